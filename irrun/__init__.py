@@ -1,0 +1,1 @@
+"""irrun: validate and run OpenVINO IR models by the written specification."""

@@ -1,0 +1,73 @@
+"""What irrun has to say about a model: diagnostics, and the exceptions that carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A spot in the .xml file; line and column count from 1, and `length` is in characters."""
+
+    line: int
+    column: int
+    length: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A fact beside a diagnostic, such as where a shape comes from."""
+
+    message: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing that is wrong with a model.
+
+    `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning. `layer` is "id `name` (Type)",
+    `path` leads through the bodies that hold the layer, and `file` is the file that `place` lies in.
+    """
+
+    code: str
+    message: str
+    place: Place | None = None
+    layer: str | None = None
+    help: str | None = None
+    notes: tuple[Note, ...] = field(default=())
+    label: str | None = None
+    file: str | None = None
+
+    @property
+    def severity(self) -> str:
+        return {"E": "error", "W": "warning"}.get(self.code[0], "info")
+
+    @property
+    def line(self) -> int | None:
+        return self.place.line if self.place else None
+
+    @property
+    def column(self) -> int | None:
+        return self.place.column if self.place else None
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        return f"{where + ': ' if where else ''}{self.severity}[{self.code}]: {self.message}"
+
+
+class IRError(Exception):
+    """A model cannot be read, checked or run; `diagnostics` says why."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__("\n".join(map(str, diagnostics)))
+        self.diagnostics = list(diagnostics)
+
+
+class InputError(ValueError):
+    """The arrays given to a run do not fit the model's inputs."""
+
+
+class ExecutionError(IRError):
+    """A layer failed while the model ran: its data break a constraint."""

@@ -1,0 +1,143 @@
+"""A model as a graph: layers, the values that flow between them, and the bodies inside them.
+
+This is what the file says, not whether it is right: the reader fills it, `irrun.check` judges it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irrun.diagnostics import Place
+from irrun.ir.xml import Element
+
+if TYPE_CHECKING:
+    from irrun.ir.weights import Weights
+
+
+@dataclass(eq=False, slots=True)
+class Port:
+    """A declared port. `precision` is an element type name (`f32`), None where it is missing or unknown.
+
+    `dims` are the declared sizes, -1 where unknown; no dims mean a scalar or an unknown rank, the file does not tell.
+    """
+
+    id: int
+    precision: str | None
+    dims: tuple[int, ...]
+    names: tuple[str, ...]
+    element: Element
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A tensor: output number `index` of `layer`, read by `consumers`, each a layer and its input number."""
+
+    layer: Layer
+    index: int
+    port: Port
+    consumers: list[tuple[Layer, int]] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Layer:
+    """A layer. `inputs` go by the position of the port, as OpenVINO counts them; None where no edge arrives.
+
+    `attributes` are those of its first `<data>`, as text.
+    """
+
+    id: int
+    name: str
+    type: str
+    version: str
+    attributes: dict[str, str]
+    element: Element
+    data: Element | None
+    graph: Graph
+    input_ports: list[Port] = field(default_factory=list)
+    inputs: list[Value | None] = field(default_factory=list)
+    input_edges: list[Element | None] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    bodies: dict[str, Body] = field(default_factory=dict)
+    rt_info: Element | None = None
+
+    @property
+    def place(self) -> Place:
+        return self.element.place
+
+    def __str__(self) -> str:
+        return f"{self.id} `{self.name}` ({self.type})"
+
+
+@dataclass(eq=False, slots=True)
+class PortMap:
+    """One `<input>` or `<output>` of a port map.
+
+    `external` is the input or output number of the owning layer, -1 where unconnected; `internal` the layer of the
+    body that it is mapped to. With an `axis` it is sliced or concatenated along it.
+    """
+
+    external: int
+    internal: Layer
+    axis: int | None
+    start: int
+    end: int
+    stride: int
+    part_size: int
+    purpose: str
+    element: Element
+
+
+@dataclass(eq=False, slots=True)
+class BackEdge:
+    """What a Result of the body yields becomes the Parameter's value in the next iteration."""
+
+    result: Layer
+    parameter: Layer
+    element: Element
+
+
+@dataclass(eq=False, slots=True)
+class Body:
+    """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`."""
+
+    graph: Graph
+    inputs: list[PortMap] = field(default_factory=list)
+    outputs: list[PortMap] = field(default_factory=list)
+    back_edges: list[BackEdge] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """Layers in the order of the file; the graph of the model itself has no `owner`."""
+
+    element: Element
+    owner: Layer | None = None
+    layers: list[Layer] = field(default_factory=list)
+    rt_info: Element | None = None
+
+    @property
+    def parameters(self) -> list[Layer]:
+        return [layer for layer in self.layers if layer.type == "Parameter"]
+
+    @property
+    def results(self) -> list[Layer]:
+        return [layer for layer in self.layers if layer.type == "Result"]
+
+    @property
+    def sinks(self) -> list[Layer]:
+        """The layers that make others reachable: Results, and Assigns, which store state."""
+        return [layer for layer in self.layers if layer.type in ("Result", "Assign")]
+
+
+@dataclass(eq=False, slots=True)
+class Model:
+    """A model file. `legacy` are children of the root that only old tools use, kept as they are."""
+
+    name: str
+    version: int
+    graph: Graph
+    weights: Weights
+    path: Path
+    legacy: list[Element] = field(default_factory=list)

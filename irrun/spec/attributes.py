@@ -1,0 +1,151 @@
+"""Attributes: what an op's `<data>` may hold, how its text is read, and what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from irrun.spec.dims import Shape, fresh
+from irrun.spec.dtypes import ELEMENT_TYPES
+
+REQUIRED: Any = object()
+"""The default of an attribute that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of attribute: `parse` turns its text into a value or raises ValueError saying what was expected."""
+
+    name: str
+    parse: Callable[[str], Any]
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """An attribute of an op.
+
+    `least` and `most` bound it, or each of its elements; `default` is what a file that omits it means; `keyword` is
+    the kernel's argument.
+    """
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def keyword(self) -> str:
+        return self.name.rpartition(".")[2].replace("-", "_")
+
+    def parse(self, text: str) -> Any:
+        """The value of `text`. Raises ValueError where it is malformed or out of range."""
+        value = self.kind.parse(text)
+        for element in value if self.kind.many else (value,):
+            if self.least is not None and not element >= self.least:
+                raise ValueError(f"is {text}, expected {self.least} or more")
+            if self.most is not None and not element <= self.most:
+                raise ValueError(f"is {text}, expected {self.most} or less")
+        return value
+
+
+_INT = re.compile(r"\s*-?\d+\s*")
+_FLOAT = re.compile(r"\s*-?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*")
+
+
+def _int(text: str) -> int:
+    if not _INT.fullmatch(text):
+        raise ValueError(f"is `{text}`, expected an integer")
+    value = int(text)
+    if not -(2**63) <= value < 2**64:
+        raise ValueError(f"is {text}, which does not fit into 64 bits")
+    return value
+
+
+def _float(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise ValueError(f"is `{text}`, expected a number")
+    value = float(text)
+    if math.isinf(value) and "inf" not in text:
+        raise ValueError(f"is {text}, which no 64-bit float holds")
+    return value
+
+
+def _bool(text: str) -> bool:
+    value = {"true": True, "1": True, "false": False, "0": False}.get(text.lower())
+    if value is None:
+        raise ValueError(f"is `{text}`, expected true or false")
+    return value
+
+
+def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    def parse(text: str) -> tuple[Any, ...]:
+        parts = text.split(",")
+        if not parts[-1].strip():  # the reader allows one comma at the end, and an empty list
+            parts.pop()
+        return tuple(element(part) for part in parts)
+
+    return parse
+
+
+def _strings(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _element_type(text: str) -> str:
+    name = "dynamic" if text.lower() == "undefined" else text.lower()
+    if name not in ELEMENT_TYPES:
+        raise ValueError(f"is `{text}`, expected an element type: {', '.join(ELEMENT_TYPES)}")
+    return name
+
+
+def parse_shape(text: str) -> Shape | None:
+    """A partial shape, such as `1,3,?,?`, `[2..8, 16]` or `...` (unknown rank: None)."""
+    body = text.strip()
+    if body.startswith("[") and body.endswith("]"):
+        body = body[1:-1].strip()
+    if body == "...":
+        return None
+    return tuple(_dim(part.strip()) for part in body.split(",")) if body else ()
+
+
+def _dim(text: str) -> Any:
+    if text in ("?", "-1"):
+        return fresh()
+    if text.isdecimal():
+        return int(text)
+    low, dots, high = text.partition("..")
+    if dots and (low + high) and all(not part or part.isdecimal() for part in (low, high)):
+        least, most = int(low or 0), int(high) if high else None
+        if most is not None and most < least:
+            raise ValueError(f"has the dimension `{text}`, whose upper bound is below the lower one")
+        return least if least == most else fresh(least, most)
+    raise ValueError(f"has the dimension `{text}`, expected a number, `?` or an interval such as `2..8`")
+
+
+INT = Kind("int", _int)
+INTS = Kind("int[]", _list(_int), many=True)
+FLOAT_NUMBER = Kind("float", _float)
+FLOATS = Kind("float[]", _list(_float), many=True)
+BOOL = Kind("boolean", _bool)
+STRING = Kind("string", str)
+STRINGS = Kind("string[]", _strings, many=True)
+ELEMENT_TYPE = Kind("element type", _element_type)
+SHAPE = Kind("shape", parse_shape)
+
+
+def choice(*allowed: str) -> Kind:
+    """One of the words `allowed`, in any case."""
+    words = {word.lower(): word for word in allowed}
+
+    def parse(text: str) -> str:
+        word = words.get(text.lower())
+        if word is None:
+            raise ValueError(f"is `{text}`, expected one of {', '.join(allowed)}")
+        return word
+
+    return Kind(" | ".join(allowed), parse)

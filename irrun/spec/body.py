@@ -1,0 +1,64 @@
+"""A graph inside an op, as If, Loop and TensorIterator see it: something to infer and to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from irrun.spec.op import Array, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class BodyInput:
+    """Where parameter number `parameter` of the body gets its value: from input number `external` of the op.
+
+    `external` is -1 where nothing is connected. With an `axis` each iteration gets its slice, `part_size` elements
+    long. `purpose` is `current_iteration` for the parameter that counts, else empty.
+    """
+
+    external: int
+    parameter: int
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyOutput:
+    """Where output number `external` of the op comes from: from result number `result` of the body.
+
+    `external` is -1 where the result is only used inside. With an `axis` the results of all iterations are
+    concatenated along it, else the last one counts. `purpose` is `execution_condition` for the result that decides
+    whether to go on, else empty.
+    """
+
+    external: int
+    result: int
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of an op. `back_edges` are pairs (result, parameter), each result the parameter's next value.
+
+    `infer` maps what is known of the parameters to what is known of the results; `run` maps arrays to arrays. A shape
+    rule may only infer, a kernel may only run.
+    """
+
+    inputs: tuple[BodyInput, ...]
+    outputs: tuple[BodyOutput, ...]
+    back_edges: tuple[tuple[int, int], ...]
+    parameters: int
+    results: int
+    infer: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
+    run: Callable[[Sequence[Array]], list[Any]] | None = None

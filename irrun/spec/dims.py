@@ -1,0 +1,393 @@
+"""Dimensions: a size is an int, or a `Dim`, which has bounds, an identity and the arithmetic of ints.
+
+A `Dim` is a polynomial over atoms (unknown integers), so two sizes are provably equal when their polynomials are:
+`batch * seq * 768` stays divisible by `seq` whatever `seq` is. What a polynomial cannot express (a quotient, a
+maximum) becomes an atom that is equal to itself.
+
+Comparisons answer True, False or `UNDECIDED`, which raises `Undecided` where it is used as a condition. A shape rule
+written for ints therefore never takes the wrong branch: where it cannot know, inference stops there and says so.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+_serial = count()
+
+
+class Undecided(Exception):
+    """A question about an unknown size has no answer before the run."""
+
+
+class _UndecidedType:
+    """The answer to a comparison that only a run can decide."""
+
+    def __bool__(self) -> bool:
+        raise Undecided
+
+    def __repr__(self) -> str:
+        return "UNDECIDED"
+
+
+UNDECIDED: Final = _UndecidedType()
+Answer = bool | _UndecidedType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """An unknown integer. Two atoms are the same integer when their tags are equal."""
+
+    tag: Any
+    low: int | None
+    high: int | None
+    name: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self.tag == other.tag
+
+    def __hash__(self) -> int:
+        return hash(self.tag)
+
+
+Monomial = tuple[Atom, ...]
+Terms = dict[Monomial, int]
+Bound = int | None
+
+
+class Dim:
+    """An unknown integer: `low` and `high` are its bounds, both included, None where there is none."""
+
+    __slots__ = ("_key", "high", "low", "terms")
+
+    def __init__(self, terms: Terms, low: Bound, high: Bound) -> None:
+        self.terms = terms
+        self.low = low
+        self.high = high
+        self._key: frozenset[tuple[Monomial, int]] | None = None
+
+    @property
+    def key(self) -> frozenset[tuple[Monomial, int]]:
+        """What two equal sizes share."""
+        if self._key is None:
+            self._key = frozenset(self.terms.items())
+        return self._key
+
+    def within(self, low: Bound = None, high: Bound = None) -> Size:
+        """The same size, with bounds narrowed to `low` and `high`."""
+        return _size(self.terms, _tighter(max, self.low, low), _tighter(min, self.high, high))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        if len(self.terms) == 1:
+            (monomial, factor), *_ = self.terms.items()
+            if factor == 1 and len(monomial) == 1 and monomial[0].name:
+                return monomial[0].name
+        low = self.low or 0
+        if low <= 0 and self.high is None:
+            return "?"
+        return f"{low}..{'' if self.high is None else self.high}"
+
+    def __int__(self) -> int:
+        raise Undecided
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        raise Undecided
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, Size):
+            return NotImplemented
+        terms = dict(self.terms)
+        for monomial, factor in _terms(other).items():
+            terms[monomial] = terms.get(monomial, 0) + factor
+        (a, b), (c, d) = _bounds(self), _bounds(other)
+        return _size(terms, _sum(a, c), _sum(b, d))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, Size) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, Size) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, Size):
+            return NotImplemented
+        terms: Terms = {}
+        for left, factor in self.terms.items():
+            for right, times in _terms(other).items():
+                monomial = tuple(sorted(left + right, key=lambda atom: hash(atom.tag)))
+                terms[monomial] = terms.get(monomial, 0) + factor * times
+        return _size(terms, *_product_bounds(_bounds(self), _bounds(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _divide(self, other) if isinstance(other, Size) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _divide(other, self) if isinstance(other, Size) else NotImplemented
+
+    def __mod__(self, other: Any) -> Any:
+        if not isinstance(other, Size):
+            return NotImplemented
+        if _exact(self, other) is not None:
+            return 0
+        high = other - 1 if isinstance(other, int) and other > 0 else None
+        return _opaque(("%", self.key, _key(other)), 0 if high is not None else None, high)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _opaque(("%", other, self.key), None, None) if isinstance(other, int) else NotImplemented
+
+    def __eq__(self, other: object) -> Answer:  # type: ignore[override]
+        if not isinstance(other, Size):
+            return False
+        difference = self - other
+        if isinstance(difference, int):
+            return difference == 0
+        low, high = _tight(difference)
+        apart = (low is not None and low > 0) or (high is not None and high < 0)
+        return False if apart else UNDECIDED
+
+    def __ne__(self, other: object) -> Answer:  # type: ignore[override]
+        return negate(self == other)
+
+    def __lt__(self, other: Size) -> Answer:
+        difference = self - other
+        if isinstance(difference, int):
+            return difference < 0
+        low, high = _tight(difference)
+        if high is not None and high < 0:
+            return True
+        return False if low is not None and low >= 0 else UNDECIDED
+
+    def __le__(self, other: Size) -> Answer:
+        return self < other + 1
+
+    def __ge__(self, other: Size) -> Answer:
+        return negate(self < other)
+
+    def __gt__(self, other: Size) -> Answer:
+        return negate(self <= other)
+
+
+Size = int | Dim
+"""A dimension, or any integer that shape arithmetic carries."""
+Shape = tuple[Size, ...]
+
+
+def fresh(low: Bound = 0, high: Bound = None, name: str | None = None) -> Dim:
+    """A new unknown size, equal to itself only."""
+    return Dim({(Atom(next(_serial), low, high, name),): 1}, low, high)
+
+
+def negate(answer: Answer) -> Answer:
+    return UNDECIDED if answer is UNDECIDED else not answer
+
+
+def every(answers: Iterable[Answer]) -> Answer:
+    """True if all answers are, False if any is, else `UNDECIDED`."""
+    undecided = False
+    for answer in answers:
+        if answer is UNDECIDED:
+            undecided = True
+        elif not answer:
+            return False
+    return UNDECIDED if undecided else True
+
+
+def largest(*sizes: Size) -> Size:
+    """The maximum, also of unknown sizes."""
+    return _extreme(max, sizes)
+
+
+def smallest(*sizes: Size) -> Size:
+    """The minimum, also of unknown sizes."""
+    return _extreme(min, sizes)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The number of elements of a shape."""
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def same(a: Size, b: Size) -> bool:
+    """Whether two sizes are provably equal."""
+    return (a == b) is True
+
+
+def broadcast(*sizes: Size) -> Size | None:
+    """The size that `sizes` broadcast to by numpy's rule, or None where they provably do not."""
+    result: Size = 1
+    for size in sizes:
+        if same(result, 1) or same(result, size):
+            result = size
+        elif same(size, 1):
+            continue
+        elif isinstance(size, int):
+            if isinstance(result, int) or ((result == size) is False and (result == 1) is False):
+                return None
+            result = size
+        elif isinstance(result, int):
+            if (size == result) is False and (size == 1) is False:
+                return None
+        else:
+            positive = min(result.low or 0, size.low or 0) >= 1
+            low = max(result.low or 0, size.low or 0) if positive else 0
+            high = None if result.high is None or size.high is None else max(result.high, size.high)
+            if size.low is not None and size.low > 1:
+                result = size
+            elif not (result.low is not None and result.low > 1):
+                result = _opaque(("broadcast", frozenset((result.key, size.key))), low, high)
+    return result
+
+
+def broadcast_shapes(*shapes: Sequence[Size]) -> Shape | None:
+    """The shape that `shapes` broadcast to by numpy's rule, or None where they provably do not."""
+    rank = max(map(len, shapes), default=0)
+    result: list[Size] = []
+    for axis in range(-rank, 0):
+        size = broadcast(*(shape[axis] for shape in shapes if len(shape) >= -axis))
+        if size is None:
+            return None
+        result.append(size)
+    return tuple(result)
+
+
+def _terms(size: Size) -> Terms:
+    return {(): size} if isinstance(size, int) else size.terms
+
+
+def _key(size: Size) -> Any:
+    return size if isinstance(size, int) else size.key
+
+
+def _bounds(size: Size) -> tuple[Bound, Bound]:
+    return (size, size) if isinstance(size, int) else (size.low, size.high)
+
+
+def _size(terms: Terms, low: Bound, high: Bound) -> Size:
+    """A polynomial as a size: an int where only one integer is possible."""
+    terms = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not any(terms):
+        return terms.get((), 0)
+    if low is not None and low == high:
+        return low
+    return Dim(terms, low, high)
+
+
+def _opaque(tag: Any, low: Bound, high: Bound) -> Size:
+    return _size({(Atom(tag, low, high),): 1}, low, high)
+
+
+def _tighter(choose: Callable[[int, int], int], a: Bound, b: Bound) -> Bound:
+    if a is None or b is None:
+        return b if a is None else a
+    return choose(a, b)
+
+
+def _sum(a: Bound, b: Bound) -> Bound:
+    return None if a is None or b is None else a + b
+
+
+def _product_bounds(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+    infinity = float("inf")
+    ends = [
+        0 if 0 in (x, y) else x * y
+        for x in (-infinity if a[0] is None else a[0], infinity if a[1] is None else a[1])
+        for y in (-infinity if b[0] is None else b[0], infinity if b[1] is None else b[1])
+    ]
+    low, high = min(ends), max(ends)
+    return None if low == -infinity else int(low), None if high == infinity else int(high)
+
+
+def _tight(dim: Dim) -> tuple[Bound, Bound]:
+    """Bounds of a difference: those of its polynomial and those it carries, whichever are narrower."""
+    low: Bound = 0
+    high: Bound = 0
+    for monomial, factor in dim.terms.items():
+        bounds: tuple[Bound, Bound] = (factor, factor)
+        for atom in monomial:
+            bounds = _product_bounds(bounds, (atom.low, atom.high))
+        low, high = _sum(low, bounds[0]), _sum(high, bounds[1])
+    return _tighter(max, low, dim.low), _tighter(min, high, dim.high)
+
+
+def _exact(a: Size, b: Size) -> Size | None:
+    """a / b where it provably leaves no remainder, else None."""
+    if isinstance(b, Dim):
+        if len(b.terms) != 1:
+            return 1 if same(a, b) else None
+        ((divisor, by),) = b.terms.items()
+    elif b == 0:
+        return None
+    else:
+        divisor, by = (), b
+    terms: Terms = {}
+    for monomial, factor in _terms(a).items():
+        rest = list(monomial)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if factor % by:
+            return None
+        terms[tuple(rest)] = factor // by
+    low, high = _quotient_bounds(a, b)
+    return _size(terms, low, high)
+
+
+def _quotient_bounds(a: Size, b: Size) -> tuple[Bound, Bound]:
+    (low, high), (least, most) = _bounds(a), _bounds(b)
+    if least is None or least < 1 or low is None or low < 0:
+        return None, None
+    return (0 if most is None else low // most), (None if high is None else high // least)
+
+
+def _divide(a: Size, b: Size) -> Size:
+    exact = _exact(a, b)
+    if exact is not None:
+        return exact
+    if isinstance(b, int):
+        if b == 0:
+            raise ZeroDivisionError
+        low, high = _bounds(a)
+        ends = (None if low is None else low // b, None if high is None else high // b)
+        return _opaque(("//", _key(a), b), *(ends if b > 0 else ends[::-1]))
+    return _opaque(("//", _key(a), b.key), *_quotient_bounds(a, b))
+
+
+def _extreme(choose: Callable[..., int], sizes: Sequence[Size]) -> Size:
+    ahead = operator.ge if choose is max else operator.le
+    kept: list[Size] = []
+    for size in sizes:
+        if any(ahead(other, size) is True for other in kept):
+            continue
+        kept = [*(other for other in kept if ahead(size, other) is not True), size]
+    if len(kept) == 1:
+        return kept[0]
+    lows, highs = zip(*map(_bounds, kept), strict=True)
+    if choose is max:
+        low = max((low for low in lows if low is not None), default=None)
+        high = None if None in highs else max(highs)
+    else:
+        low = None if None in lows else min(lows)
+        high = min((high for high in highs if high is not None), default=None)
+    return _opaque((choose.__name__, frozenset(map(_key, kept))), low, high)

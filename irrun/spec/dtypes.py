@@ -1,0 +1,129 @@
+"""The element types of the IR: their names, widths and the numpy types that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """One element type.
+
+    `name` is the spelling of attributes (`f32`), `precision` the spelling of ports (`FP32`), `bits` the width of one
+    element in a .bin file; strings have no fixed width (0 bits).
+    """
+
+    name: str
+    precision: str
+    bits: int
+
+
+ELEMENT_TYPES = {
+    row[0]: ElementType(*row)
+    for row in (
+        ("dynamic", "UNSPECIFIED", 0),
+        ("boolean", "BOOL", 8),
+        ("bf16", "BF16", 16),
+        ("f16", "FP16", 16),
+        ("f32", "FP32", 32),
+        ("f64", "FP64", 64),
+        ("i4", "I4", 4),
+        ("i8", "I8", 8),
+        ("i16", "I16", 16),
+        ("i32", "I32", 32),
+        ("i64", "I64", 64),
+        ("u1", "BIN", 1),
+        ("u2", "U2", 2),
+        ("u3", "U3", 3),
+        ("u4", "U4", 4),
+        ("u6", "U6", 6),
+        ("u8", "U8", 8),
+        ("u16", "U16", 16),
+        ("u32", "U32", 32),
+        ("u64", "U64", 64),
+        ("nf4", "NF4", 4),
+        ("f8e4m3", "F8E4M3", 8),
+        ("f8e5m2", "F8E5M2", 8),
+        ("string", "STRING", 0),
+        ("f4e2m1", "F4E2M1", 4),
+        ("f8e8m0", "F8E8M0", 8),
+    )
+}
+
+PRECISIONS = {t.precision.lower(): t.name for t in ELEMENT_TYPES.values()} | {n: n for n in ELEMENT_TYPES}
+"""Element type names by what a port's `precision` may say, in lower case."""
+
+CODES = {"u1", "u3", "u6", "nf4"}
+"""Types without a numpy counterpart: arrays of them hold the raw codes, one uint8 an element."""
+
+_NUMPY: dict[str, Any] = {
+    "boolean": np.bool_,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    **{f"{sign}{bits}": f"{sign}{bits // 8}" for sign in "iu" for bits in (8, 16, 32, 64)},
+    **dict.fromkeys(CODES, np.uint8),
+    "string": np.str_,
+}
+_ML_DTYPES = {
+    "bf16": "bfloat16",
+    "i4": "int4",
+    "u2": "uint2",
+    "u4": "uint4",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "f8e8m0": "float8_e8m0fnu",
+    "f4e2m1": "float4_e2m1fn",
+}
+
+
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The numpy type of arrays whose element type is `name`; `string` is unicode of any length.
+
+    Raises KeyError for `dynamic`, which no array has.
+    """
+    if name in _ML_DTYPES:
+        import ml_dtypes  # 15 ms that models without such a type need not pay
+
+        return np.dtype[Any](getattr(ml_dtypes, _ML_DTYPES[name]))
+    return np.dtype[Any](_NUMPY[name])
+
+
+@cache
+def element_type(dtype: np.dtype[Any]) -> str:
+    """The element type that an array of `dtype` is taken for; codes of u1, u3, u6 and nf4 read as u8.
+
+    Raises TypeError for a numpy type that the IR has no name for, such as complex numbers.
+    """
+    if dtype.kind == "U":
+        return "string"
+    for name in ("boolean", "f32", "i64", "i32", "f16", "f64", "u8", "i8", "i16", "u16", "u32", "u64", *_ML_DTYPES):
+        if numpy_dtype(name) == dtype:
+            return name
+    raise TypeError(f"the IR has no element type for numpy's {dtype}")
+
+
+NF4 = (
+    -1.0,
+    -0.69619280,
+    -0.52507305,
+    -0.39491749,
+    -0.28444138,
+    -0.18477343,
+    -0.09105004,
+    0.0,
+    0.07958030,
+    0.16093020,
+    0.24611230,
+    0.33791524,
+    0.44070983,
+    0.56261700,
+    0.72295684,
+    1.0,
+)
+"""What the sixteen codes of nf4 stand for."""

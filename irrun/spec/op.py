@@ -1,0 +1,361 @@
+"""What an op is: its ports, attributes, element types, shape rule and kernel, as plain data."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from irrun.spec.attributes import REQUIRED, Attr
+from irrun.spec.body import Body
+from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
+from irrun.spec.dtypes import ELEMENT_TYPES, element_type
+from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern
+
+Array = np.ndarray[Any, Any]
+TypeSet = frozenset[str]
+
+FLOAT = TypeSet({"f16", "bf16", "f32", "f64"})
+SIGNED = TypeSet({"i8", "i16", "i32", "i64"})
+INTEGER = SIGNED | {"u8", "u16", "u32", "u64"}
+NUMERIC = FLOAT | INTEGER
+INDEX = TypeSet({"i32", "i64"})
+ANY = TypeSet(ELEMENT_TYPES)
+
+CONTEXT = {"types", "state", "bodies"}
+"""What a kernel may ask for besides attributes, as a keyword-only argument.
+
+`types` maps its type symbols to element types, `state` is a mapping from variable ids to arrays that lives between
+runs, `bodies` maps the names of its bodies to `Body`.
+"""
+
+
+class Violation(Exception):
+    """A node breaks a rule. `label` is a constraint of its op (C1, C2, ...) or a code of the E3xx family."""
+
+    def __init__(self, label: str, message: str, port: str | None = None) -> None:
+        super().__init__(message)
+        self.label = label
+        self.message = message
+        self.port = port
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input port. `type` is a symbol of the op's `types` or an element type; `shape` is a pattern.
+
+    The last input may be `variadic`: any number of tensors, none of which binds the symbols of the pattern.
+    """
+
+    name: str
+    type: str
+    shape: str
+    optional: bool = False
+    variadic: bool = False
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        return tuple(parse_pattern(text) for text in self.shape.split("|"))
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output port. `type` is a symbol of the op's `types`, an element type, or the attribute that names one."""
+
+    name: str
+    type: str
+    shape: str
+    variadic: bool = False
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return parse_pattern(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What is known of a tensor before a run.
+
+    `shape` is None where the rank is unknown. `value` is its array where that is known: of the tensor's own type, or
+    of dtype object with ints and `Dim`s where only some elements are known exactly.
+    """
+
+    type: str
+    shape: Shape | None
+    value: Array | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def static(self) -> bool:
+        return self.shape is not None and not any(isinstance(size, Dim) for size in self.shape)
+
+    @property
+    def known(self) -> bool:
+        """Whether the value is known exactly."""
+        return self.value is not None and (
+            self.value.dtype != object or not any(isinstance(item, Dim) for item in self.value.flat)
+        )
+
+    @classmethod
+    def of(cls, array: Array, type: str | None = None) -> Tensor:
+        """All about an array."""
+        return cls(type or element_type(array.dtype), array.shape, array)
+
+
+Shapes = Mapping[str, Any]
+"""Symbols that a shape rule binds: a plain one to a size, a starred one to a shape, None for an unknown rank."""
+Rule = Callable[["Node"], Shapes | list[Tensor] | None]
+
+
+class Dims(dict[str, Any]):
+    """The dimension symbols of a node. Asking for one that is unknown raises `Undecided`; `get` answers None."""
+
+    def __missing__(self, name: str) -> Any:
+        raise Undecided
+
+
+@dataclass(slots=True)
+class Node:
+    """One use of an op, as its shape rule sees it.
+
+    `inputs` has None for an input that is not connected; a variadic one stands as a list. `complete` turns False where
+    a question could not be answered before the run: then the rule is asked again at run time, when it can be.
+    """
+
+    op: Op
+    inputs: dict[str, Any]
+    attrs: Mapping[str, Any]
+    dims: Dims
+    types: dict[str, str]
+    bodies: Mapping[str, Body]
+    complete: bool = True
+
+    def fail(self, label: str, message: str, port: str | None = None) -> NoReturn:
+        """Report that the constraint `label` is broken."""
+        raise Violation(label, message, port)
+
+    def require(self, label: str, condition: Answer, message: str, port: str | None = None) -> None:
+        """Report `message` unless `condition` holds; one that is undecided is asked again at run time."""
+        if condition is UNDECIDED:
+            self.complete = False
+        elif not condition:
+            raise Violation(label, message, port)
+
+    def within(self, label: str, name: str, low: Size, high: Size) -> None:
+        """Require every element of input `name` to lie in [low, high), as far as it is known."""
+        tensor = self.inputs.get(name)
+        if tensor is None:
+            return
+        value = tensor.value
+        if value is None or isinstance(low, Dim) or isinstance(high, Dim) or not tensor.known:
+            if value is not None and isinstance(low, int) and value.size and value.dtype != object:
+                self._outside(label, name, value, value < low, low, high)
+            self.complete = False
+        elif value.size and (int(value.min()) < low or int(value.max()) >= high):
+            self._outside(label, name, value, (value < low) | (value >= high), low, high)
+
+    def _outside(self, label: str, name: str, value: Array, wrong: Array, low: Size, high: Size) -> None:
+        if wrong.any():
+            position = tuple(int(i) for i in np.argwhere(wrong)[0])
+            where = f"`{name}[{', '.join(map(str, position))}]`" if position else f"`{name}`"
+            raise Violation(label, f"{where} is {value[position]}, outside [{low}, {high})", name)
+
+    def value(self, name: str) -> Array | None:
+        """The value of input `name` where it is known exactly, else None."""
+        tensor = self.inputs.get(name)
+        if tensor is None:
+            return None
+        if not tensor.known:
+            self.complete = False
+            return None
+        value: Array = tensor.value
+        return value
+
+    def sizes(self, name: str) -> list[Size] | None:
+        """The integers in input `name` in order, unknown ones as `Dim`; None where their number is unknown."""
+        tensor: Tensor | None = self.inputs.get(name)
+        if tensor is None:
+            return None
+        if tensor.value is not None:
+            sizes = [item if isinstance(item, Dim) else int(item) for item in tensor.value.ravel().tolist()]
+            self.complete = self.complete and not any(isinstance(size, Dim) for size in sizes)
+            return sizes
+        self.complete = False
+        if tensor.shape is None or not tensor.static:
+            return None
+        return [fresh(None) for _ in range(int(product(tensor.shape)))]
+
+    def size(self, name: str) -> Size:
+        """The integer in input `name`, a tensor of one element; an unknown one as `Dim`."""
+        sizes = self.sizes(name)
+        return sizes[0] if sizes else fresh(None)
+
+    def shape(self, name: str) -> Shape:
+        """The shape of input `name`; raises `Undecided` where its rank is unknown."""
+        tensor = self.inputs[name]
+        if tensor.shape is None:
+            raise Undecided
+        shape: Shape = tensor.shape
+        return shape
+
+    def axis(self, label: str, axis: int, rank: int, name: str = "axis") -> int:
+        """`axis` counted from the front; a negative one counts from the end. Outside [-rank, rank) it is reported."""
+        if not -rank <= axis < max(rank, 1):
+            raise Violation(label, f"`{name}` is {axis}, outside [{-rank}, {max(rank, 1)}) for rank {rank}")
+        return axis % rank if rank else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What an op's declaration and rule say of one node; `complete` as in `Node`."""
+
+    outputs: list[Tensor]
+    types: Mapping[str, str]
+    complete: bool
+
+
+@dataclass(eq=False)
+class Op:
+    """An op version. `name` is the type of the IR and the opset that introduced it, such as "ReLU-1".
+
+    `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other words that a layer's `version` may have for
+    it ("extension" for a custom op), `symbolic` says that the kernel also computes on arrays of dimensions
+    (dtype object), `view_of` names the input that its result may share memory with, and `pure` is False for ops that
+    must not be computed ahead: those with state or random results.
+    """
+
+    name: str
+    kernel: Callable[..., Any]
+    inputs: Sequence[Input] = ()
+    outputs: Sequence[Output] = ()
+    attrs: Sequence[Attr] = ()
+    types: Mapping[str, TypeSet] = field(default_factory=dict)
+    opsets: frozenset[int] | None = None
+    extension_versions: Sequence[str] = ()
+    symbolic: bool = False
+    view_of: str | None = None
+    pure: bool = True
+    rule: Rule | None = None
+    doc: str | None = None
+
+    def __post_init__(self) -> None:
+        self.type, _, version = self.name.rpartition("-")
+        self.version = int(version)
+        self.held_by = frozenset(range(self.version, 17)) if self.opsets is None else self.opsets
+        self.__doc__ = inspect.cleandoc(self.doc or self.kernel.__doc__ or "")
+        self.variadic = bool(self.inputs) and self.inputs[-1].variadic
+        self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
+        self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
+
+    @cached_property
+    def context(self) -> frozenset[str]:
+        """What the kernel asks for besides its attributes: a subset of `CONTEXT`."""
+        try:
+            parameters = inspect.signature(self.kernel).parameters
+        except ValueError:  # a ufunc has no signature
+            return frozenset()
+        return frozenset(CONTEXT.intersection(parameters))
+
+    def shapes(self, rule: Rule) -> Rule:
+        """Attach the rule that checks the constraints and binds the output symbols that the inputs leave open."""
+        self.rule = rule
+        return rule
+
+    def __call__(self, *inputs: Array | None, **attrs: Any) -> Any:
+        """Check the inputs, then compute. Raises `Violation`."""
+        arrays = [None if array is None else np.asarray(array) for array in inputs]
+        tensors = [None if array is None else Tensor.of(array) for array in arrays]
+        values = self.defaults | attrs
+        inferred = self.infer(tensors, values)
+        extra: dict[str, Any] = {"types": inferred.types} if "types" in self.context else {}
+        return self.kernel(*arrays, **values, **extra)
+
+    def infer(
+        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
+    ) -> Inferred:
+        """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule."""
+        node = Node(self, {}, attrs, Dims(), {}, bodies or {})
+        self._bind(node, inputs)
+        answer: Shapes | list[Tensor] | None = None
+        if self.rule is not None:
+            try:
+                answer = self.rule(node)
+            except Undecided:
+                node.complete = False
+        if isinstance(answer, list):
+            return Inferred(answer, node.types, node.complete and all(tensor.static for tensor in answer))
+        if answer:
+            node.dims.update(answer)
+        outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
+        return Inferred(outputs, node.types, node.complete)
+
+    def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
+        if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
+            expected = f"{self.least_inputs}" if self.variadic or self.least_inputs < len(self.inputs) else ""
+            most = " or more" if self.variadic else f" to {len(self.inputs)}" if expected else str(len(self.inputs))
+            raise Violation("E302", f"{len(inputs)} inputs, expected {expected}{most}")
+        origins: dict[str, str] = {}
+        for position, port in enumerate(self.inputs):
+            if port.variadic:
+                rest = list(inputs[position:])
+                node.inputs[port.name] = rest
+                for number, tensor in enumerate(rest):
+                    if tensor is None:
+                        raise Violation("E302", f"input `{port.name}[{number}]` is not connected")
+                    self._bind_type(node, port, f"{port.name}[{number}]", tensor, origins)
+                    if tensor.static is False:
+                        node.complete = False
+                continue
+            tensor = inputs[position] if position < len(inputs) else None
+            node.inputs[port.name] = tensor
+            if tensor is None:
+                if not port.optional:
+                    raise Violation("E302", f"input `{port.name}` is not connected")
+                continue
+            self._bind_type(node, port, port.name, tensor, origins)
+            if tensor.shape is None:
+                node.complete = False
+                continue
+            if not tensor.static:
+                node.complete = False
+            try:
+                bind(port.patterns, port.name, tensor.shape, node.dims, origins)
+            except Mismatch as mismatch:
+                raise Violation(mismatch.code, str(mismatch), port.name) from None
+
+    def _bind_type(self, node: Node, port: Input, name: str, tensor: Tensor, origins: dict[str, str]) -> None:
+        if tensor.type == "dynamic":
+            node.complete = False
+            return
+        allowed = self.types.get(port.type)
+        if allowed is None:
+            if tensor.type != port.type:
+                raise Violation("E303", f"`{name}` is {tensor.type}, expected {port.type}", port.name)
+            return
+        if tensor.type not in allowed:
+            expected = ", ".join(t for t in ELEMENT_TYPES if t in allowed)
+            raise Violation("E303", f"`{name}` is {tensor.type}, expected one of {expected}", port.name)
+        first = node.types.setdefault(port.type, tensor.type)
+        if first != tensor.type:
+            message = f"`{name}` is {tensor.type}, but `{origins['type ' + port.type]}` is {first}"
+            raise Violation("E303", message, port.name)
+        origins.setdefault("type " + port.type, name)
+
+    def _output_type(self, port: Output, node: Node) -> str:
+        if port.type in self.types:
+            return node.types.get(port.type, "dynamic")
+        return port.type if port.type in ELEMENT_TYPES else node.attrs[port.type]
+
+
+def op(name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel."""
+    return lambda kernel: Op(name, kernel, **declaration)
+
+

@@ -1,0 +1,98 @@
+"""Every op irrun knows: harvested from op modules, found by type and operation set as OpenVINO finds it.
+
+Declaring an op registers nothing, so importing an op module has no effect elsewhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from irrun.spec.op import Op
+
+OPSETS = range(1, 18)
+_SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+
+
+class Registry:
+    """Ops by name ("ReLU-1") and by type; `find` answers what a layer of a file is."""
+
+    def __init__(self) -> None:
+        self.ops: dict[str, Op] = {}
+        self._by_type: dict[str, list[Op]] = {}
+
+    def add(self, op: Op) -> None:
+        """Make `op` known. Raises ValueError where another op has its name."""
+        if self.ops.setdefault(op.name, op) is not op:
+            raise ValueError(f"{op.name} is declared twice")
+        self._by_type.setdefault(_key(op.type), []).append(op)
+
+    def harvest(self, module: ModuleType) -> None:
+        """Add every op that `module` defines."""
+        for value in vars(module).values():
+            if isinstance(value, Op) and self.ops.get(value.name) is not value:
+                self.add(value)
+
+    def find(self, type: str, version: str) -> Op | None:
+        """The op of a layer: the newest version of `type` in the opset that `version` names, or None."""
+        candidates = self._by_type.get(_key(type), ())
+        number = opset_number(version)
+        if number is None:
+            return next((op for op in candidates if version in op.extension_versions), None)
+        held = [op for op in candidates if number in op.held_by]
+        return max(held, key=lambda op: op.version, default=None)
+
+    def versions(self, type: str) -> list[Op]:
+        """All versions of `type`, oldest first."""
+        return sorted(self._by_type.get(_key(type), ()), key=lambda op: op.version)
+
+    def types(self) -> Iterator[str]:
+        """The spelling of every known type."""
+        return (ops[0].type for ops in self._by_type.values())
+
+
+def opset_number(version: str) -> int | None:
+    """The N of "opsetN", or None for any other version."""
+    number = version.removeprefix("opset")
+    return int(number) if version != number and number.isdecimal() and int(number) in OPSETS else None
+
+
+def _key(type: str) -> str:
+    # the four spellings of old files are mapped in exactly this case, then the look-up ignores case
+    return _SPELLINGS.get(type, type).lower()
+
+
+@cache
+def registry() -> Registry:
+    """The op library, and the ops of installed packages that have an entry point of the group `irrun.ops`.
+
+    Raises ImportError where the op library is not installed.
+    """
+    try:
+        library = import_module("irrun.opsets")
+    except ModuleNotFoundError as error:
+        raise ImportError("the op library `irrun.opsets` is missing: install irrun with `pip install .`") from error
+    found = Registry()
+    for category in library.CATEGORIES:
+        found.harvest(import_module(f"irrun.opsets.{category}"))
+    for entry in entry_points(group="irrun.ops"):
+        found.harvest(entry.load())
+    return found
+
+
+def load_ops(path: Path) -> ModuleType:
+    """Run a user's op module and add its ops to the registry. Raises whatever the module raises."""
+    spec = importlib.util.spec_from_file_location(f"irrun_ops_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    registry().harvest(module)
+    return module
