@@ -1,1 +1,1 @@
-"""."""
+"""The file format of OpenVINO IR, both ways: XML, graph, weights."""

@@ -90,8 +90,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if name in _ML_DTYPES:
         import ml_dtypes  # 15 ms that models without such a type need not pay
 
-        return np.dtype[Any](getattr(ml_dtypes, _ML_DTYPES[name]))
-    return np.dtype[Any](_NUMPY[name])
+        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))  # type: ignore[no-any-return]
+    dtype: np.dtype[Any] = np.dtype(_NUMPY[name])
+    return dtype
 
 
 @cache

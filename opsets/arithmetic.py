@@ -1,0 +1,3 @@
+"""Arithmetic ops: sums, products and elementary functions, element by element."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Condition ops: choices that depend on data."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Convolution ops: dot products of a kernel with every window of the data."""
+
+from __future__ import annotations

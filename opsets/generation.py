@@ -1,0 +1,3 @@
+"""Generation ops: tensors made from a few parameters."""
+
+from __future__ import annotations

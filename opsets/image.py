@@ -1,0 +1,3 @@
+"""Image ops: pixels resampled and recoded."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Infrastructure ops: parameters, constants, results, loops and state."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Logical ops on booleans."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Matrix ops: products of matrices."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Quantization ops: values snapped to a grid."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reduction ops: axes folded into one element."""
+
+from __future__ import annotations

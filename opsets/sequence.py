@@ -1,0 +1,3 @@
+"""Sequence ops: recurrent cells and what surrounds them."""
+
+from __future__ import annotations

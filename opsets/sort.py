@@ -1,0 +1,3 @@
+"""Sort ops: order among elements."""
+
+from __future__ import annotations
