@@ -24,17 +24,29 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerName:
+    """Which layer a diagnostic is about; ids are unique within one graph."""
+
+    id: int
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.id} `{self.name}` ({self.type})"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One thing that is wrong with a model.
 
-    `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning. `layer` is "id `name` (Type)",
-    `path` leads through the bodies that hold the layer, and `file` is the file that `place` lies in.
+    `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning. `label` is the constraint of the op
+    that is broken (C1, C2, ...), and `file` the file that `place` lies in.
     """
 
     code: str
     message: str
     place: Place | None = None
-    layer: str | None = None
+    layer: LayerName | None = None
     help: str | None = None
     notes: tuple[Note, ...] = field(default=())
     label: str | None = None

@@ -1,1 +1,1 @@
-"""."""
+"""What is wrong with a model, and how that is told."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irrun.diagnostics import Place
+from irrun.diagnostics import LayerName, Place
 from irrun.ir.xml import Element
 
 if TYPE_CHECKING:
@@ -66,8 +66,12 @@ class Layer:
     def place(self) -> Place:
         return self.element.place
 
+    @property
+    def label(self) -> LayerName:
+        return LayerName(self.id, self.name, self.type)
+
     def __str__(self) -> str:
-        return f"{self.id} `{self.name}` ({self.type})"
+        return str(self.label)
 
 
 @dataclass(eq=False, slots=True)

@@ -1,11 +1,14 @@
-"""The .bin file: memory-mapped, and the arrays that Const layers cut out of it; its places in the XML are the reader's."""
+"""The .bin file, memory-mapped, and the arrays that Const layers cut out of it; lines of the XML are the reader's."""
 
 from __future__ import annotations
 
 import mmap
+import os
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +72,9 @@ class Blob:
 def read_blob(attributes: dict[str, str]) -> Blob:
     """The blob that the attributes of a Const describe. Raises WeightsError."""
     if "value" in attributes:
-        help = "write the value to the .bin file and give its `offset` and `size`; OpenVINO reads the text's bytes as data"
+        help = (
+            "write the value to the .bin file and give its `offset` and `size`; OpenVINO reads the text's bytes as data"
+        )
         raise WeightsError("E507", "a Const cannot have its value inline", "value", help)
     missing = [name for name in ("element_type", "shape", "offset", "size") if name not in attributes]
     if missing:
@@ -100,7 +105,9 @@ def _shape(text: str) -> tuple[int, ...]:
             raise WeightsError("E506", f"`{item.strip()}` in the shape `{text}` is not a size", "shape", help)
     shape = tuple(map(int, items))
     if len(shape) > MAX_RANK:
-        raise WeightsError("E506", f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most", "shape")
+        raise WeightsError(
+            "E506", f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most", "shape"
+        )
     if 8 * int(np.prod([max(size, 1) for size in shape], dtype=object)) > MAX_BYTES:
         raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
     return shape
@@ -122,6 +129,8 @@ class Weights:
             return
         if not stat.S_ISREG(status.st_mode):
             raise OSError("not a regular file")
+        if not os.access(path, os.R_OK):
+            raise PermissionError("reading it is not permitted")
         self.size = status.st_size
 
     def __enter__(self) -> Weights:
@@ -133,10 +142,8 @@ class Weights:
     def close(self) -> None:
         """Give up the map of the file; while arrays still look into it, it goes with the last of them."""
         if isinstance(self._bytes, mmap.mmap):
-            try:
+            with suppress(BufferError):
                 self._bytes.close()
-            except BufferError:
-                pass
         self._bytes = None
 
     def constant(self, layer: Layer) -> Array:
@@ -196,7 +203,8 @@ def decode(data: mmap.mmap | bytes, blob: Blob) -> Array:
         codes = _unpacked(name, raw)[:count]
         return _from_codes(name, codes).reshape(blob.shape)
     if name == "boolean":
-        return (raw != 0).reshape(blob.shape)
+        flags: Array = raw != 0
+        return flags.reshape(blob.shape)
     array: Array = np.frombuffer(data, numpy_dtype(name), count, blob.offset)
     if not array.flags.aligned:
         array = array.copy()  # some of numpy's and scipy's compiled loops are slow on, or refuse, unaligned data
@@ -236,7 +244,7 @@ def _table(data: mmap.mmap | bytes, blob: Blob) -> tuple[Array, int]:
 
 def _strings(data: mmap.mmap | bytes, blob: Blob) -> list[str]:
     bounds, text = _table(data, blob)
-    return [data[text + begin : text + end].decode() for begin, end in zip(bounds, bounds[1:])]
+    return [data[text + begin : text + end].decode() for begin, end in pairwise(bounds)]
 
 
 def _check_strings(data: mmap.mmap | bytes, blob: Blob) -> None:

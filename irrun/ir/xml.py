@@ -1,4 +1,4 @@
-"""XML text to a light tree of elements that know their place in the file; what the elements mean is the reader's matter."""
+"""XML text to a light tree of elements that know their place in the file; what they mean is the reader's matter."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _TAG = re.compile(rb"<[^\s/>]+")
 _ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _FRAGMENT = (
-    "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, give every "
-    "<layer> an id, a name and a version, and put all into <net><layers>"
+    "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
+    "give every <layer> an id, a name and a version, and put all into <net><layers>"
 )
 
 
@@ -175,7 +175,7 @@ _WORDS = {
     expat.errors.XML_ERROR_UNCLOSED_TOKEN: ("this tag is not closed before the file ends", "the file may be cut short"),
     expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE: (
         "an attribute is given twice in one tag",
-        "delete one of the two; OpenVINO would read the first",
+        "delete one of the two",
     ),
     expat.errors.XML_ERROR_UNDEFINED_ENTITY: (
         "an entity is used that XML does not define",
@@ -221,7 +221,7 @@ def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ..
     found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
     help = f"close <{opened.tag}> first, or delete `{found}`"
     if found == "</port>" and opened.tag in ("input", "output"):
-        help = f"a port before it ends at once in `/>`, so its <dim>s lie outside: write `<port ...>`. Besides, {_FRAGMENT}"
+        help = f"a <port .../> before it is closed at once, so its <dim>s lie outside: write <port ...>; {_FRAGMENT}"
     length = len(found) if end or found else 1
     message = f"`{found}` does not close <{opened.tag}>"
     return Diagnostic("E101", message, source.place(offset, length), help=help, notes=note)

@@ -228,7 +228,7 @@ class Op:
     `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other words that a layer's `version` may have for
     it ("extension" for a custom op), `symbolic` says that the kernel also computes on arrays of dimensions
     (dtype object), `view_of` names the input that its result may share memory with, and `pure` is False for ops that
-    must not be computed ahead: those with state or random results.
+    must not be computed ahead: those with state or random results. `warns` says that the kernel may issue warnings.
     """
 
     name: str
@@ -242,6 +242,7 @@ class Op:
     symbolic: bool = False
     view_of: str | None = None
     pure: bool = True
+    warns: bool = False
     rule: Rule | None = None
     doc: str | None = None
 

@@ -1,0 +1,334 @@
+"""The table of diagnostic codes, with an explanation of each for `irrun explain`; what finds them is elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code stands for; `example` is a broken snippet and the mended one."""
+
+    title: str
+    explanation: str
+    example: tuple[str, str]
+
+
+CODES: dict[str, Code] = {
+    "E101": Code(
+        "not well-formed XML",
+        "The text breaks the rules of XML, so nothing after this place can be trusted and reading stops here. "
+        "OpenVINO's parser is laxer about some of it (attributes given twice, undefined entities, bytes that are "
+        "not UTF-8), other tools are not. Samples on the operation specification pages are abbreviated with `...` "
+        "and have ports that are closed too early: complete them before you use them.",
+        ('<layer ... type="ReLU">', '<layer id="1" name="relu" type="ReLU" version="opset1">'),
+    ),
+    "E102": Code(
+        "no such file",
+        "There is nothing at the path of the model. Relative paths are taken from the current directory. An IR is "
+        "an .xml file, with the weights in a .bin file of the same name beside it.",
+        ("irrun validate modle.xml", "irrun validate model.xml"),
+    ),
+    "E103": Code(
+        "not a readable file",
+        "The path leads to a directory, a pipe or a device, or the system refuses to read it. irrun opens regular "
+        "files only, as anything else may block or never end. Give the .xml file itself, and check its "
+        "permissions.",
+        ("irrun validate models/", "irrun validate models/model.xml"),
+    ),
+    "E104": Code(
+        "file beyond the limits",
+        "The file is larger, has more elements or nests them deeper than any real IR, so reading it could exhaust "
+        "the memory. The limits are far above the largest language models. Such a file is either damaged or not "
+        "an IR.",
+        ("<a><a><a>... 300 deep", '<net name="m" version="11"><layers>...</layers><edges>...</edges></net>'),
+    ),
+    "E105": Code(
+        "DOCTYPE declaration",
+        "A document type declaration can define entities that grow without bound or fetch other files, so irrun "
+        "refuses it instead of expanding anything. OpenVINO expands no entities and leaves them as they are "
+        "written. An IR needs no declaration: delete it.",
+        ('<!DOCTYPE net [<!ENTITY n "7">]><net version="11"/>', '<net version="11"/>'),
+    ),
+    "E106": Code(
+        "content after the root element",
+        "An XML file has one root element, here <net>, and nothing but comments after it. OpenVINO ignores the "
+        "rest, so a second model in the same file would be lost without a word. Often two files were written one "
+        "over the other.",
+        ('<net version="11">...</net></net>', '<net version="11">...</net>'),
+    ),
+    "E107": Code(
+        "not an .xml file",
+        "The file is not XML text. Usually the .bin, which holds only the weights, was given in place of the "
+        ".xml, or a model of another format, which must be converted to an IR first.",
+        ("irrun validate model.bin", "irrun validate model.xml"),
+    ),
+    "E108": Code(
+        "the root element is not <net>",
+        "An IR is one element <net> that holds <layers> and <edges>; OpenVINO compares the tag without regard to "
+        "case. A lone <layer>, as in the operation specification, is not a model: wrap it, with Parameters and "
+        "Results.",
+        ('<layer id="0" .../>', '<net version="11"><layers><layer id="0" .../></layers><edges/></net>'),
+    ),
+    "E109": Code(
+        "unsupported IR version",
+        "OpenVINO reads versions 10 and 11 and rejects all others. Version 10 differs in that rt_info is ignored "
+        "and inputs and outputs are converted to the types of the old API. Files up to version 9 stem from before "
+        "2020 and describe layers in another way: convert the original model again.",
+        ('<net name="m" version="7">', '<net name="m" version="11">'),
+    ),
+    "E110": Code(
+        "execution graph",
+        "The file was written from a compiled model: its layers have times and kernels of a device, but no opset "
+        "versions and no weights. It is a report, not a model, and neither OpenVINO nor irrun can run it. Use the "
+        "IR that was compiled.",
+        ('<layer id="0" name="x" type="Input"><data execTimeMcs="3"/></layer>', "the model.xml that was compiled"),
+    ),
+    "E111": Code(
+        "no <layers>",
+        "A model, or a body, keeps its layers in <layers>. Without it OpenVINO loads a model of no layers, which "
+        "fails only much later or does nothing. Check the spelling and the nesting.",
+        ('<net version="11"><layer .../></net>', '<net version="11"><layers><layer .../></layers><edges/></net>'),
+    ),
+    "E112": Code(
+        "no <edges>",
+        "Connections between layers stand in <edges>, apart from the layers. There are layers with input ports "
+        "here, but no <edges>, so none has an input. Bodies of Loop, TensorIterator and If need their own.",
+        ("<net><layers>...</layers></net>", "<net><layers>...</layers><edges><edge .../></edges></net>"),
+    ),
+    "E201": Code(
+        "missing attribute",
+        "A layer needs `id`, `name`, `type` and `version`; a port `id`; an edge both layers and both ports; an "
+        "entry of a port map `external_port_id` and `internal_layer_id`. OpenVINO rejects the file without saying "
+        "where.",
+        ('<layer id="3" name="relu" type="ReLU">', '<layer id="3" name="relu" type="ReLU" version="opset1">'),
+    ),
+    "E202": Code(
+        "not an integer",
+        "Ids are whole numbers from 0 to 2**64 - 1; the positions of a port map (`axis`, `start`, `end`, "
+        "`stride`, `part_size`) may be negative. Anything else cannot name a layer or a port, and OpenVINO "
+        "rejects it.",
+        ('<edge from-layer="relu" .../>', '<edge from-layer="3" .../>'),
+    ),
+    "E203": Code(
+        "layer id used twice",
+        "Edges name layers by id, so an id belongs to one layer of a graph. OpenVINO keeps only the last layer of "
+        "an id and forgets the others, and edges meant for them go to it. A body has ids of its own, which may "
+        "repeat those outside.",
+        ('<layer id="3" .../> <layer id="3" .../>', '<layer id="3" .../> <layer id="4" .../>'),
+    ),
+    "E204": Code(
+        "port id used twice",
+        "Edges name ports by id, so within the <input> of a layer, and within its <output>, each id stands once. "
+        "Of two ports with one id only the first can have an edge.",
+        ('<port id="0"/> <port id="0"/>', '<port id="0"/> <port id="1"/>'),
+    ),
+    "E205": Code(
+        "edge to or from a missing layer",
+        "The edge names a layer id that this graph does not have. OpenVINO ignores an edge into a missing layer "
+        "and fails with an unrelated message on one from it. Edges cannot cross into bodies: values enter these "
+        "by port maps.",
+        ('<edge from-layer="99" .../>', '<edge from-layer="9" .../>'),
+    ),
+    "E206": Code(
+        "edge to or from a missing port",
+        "The layer exists, but has no port of that id on that side. `from-port` names an output port, `to-port` "
+        "an input port. Ids, not positions, count: outputs usually go on where the inputs end, so the output of a "
+        "layer with two inputs has id 2.",
+        ('<edge from-layer="3" from-port="0" .../>', '<edge from-layer="3" from-port="2" .../>'),
+    ),
+    "E207": Code(
+        "two edges into one port",
+        "An input has one source. OpenVINO counts edges to find how many inputs a layer has, and then fails on an "
+        "index that is one too large. Delete one of the edges or let it lead to the port that it was meant for.",
+        ('<edge ... to-layer="3" to-port="0"/> twice', '<edge ... to-port="0"/> <edge ... to-port="1"/>'),
+    ),
+    "E208": Code(
+        "input port without an edge",
+        "The layer declares the input, but nothing leads there. OpenVINO reports it as an inconsistent layer or "
+        "an index out of range. An optional input that is not used is left out altogether, port and edge.",
+        ('<port id="1"/> and no edge to it', '<edge from-layer="0" from-port="0" to-layer="3" to-port="1"/>'),
+    ),
+    "E209": Code(
+        "cycle",
+        "Each of these layers waits for another, so none can run. OpenVINO fails with a node that is not in the "
+        "graph. Repetition is expressed by Loop or TensorIterator, recurrence between runs by ReadValue and "
+        "Assign.",
+        ("edges 1 -> 2 and 2 -> 1", "edges 0 -> 1 and 1 -> 2"),
+    ),
+    "E210": Code(
+        "missing or unknown output precision",
+        "Every output port states the type of its elements as `precision`; OpenVINO rejects unknown ones such as "
+        "MIXED. That of an input port is not read. For a type that is only known at run time write UNSPECIFIED.",
+        ('<port id="1" precision="FLOAT">', '<port id="1" precision="FP32">'),
+    ),
+    "E211": Code(
+        "unreadable dimension",
+        "A <dim> holds one size in digits, or -1 for one that is not known. OpenVINO rejects an empty one and "
+        "`?`, but reads `3x` and `1..3` as far as the digits go. Ranges are written in the `shape` of a Parameter "
+        "only.",
+        ("<dim>?</dim>", "<dim>-1</dim>"),
+    ),
+    "E212": Code(
+        "no Result",
+        "What a model or a body returns ends in layers of type Result. Without one, and without an Assign that "
+        "keeps state, no layer has an effect: OpenVINO loads such a model as an empty one.",
+        (
+            "the last layer is a SoftMax",
+            '<layer id="9" name="out" type="Result" version="opset1"> with an edge from the SoftMax',
+        ),
+    ),
+    "E213": Code(
+        "wrong entry of a port map",
+        "`internal_layer_id` is the id of a Parameter (for <input>) or a Result (for <output>) of the body. "
+        "`external_port_id` of an <input> is the position of an input of the layer, from 0 on, not the id of its "
+        "port; outputs are numbered by ascending `external_port_id`, and each output port has one entry. OpenVINO "
+        "fails with `unordered_map::at`, or not at all.",
+        (
+            '<input external_port_id="20" internal_layer_id="0"/>',
+            '<input external_port_id="2" internal_layer_id="0"/>',
+        ),
+    ),
+    "E214": Code(
+        "mapped twice",
+        "An input or output of the layer, or a Parameter of the body, stands in two entries of a port map. Of two "
+        "<input> with one `external_port_id` OpenVINO drops the second without a word, and what it should have "
+        "fed has no value.",
+        ('external_port_id="1" in two <input>', 'external_port_id="1" and external_port_id="2"'),
+    ),
+    "E215": Code(
+        "back edge without a partner",
+        "A back edge leads from a Result of the body to a Parameter of the body, which it gives the next "
+        "iteration's value. An <input> of the port map must give that Parameter its first value. OpenVINO loads "
+        "back edges that name missing layers without a word.",
+        ('<edge from-layer="99" to-layer="0"/>', '<edge from-layer="5" to-layer="0"/>'),
+    ),
+    "E216": Code(
+        "missing body or port map",
+        "TensorIterator and Loop need <body> and <port_map>; If needs <then_body>, <else_body>, <then_port_map> "
+        "and <else_port_map>. They are children of the <layer>, beside <input> and <output>.",
+        ('<layer type="If"><then_body>...', "<then_body>... <else_body>... <then_port_map>... <else_port_map>..."),
+    ),
+    "E217": Code(
+        "Constant instead of Const",
+        "In an IR constants are of type `Const`. OpenVINO accepts `Constant`, which is the name of the operation, "
+        "but then never fills it: the weights are whatever lay in memory, different in every run, and nothing is "
+        "reported.",
+        ('<layer type="Constant" .../>', '<layer type="Const" .../>'),
+    ),
+    "E218": Code(
+        "Parameter of a body without a value",
+        "Layers of the body read this Parameter, but no <input> of the port map feeds it. Values reach a body "
+        "through its port map only, even those of the enclosing model.",
+        ("a Parameter 3 that no entry names", '<input external_port_id="2" internal_layer_id="3"/>'),
+    ),
+    "E501": Code(
+        "missing .bin",
+        "The model has constants whose data are in the weights file, but there is none. It lies beside the .xml "
+        "under the same name with the ending .bin, unless its path is given. A model without constants needs no "
+        ".bin.",
+        ("irrun validate model.xml, alone in its folder", "irrun validate model.xml --weights other/model.bin"),
+    ),
+    "E502": Code(
+        "unreadable .bin",
+        "The path of the weights leads to a directory, a pipe or a device, or the system refuses to read it. The "
+        "weights are mapped into memory, which needs a regular file.",
+        ("--weights models/", "--weights models/model.bin"),
+    ),
+    "E503": Code(
+        "Const beyond the end of the .bin",
+        "`offset` plus `size` lies past the end of the file. The .bin is usually that of another model, or was "
+        "cut short when it was copied or fetched; files kept by Git LFS are small texts until they are pulled.",
+        ('<data offset="96" size="8" .../> and a .bin of 100 bytes', '<data offset="92" size="8" .../>'),
+    ),
+    "E504": Code(
+        "Const too small for its shape",
+        "`size` is the number of bytes in the .bin, which must hold all elements: the product of `shape` times "
+        "the bits of the type, rounded up to bytes. u3 and u6 are stored in groups of three bytes, which count "
+        "whole.",
+        (
+            '<data element_type="f32" shape="2,3" size="12" .../>',
+            '<data element_type="f32" shape="2,3" size="24" .../>',
+        ),
+    ),
+    "E505": Code(
+        "incomplete <data> of a Const",
+        "A Const needs `element_type`, `shape`, `offset` and `size`. Older versions of OpenVINO silently skipped "
+        "loading the data of a Const without one of the first two; since 2026 it is rejected.",
+        ('<data offset="0" size="4"/>', '<data element_type="f32" shape="" offset="0" size="4"/>'),
+    ),
+    "E506": Code(
+        "malformed number in a Const",
+        "`offset` and `size` are whole numbers of bytes; `shape` is a list of sizes separated by commas, without "
+        "brackets, and empty for a scalar. A Const has a fixed shape: -1 and ? are not allowed.",
+        ('<data shape="[2,3]" .../>', '<data shape="2,3" .../>'),
+    ),
+    "E507": Code(
+        "inline value in a Const",
+        "OpenVINO prefers an attribute `value` to the .bin and takes the bytes of its text as the data, so "
+        'value="1.0" as f32 is not 1. Write the data to the .bin and give their offset and size.',
+        ('<data value="1.0" element_type="f32" .../>', '<data element_type="f32" shape="" offset="0" size="4"/>'),
+    ),
+    "E508": Code(
+        "unknown element type of a Const",
+        "Element types of constants are written in lower case: f32, f16, bf16, i64, u8, boolean, string and so "
+        "on; OpenVINO rejects `F32` and `FP32` here. `dynamic` is no type that data can have, though OpenVINO "
+        "loads it.",
+        ('<data element_type="FP32" .../>', '<data element_type="f32" .../>'),
+    ),
+    "E509": Code(
+        "damaged strings",
+        "A constant of strings holds, as 32-bit integers, the number of strings, a 0, and where each string ends; "
+        "then their UTF-8 text. Here the ends do not ascend, lie outside the blob, or the text is not UTF-8.",
+        ("2, 0, 5, 2, then 5 bytes", "2, 0, 2, 5, then 5 bytes"),
+    ),
+    "E510": Code(
+        "number of strings differs from the shape",
+        "The blob says how many strings it holds, and the product of `shape` says another number. OpenVINO goes "
+        "by the shape and does not compare the two. One of them is wrong, or `offset` points to other data.",
+        ('shape="3" and 2 strings', 'shape="2" and 2 strings'),
+    ),
+    "W901": Code(
+        "second <data>",
+        "Only the first <data> of a layer is read; the attributes of others are lost without a word, and the op "
+        "runs with its defaults. Put all attributes into one element.",
+        ('<data axis="1"/> <data batch_dims="1"/>', '<data axis="1" batch_dims="1"/>'),
+    ),
+    "W902": Code(
+        "attribute on <layer>",
+        "A <layer> has `id`, `name`, `type` and `version`, and on a Result `output_names`. Other attributes there "
+        "are not read, by OpenVINO neither: those of the op belong on its <data>.",
+        ('<layer id="1" ... axis="1"/>', '<layer id="1" ...><data axis="1"/></layer>'),
+    ),
+    "W903": Code(
+        "layer name used twice",
+        "Names may repeat, as edges go by ids. But tools and messages name layers by them, and so do the outputs "
+        "of a run, which then have to be told apart by a suffix.",
+        ('name="relu" twice', 'name="relu_1" and name="relu_2"'),
+    ),
+    "W904": Code(
+        "unreachable layer",
+        "No path leads from this layer to a Result or an Assign, so it has no effect. OpenVINO does not build "
+        "such layers, and does not check them either. It is left over from editing, or an edge is missing. Unused "
+        "Parameters are inputs still, and not reported.",
+        ("a ReLU that nothing reads", "an edge from it to a Result, or no such layer"),
+    ),
+    "W905": Code(
+        "Const larger than its shape",
+        "`size` has more bytes than the elements take. OpenVINO reads as many as it needs and ignores the rest, "
+        "so nothing fails if `shape` or `element_type` is wrong.",
+        ('<data element_type="f16" shape="2" size="8" .../>', '<data element_type="f32" shape="2" size="8" .../>'),
+    ),
+    "W906": Code(
+        "tensor name used twice",
+        "`names` of an output port name the tensor for users of the model, so they should be unique. OpenVINO "
+        "renames the second one by adding `_1`, and a program that asks for the name gets the first.",
+        ('names="out" on two ports', 'names="out" and names="aux"'),
+    ),
+    "W907": Code(
+        "unknown or repeated element in a layer",
+        "A layer has one each of <data>, <input>, <output> and <rt_info>, and layers with bodies also these and "
+        "their port maps. Other elements, and a second one, are not read: the name may be misspelt.",
+        ("<outputs><port .../></outputs>", "<output><port .../></output>"),
+    ),
+}

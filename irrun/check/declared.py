@@ -1,0 +1,45 @@
+"""The ports that a file declares against what inference knows: decoration to OpenVINO, a promise to readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irrun.check.infer import Inference, Node
+from irrun.diagnostics import Diagnostic
+from irrun.ir.graph import Port
+from irrun.spec.op import Tensor
+from irrun.spec.patterns import shape_text
+
+_HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
+
+
+def compare_declared(inference: Inference) -> Iterator[Diagnostic]:
+    """A warning for every port that contradicts the type or shape inferred for it."""
+    for node in inference.nodes.values():
+        for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
+            yield from _compare(node, value.port, tensor, f"output {value.index}")
+        for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
+            if source is not None and port.dims != source.port.dims:  # else it is reported at the producer
+                known = inference.tensor(source)
+                if known is not None:
+                    yield from _compare(node, port, known, f"input {index}")
+
+
+def _compare(node: Node, port: Port, tensor: Tensor, where: str) -> Iterator[Diagnostic]:
+    if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
+        message = f"{where} is declared as {port.precision}, but is {tensor.type}"
+        yield Diagnostic("W932", message, port.element.place, node.layer.label, _HELP)
+    if tensor.shape is None or port.dims == tensor.shape or not contradicts(port.dims, tensor):
+        return
+    declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
+    message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
+    yield Diagnostic("W931", message, port.element.place, node.layer.label, _HELP)
+
+
+def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
+    """Whether no tensor could have both the declared sizes and the inferred ones."""
+    if tensor.shape is None:
+        return False
+    if len(dims) != len(tensor.shape):
+        return True
+    return any(size != -1 and (size == known) is False for size, known in zip(dims, tensor.shape, strict=True))

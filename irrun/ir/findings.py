@@ -1,0 +1,87 @@
+"""Where the reader's diagnostics gather, and the checks of attributes that layers, ports, edges and port maps share."""
+
+from __future__ import annotations
+
+import re
+
+from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.graph import Graph, Layer
+from irrun.ir.xml import Element, attribute_place
+
+_WHOLE = re.compile(r"\s*\+?\d+\s*", re.ASCII)
+_INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
+_DIGITS = 20
+"""2**64 has so many: longer texts are out of range, and need not be converted."""
+
+
+def _enclosing(graph: Graph) -> tuple[Note, ...]:
+    """The layers whose bodies `graph` lies in, from the inside out; none for the graph of the model itself."""
+    notes: list[Note] = []
+    while graph.owner:
+        notes.append(Note(f"in the {graph.element.tag} of layer {graph.owner}", graph.owner.place))
+        graph = graph.owner.graph
+    return tuple(notes)
+
+
+class Findings:
+    """The diagnostics of one file, in the order in which they were found."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        element: Element,
+        attribute: str | None = None,
+        *,
+        graph: Graph | None = None,
+        layer: Layer | None = None,
+        help: str | None = None,
+        notes: tuple[Note, ...] = (),
+    ) -> None:
+        """Note down a diagnostic at `element`, or at its `attribute`."""
+        place = attribute_place(element, attribute) if attribute else element.place
+        graph = graph or (layer.graph if layer else None)
+        if graph:
+            notes += _enclosing(graph)
+        shown = layer.label if layer else None
+        self.diagnostics.append(Diagnostic(code, message, place, layer=shown, help=help, notes=notes))
+
+    def errors_since(self, start: int) -> bool:
+        return any(found.severity == "error" for found in self.diagnostics[start:])
+
+    def lacks(
+        self,
+        element: Element,
+        names: tuple[str, ...],
+        graph: Graph,
+        layer: Layer | None = None,
+        help: str | None = None,
+    ) -> bool:
+        """Whether `element` has not all attributes of `names`; then that is an error."""
+        missing = [name for name in names if name not in element.attributes]
+        if missing:
+            listed = " and no ".join(f"`{name}`" for name in missing)
+            self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
+        return bool(missing)
+
+    def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
+        """The attribute as a number from 0 to 2**64 - 1; None, and an error, where it is something else."""
+        text = element.attributes[name]
+        if _WHOLE.fullmatch(text) and len(text) <= _DIGITS and int(text) < 2**64:
+            return int(text)
+        message = f"`{name}` is `{text}`, but must be a whole number, 0 or more"
+        self.add("E202", message, element, name, graph=graph, layer=layer)
+        return None
+
+    def integer(self, element: Element, name: str, default: int, layer: Layer) -> int:
+        """The attribute as a number that may be negative; `default`, and an error, where it is something else."""
+        text = element.attributes.get(name)
+        if text is None:
+            return default
+        if _INTEGER.fullmatch(text) and len(text) <= _DIGITS and abs(int(text)) < 2**63:
+            return int(text)
+        self.add("E202", f"`{name}` is `{text}`, but must be an integer", element, name, layer=layer)
+        return default

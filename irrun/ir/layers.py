@@ -1,0 +1,138 @@
+"""From `<layer>` elements to layers with their ports and values; what connects them is in edges and bodies."""
+
+from __future__ import annotations
+
+import re
+
+from irrun.ir.findings import Findings
+from irrun.ir.graph import Graph, Layer, Port, Value
+from irrun.ir.xml import Element
+from irrun.spec.dtypes import PRECISIONS
+
+BODY_TAGS = ("body", "then_body", "else_body")
+MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
+UNKNOWN_ID = -1
+"""The id of a layer or port that has none or a bad one."""
+
+_LAYER_ATTRIBUTES = ("id", "name", "type", "version")
+_DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
+_COMMA = re.compile(r"(?<!\\),")
+_DIM_HELP = "a size in digits, or -1 where it is unknown; ranges belong into the `shape` of a Parameter"
+
+
+def read_layers(graph: Graph, findings: Findings) -> None:
+    """Fill `graph.layers`, without connections."""
+    layers = graph.element.find("layers")
+    if layers is None:
+        help = "OpenVINO reads this as a model of no layers"
+        findings.add("E111", f"<{graph.element.tag}> has no <layers>", graph.element, graph=graph, help=help)
+        return
+    graph.layers = [_layer(child, graph, findings) for child in layers.children if child.tag == "layer"]
+
+
+def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
+    given = element.attributes
+    type = given.get("type", "")
+    layer = Layer(
+        UNKNOWN_ID, given.get("name", ""), type, given.get("version", ""), {}, element, element.find("data"), graph
+    )
+    if "id" in given:
+        layer.id = _known(findings.whole(element, "id", graph))
+    findings.lacks(element, _LAYER_ATTRIBUTES, graph, layer)
+    if layer.data:
+        layer.attributes = dict(layer.data.attributes)
+    if type == "Result" and "output_names" in given:
+        layer.attributes["output_names"] = given["output_names"]
+    if type.lower() == "constant":
+        help = "write `Const`, as the IR spells it; OpenVINO loads a layer `Constant` with uninitialised memory"
+        findings.add("E217", f"`{type}` is not a layer type of the IR", element, "type", layer=layer, help=help)
+    if len(given) > len(_LAYER_ATTRIBUTES):
+        _warn_of_attributes(layer, findings)
+    _children(layer, findings)
+    return layer
+
+
+def _known(id: int | None) -> int:
+    return UNKNOWN_ID if id is None else id
+
+
+def _warn_of_attributes(layer: Layer, findings: Findings) -> None:
+    for name in layer.element.attributes:
+        if name not in _LAYER_ATTRIBUTES and not (name == "output_names" and layer.type == "Result"):
+            message = f"`{name}` on <layer> is not read"
+            findings.add(
+                "W902", message, layer.element, name, layer=layer, help="attributes of the op belong on <data>"
+            )
+
+
+def _children(layer: Layer, findings: Findings) -> None:
+    seen: set[str] = set()
+    for child in layer.element.children:
+        if child.tag == "data" and "data" in seen:
+            help = "move its attributes to the first <data>"
+            findings.add("W901", "only the first <data> of a layer is read", child, layer=layer, help=help)
+        elif child.tag == "input" and "input" not in seen:
+            layer.input_ports = _ports(child, layer, findings, output=False)
+            layer.inputs = [None] * len(layer.input_ports)
+            layer.input_edges = [None] * len(layer.input_ports)
+        elif child.tag == "output" and "output" not in seen:
+            ports = _ports(child, layer, findings, output=True)
+            layer.outputs = [Value(layer, index, port) for index, port in enumerate(ports)]
+        elif child.tag == "rt_info":
+            layer.rt_info = layer.rt_info or child
+        elif child.tag in seen or child.tag not in ("data", *BODY_TAGS, *MAP_TAGS):
+            message = f"<{child.tag}> is not read here"
+            help = "a layer has one each of <data>, <input>, <output>, <rt_info> and what its bodies need"
+            findings.add("W907", message, child, layer=layer, help=help)
+        seen.add(child.tag)
+
+
+def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:
+    ports: list[Port] = []
+    ids: set[int] = set()
+    for child in element.children:
+        if child.tag != "port":
+            continue
+        given = child.attributes
+        id = UNKNOWN_ID
+        if not findings.lacks(child, ("id",), layer.graph, layer):
+            id = _known(findings.whole(child, "id", layer.graph, layer))
+        if id in ids and id != UNKNOWN_ID:
+            message = f"port id {id} is used twice in <{element.tag}>"
+            findings.add(
+                "E204", message, child, "id", layer=layer, help="edges name ports by id, so each needs its own"
+            )
+        ids.add(id)
+        precision = PRECISIONS.get(given.get("precision", "").lower())
+        if output and precision is None:
+            _report_precision(child, layer, findings)
+        ports.append(Port(id, precision, _dims(child, layer, findings), tensor_names(given.get("names", "")), child))
+    return ports
+
+
+def _report_precision(port: Element, layer: Layer, findings: Findings) -> None:
+    help = "`FP32`, `FP16`, `I64`, `I32`, `BOOL`, `STRING` and the like; `UNSPECIFIED` where it is not known"
+    text = port.attributes.get("precision")
+    if text is None:
+        findings.add("E210", "an output port needs a `precision`", port, layer=layer, help=help)
+    else:
+        findings.add("E210", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)
+
+
+def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:
+    dims = []
+    for child in port.children:
+        if child.tag == "dim":
+            text = child.text
+            if not _DIM.fullmatch(text) or int(text) >= 2**63:
+                findings.add("E211", f"`{text}` is not a dimension", child, layer=layer, help=_DIM_HELP)
+                text = "-1"
+            dims.append(int(text))
+    return tuple(dims)
+
+
+def tensor_names(text: str) -> tuple[str, ...]:
+    r"""The names in a `names` attribute: separated by commas, a comma within a name written `\,`."""
+    if "," not in text:
+        return (text,) if text else ()
+    return tuple(name.replace("\\,", ",") for name in _COMMA.split(text) if name)

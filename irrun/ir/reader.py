@@ -1,0 +1,204 @@
+"""Reading a model: the files, the root element and the order of the steps, which are modules of their own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from irrun.diagnostics import Diagnostic, IRError
+from irrun.ir.bodies import check_bodies, read_maps
+from irrun.ir.edges import connect
+from irrun.ir.findings import Findings
+from irrun.ir.graph import Body, Graph, Layer, Model
+from irrun.ir.layers import BODY_TAGS, read_layers
+from irrun.ir.structure import check_structure
+from irrun.ir.weights import Blob, Weights, WeightsError
+from irrun.ir.xml import Element, collector_paused, parse
+
+MAX_XML_BYTES = 1 << 30
+"""The .xml of a large language model has 20 MB; a larger file than this would not fit into memory as a tree."""
+
+_BODY_PARTS = ("layers", "edges", "rt_info")
+
+
+def read_model(path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None) -> Model:
+    """The model in the .xml file `path`; the .bin lies beside it unless given. Raises IRError with all its errors."""
+    model, diagnostics = read(path, weights)
+    errors = [found for found in diagnostics if found.severity == "error"]
+    if errors or model is None:
+        raise IRError(errors)
+    return model
+
+
+def read(
+    path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
+) -> tuple[Model | None, list[Diagnostic]]:
+    """The model as far as it can be read, None if not at all, and what is wrong with it, by line.
+
+    Raises nothing for a bad model or file. What is at fault is empty in the model: an input whose edge leads nowhere is
+    None, a missing attribute of a layer "", a bad id -1.
+    """
+    file = Path(path)
+    findings = Findings()
+    model = None
+    try:
+        with collector_paused():
+            root = parse(_content(file))
+            model = _model(root, file, Path(weights) if weights is not None else file.with_suffix(".bin"), findings)
+    except IRError as error:
+        findings.diagnostics += error.diagnostics
+    found = [replace(diagnostic, file=str(file)) for diagnostic in findings.diagnostics]
+    return model, sorted(found, key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise _refusal("E103", f"`{path}` is a directory, not an .xml file")
+        if not stat.S_ISREG(status.st_mode):
+            raise _refusal("E103", f"`{path}` is not a regular file")
+        if path.suffix.lower() == ".bin" and status.st_size:
+            raise _refusal("E107", f"`{path}` holds the weights of a model", f"give `{path.with_suffix('.xml').name}`")
+        if status.st_size > MAX_XML_BYTES:
+            raise _refusal("E104", f"`{path}` has {status.st_size:,} bytes, more than {MAX_XML_BYTES:,}")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise _refusal("E102", f"there is no file `{path}`") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise _refusal("E103", f"`{path}` cannot be read: {reason}") from None
+    start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
+    if start not in (b"<", b""):
+        raise _refusal(
+            "E107", f"`{path}` is not XML", "the model file of an IR is the .xml, whose first character is <"
+        )
+    return data
+
+
+def _refusal(code: str, message: str, help: str | None = None) -> IRError:
+    return IRError([Diagnostic(code, message, help=help)])
+
+
+def _model(root: Element, path: Path, weights_path: Path, findings: Findings) -> Model | None:
+    if root.tag.lower() != "net":
+        help = "an IR is one <net> that holds <layers> and <edges>"
+        if root.tag in ("layer", "layers"):
+            help += "; samples on OpenVINO's operation specification pages are only fragments of one"
+        findings.add("E108", f"the root element is <{root.tag}>, expected <net>", root, help=help)
+        return None
+    version = _version(root, findings)
+    if version is None:
+        return None
+    graph = _graphs(root, findings)
+    if _is_execution_graph(graph):
+        help = "convert the model it came from; such a file says how a device ran a model, and has no weights"
+        findings.diagnostics.clear()
+        findings.add("E110", "this is an execution graph, which cannot be run", root, help=help)
+        return Model(root.attributes.get("name", ""), version, graph, _no_weights(weights_path), path, _legacy(root))
+    weights = _weights(weights_path, graph, findings)
+    return Model(root.attributes.get("name", ""), version, graph, weights, path, _legacy(root))
+
+
+def _version(root: Element, findings: Findings) -> int | None:
+    """The version of the format; 11 if it is not stated, and None if irrun does not read it. Both are errors."""
+    text = root.attributes.get("version")
+    if text is None:
+        findings.add("E109", "<net> has no `version`", root, help='write version="11"')
+        return 11
+    number = text.strip()
+    if number in ("10", "11"):
+        return int(number)
+    help = "convert the original model again with a current OpenVINO; versions up to 9 stem from before 2020"
+    findings.add("E109", f"the version is `{text}`, expected 10 or 11", root, "version", help=help)
+    return None
+
+
+def _legacy(root: Element) -> list[Element]:
+    return [child for child in root.children if child.tag not in _BODY_PARTS]
+
+
+def _graphs(root: Element, findings: Findings) -> Graph:
+    """The graph of the model; those of its bodies hang in its layers."""
+    main = _graph(root, None, findings)
+    pending = [main]
+    while pending:
+        graph = pending.pop()
+        for layer in graph.layers:
+            check_bodies(layer, findings)
+            for child in layer.element.children:
+                if child.tag in BODY_TAGS and child.tag not in layer.bodies:
+                    body = layer.bodies[child.tag] = Body(_graph(child, layer, findings))
+                    read_maps(layer, child.tag, body, findings)
+                    pending.append(body.graph)
+    return main
+
+
+def _graph(element: Element, owner: Layer | None, findings: Findings) -> Graph:
+    graph = Graph(element, owner, rt_info=element.find("rt_info"))
+    before = len(findings.diagnostics)
+    read_layers(graph, findings)
+    connect(graph, findings)
+    check_structure(graph, findings, connected=not findings.errors_since(before))
+    return graph
+
+
+def _is_execution_graph(graph: Graph) -> bool:
+    return any(not layer.version and "execTimeMcs" in layer.attributes for layer in graph.layers)
+
+
+def _no_weights(path: Path) -> Weights:
+    return Weights(path.parent / f"{path.name}.none")
+
+
+def _constants(graph: Graph) -> list[Layer]:
+    """The Const layers of the graph and of the bodies in it, to any depth."""
+    found: list[Layer] = []
+    pending = [graph]
+    while pending:
+        for layer in pending.pop().layers:
+            if layer.type == "Const":
+                found.append(layer)
+            pending.extend(body.graph for body in layer.bodies.values())
+    return found
+
+
+def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
+    constants = _constants(graph)
+    try:
+        weights = Weights(path)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
+        return _no_weights(path)
+    orphans = [layer for layer in constants if not _check_constant(layer, weights, findings)]
+    if orphans:
+        first = orphans[0]
+        count = "1 Const has its data" if len(orphans) == 1 else f"{len(orphans)} Consts have their data"
+        help = "put the .bin beside the .xml under the same name, or say where it is"
+        findings.add(
+            "E501", f"there is no `{path}`, where {count}", first.data or first.element, layer=first, help=help
+        )
+    return weights
+
+
+def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> bool:
+    """Report what is wrong with a Const; False if that is only the missing .bin, which is reported once."""
+    try:
+        blob = weights.check(layer)
+    except WeightsError as error:
+        if error.code == "E501":
+            return False
+        findings.add(error.code, str(error), layer.data or layer.element, error.attribute, layer=layer, help=error.help)
+    else:
+        _warn_of_excess(layer, blob, findings)
+    return True
+
+
+def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:
+    if layer.data and blob.element_type != "string" and blob.size > blob.needed:
+        message = f"`size` is {blob.size} bytes, but {blob.count} elements of {blob.element_type} take {blob.needed}"
+        help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
+        findings.add("W905", message, layer.data, "size", layer=layer, help=help)

@@ -1,0 +1,135 @@
+"""What a graph as a whole must be: free of cycles, with results that its layers reach, and unambiguous names."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from irrun.diagnostics import Note
+from irrun.ir.findings import Findings
+from irrun.ir.graph import Graph, Layer, Value
+
+_NAMED = 8
+"""The layers of a cycle that a message names; the other ones are counted."""
+
+
+def topological_order(graph: Graph) -> list[Layer]:
+    """The layers, each after those that it reads; without those on a cycle and what depends on them."""
+    return _Sorting(graph).order
+
+
+class _Sorting:
+    """Kahn's algorithm, which can go on after a cycle was taken out."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.order: list[Layer] = []
+        self.waiting = {layer: sum(value is not None for value in layer.inputs) for layer in graph.layers}
+        self._advance(deque(layer for layer, count in self.waiting.items() if not count))
+
+    def _advance(self, ready: deque[Layer]) -> None:
+        while ready:
+            layer = ready.popleft()
+            if self.waiting.pop(layer, None) is None:
+                continue
+            self.order.append(layer)
+            for value in layer.outputs:
+                for consumer, _ in value.consumers:
+                    if consumer in self.waiting:
+                        self.waiting[consumer] -= 1
+                        if not self.waiting[consumer]:
+                            ready.append(consumer)
+
+    def take_cycle(self) -> list[Layer]:
+        """A cycle among the layers that are left, from its first layer in the file on, in the direction of the data."""
+        layer = next(iter(self.waiting))
+        seen: dict[Layer, None] = {}
+        while layer not in seen:
+            seen[layer] = None
+            layer = next(value.layer for value in layer.inputs if value and value.layer in self.waiting)
+        walked = list(seen)
+        cycle = walked[walked.index(layer) :][::-1]
+        places = {layer: number for number, layer in enumerate(self.waiting)}
+        first = cycle.index(min(cycle, key=places.__getitem__))
+        cycle = cycle[first:] + cycle[:first]
+        self._advance(deque(cycle))
+        return cycle
+
+
+def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> None:
+    """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
+    sorting = _Sorting(graph)
+    cyclic = bool(sorting.waiting)
+    while sorting.waiting:
+        _report_cycle(sorting.take_cycle(), findings)
+    _warn_of_names(graph, findings)
+    if not graph.sinks and graph.element.find("layers") is not None:
+        what = f"the {graph.element.tag}" if graph.owner else "the model"
+        help = (
+            "end what is to be returned in a layer of type `Result`; OpenVINO loads such a model, but it does nothing"
+        )
+        findings.add("E212", f"{what} has no Result", graph.element, graph=graph, help=help)
+    elif connected and not cyclic:
+        _warn_of_unreachable(graph, findings)
+
+
+def _report_cycle(cycle: list[Layer], findings: Findings) -> None:
+    names = [str(layer) for layer in cycle[:_NAMED]]
+    if len(cycle) > _NAMED:
+        names.append(f"{len(cycle) - _NAMED} more")
+    first, last = cycle[0], cycle[-1]
+    number = next(n for n, value in enumerate(first.inputs) if value and value.layer is last)
+    edge = first.input_edges[number]
+    message = f"the layers depend on each other in a cycle: {' -> '.join([*names, names[0]])}"
+    notes = tuple(Note(f"layer {layer}", layer.place) for layer in cycle[:_NAMED])
+    help = "a loop is written as a Loop or TensorIterator layer, whose body has back edges"
+    findings.add("E209", message, edge or first.element, layer=first, help=help, notes=notes)
+
+
+def _warn_of_names(graph: Graph, findings: Findings) -> None:
+    layers: dict[str, Layer] = {}
+    values: dict[str, Value] = {}
+    for layer in graph.layers:
+        if layer.name:
+            first = layers.setdefault(layer.name, layer)
+            if first is not layer:
+                notes = (Note(f"layer {first} has it, too", first.place),)
+                message = f"two layers are named `{layer.name}`"
+                help = "outputs and messages go by names; make them differ"
+                findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
+        for value in layer.outputs:
+            for name in value.port.names:
+                other = values.setdefault(name, value)
+                if other is not value:
+                    notes = (Note(f"layer {other.layer} gives it, too", other.port.element.place),)
+                    help = f"make them differ; OpenVINO renames the second to `{name}_1`"
+                    message = f"two tensors are named `{name}`"
+                    findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
+
+
+def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
+    """One warning for each layer that nothing reads; those that only feed it are counted with it."""
+    alive = set(graph.sinks)
+    stack = graph.sinks
+    while stack:
+        for value in stack.pop().inputs:
+            if value and value.layer not in alive:
+                alive.add(value.layer)
+                stack.append(value.layer)
+    dead = {layer for layer in graph.layers if layer not in alive and layer.type != "Parameter"}
+    for layer in graph.layers:
+        if layer in dead and not any(value.consumers for value in layer.outputs):
+            feeding = _feeding(layer, dead)
+            what = f", nor do the {feeding} that feed only such layers" if feeding > 1 else ""
+            what = ", nor does the one that feeds it" if feeding == 1 else what
+            message = f"the layer reaches no Result or Assign{what}"
+            help = "delete it, or connect it; OpenVINO does not even build it"
+            findings.add("W904", message, layer.element, layer=layer, help=help)
+
+
+def _feeding(layer: Layer, dead: set[Layer]) -> int:
+    seen, stack = {layer}, [layer]
+    while stack:
+        for value in stack.pop().inputs:
+            if value and value.layer in dead and value.layer not in seen:
+                seen.add(value.layer)
+                stack.append(value.layer)
+    return len(seen) - 1

@@ -1,0 +1,200 @@
+"""The executor: a model made ready once, then run as often as one likes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irrun.check.infer import Inference, violated
+from irrun.check.validate import validate
+from irrun.diagnostics import Diagnostic, ExecutionError, IRError
+from irrun.ir.graph import Layer, Model
+from irrun.run.inputs import bind_inputs
+from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array, Tensor, Violation
+
+_V10_OUTPUTS = {
+    **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
+    **dict.fromkeys(("i64", "u64"), "i32"),
+}
+"""How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
+
+
+class State(MutableMapping[str, Array]):
+    """The variables of a model. What a run assigns counts from its end on, so that the order of layers is no matter."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Array] = {}
+        self._assigned: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        self._assigned[name] = np.array(value)
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def commit(self) -> None:
+        self._values.update(self._assigned)
+        self._assigned.clear()
+
+    def discard(self) -> None:
+        """Forget what a failed run has assigned."""
+        self._assigned.clear()
+
+
+class GraphExecutor:
+    """A model that can be run.
+
+    Raises IRError where the model has errors; its warnings are in `report`.
+    """
+
+    def __init__(
+        self, model: Model | str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
+    ) -> None:
+        self.report = validate(model, weights)
+        if self.report.model is None or self.report.inference is None or not self.report.ok:
+            raise IRError(self.report.errors)
+        self.model: Model = self.report.model
+        self._inference: Inference = self.report.inference
+        self._plan = make_plan(self.model.graph, self._inference)
+        self._state = State()
+        self.output_names = _output_names(self.model)
+
+    def run(self, inputs: Mapping[str, Any] | Sequence[Any] = ()) -> dict[str, Array]:
+        """Compute all results, in the order of the model's Results.
+
+        `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
+        Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
+        """
+        tensors = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
+        arrays = bind_inputs(self.model, tensors, inputs)
+        try:
+            with np.errstate(all="ignore"):
+                results = self._run_plan(self._plan, arrays, self._state)
+        except BaseException:
+            self._state.discard()
+            raise
+        self._state.commit()
+        types = [self._type(layer) for layer in self.model.graph.results]
+        outputs = [
+            self._handed_out(array, type, number in self._plan.borrowed)
+            for array, type, number in zip(results, types, self._plan.results, strict=True)
+        ]
+        return dict(zip(self.output_names, outputs, strict=True))
+
+    def reset_state(self) -> None:
+        """Forget the values of all variables: the next run starts as the first one did."""
+        self._state = State()
+
+    def _type(self, result: Layer) -> str:
+        tensor = self._inference.tensor(result.inputs[0])
+        return tensor.type if tensor else "dynamic"
+
+    def _handed_out(self, array: Array, type: str, borrowed: bool) -> Array:
+        if self.model.version == 10 and type in _V10_OUTPUTS:
+            return array.astype(numpy_dtype(_V10_OUTPUTS[type]))
+        return array.copy() if borrowed else array
+
+    def _run_plan(self, plan: Plan, arrays: Sequence[Array], state: State) -> list[Array]:
+        slots = list(plan.slots)
+        for number, array in zip(plan.parameters, arrays, strict=True):
+            slots[number] = array
+        for step in plan.steps:
+            args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
+            results = self._run_step(step, args, state)
+            for number, result in zip(step.outputs, results, strict=False):
+                slots[number] = result if isinstance(result, np.ndarray) else np.asarray(result)
+            for number in step.frees:
+                slots[number] = None
+        return [_present(slots[number]) for number in plan.results]
+
+    def _run_step(self, step: Step, args: list[Array | None], state: State) -> Sequence[Any]:
+        op = step.node.op
+        context: dict[str, Any] = {}
+        try:
+            bodies = {
+                name: replace(body, run=partial(self._run_body, plan, state)) for name, (body, plan) in step.bodies.items()
+            }
+            if step.recheck:
+                tensors = [
+                    None if array is None else Tensor.of(array, None if type == "dynamic" else type)
+                    for array, type in zip(args, step.types, strict=True)
+                ]
+                inferred = op.infer(tensors, step.node.attrs, bodies)
+                if "types" in op.context:
+                    context["types"] = inferred.types
+            if bodies:
+                context["bodies"] = bodies
+            if "state" in op.context:
+                context["state"] = state
+            if op.warns:
+                results = _warn_with_place(partial(step.kernel, *args, **context), step.node.layer, self.model.path)
+            else:
+                results = step.kernel(*args, **context)
+        except Violation as violation:
+            raise ExecutionError([self._placed(violated(violation, op, step.node.layer, self._inference))]) from None
+        except (IRError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            layer = step.node.layer
+            what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
+            diagnostic = Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label)
+            raise ExecutionError([self._placed(diagnostic)]) from error
+        return results if isinstance(results, tuple | list) else (results,)
+
+    def _run_body(self, plan: Plan, state: State, arrays: Sequence[Array]) -> list[Array]:
+        results = self._run_plan(plan, arrays, state)
+        state.commit()
+        return results
+
+    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
+        return replace(diagnostic, file=str(self.model.path))
+
+
+def _present(array: Array | None) -> Array:
+    assert array is not None, "a plan computes what its results read"
+    return array
+
+
+def _warn_with_place(kernel: Any, layer: Layer, path: Path) -> Any:
+    """Run a kernel and pass its warnings on with the layer that they come from."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = kernel()
+    for warning in caught:
+        warnings.warn(f"{path}:{layer.place.line}: layer {layer}: {warning.message}", warning.category, stacklevel=5)
+    return results
+
+
+def _output_names(model: Model) -> list[str]:
+    """A unique name for every Result: its own, its tensor's, or its producer's."""
+    names: list[str] = []
+    for layer in model.graph.results:
+        source = layer.inputs[0]
+        assert source is not None
+        own = [name for name in layer.attributes.get("output_names", "").split(",") if name.strip()]
+        several = f".{source.index}" if len(source.layer.outputs) > 1 else ""
+        name = next(iter((*own, *source.port.names)), f"{source.layer.name}{several}")
+        unique, count = name, 1
+        while unique in names:
+            unique = f"{name}_{count}"
+            count += 1
+        names.append(unique)
+    return names

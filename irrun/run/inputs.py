@@ -1,0 +1,116 @@
+"""The arrays that a run is given: found by name or position, and checked against what the model declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.check.declared import contradicts
+from irrun.check.validate import find_input, input_names
+from irrun.diagnostics import InputError
+from irrun.ir.graph import Layer, Model
+from irrun.spec.dims import Dim
+from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
+from irrun.spec.op import Array, Tensor
+from irrun.spec.patterns import shape_text
+
+_CARRIERS = {
+    **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), "f32"),
+    "i4": "i8",
+    "u4": "u8",
+    "u2": "u8",
+}
+"""The wider type that a file holds such an input in."""
+
+
+def bind_inputs(model: Model, tensors: Sequence[Tensor], inputs: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
+    """One array for each Parameter, whose declarations are `tensors`. Raises InputError."""
+    parameters = model.graph.parameters
+    given: dict[int, Any] = {}
+    named = inputs.items() if isinstance(inputs, Mapping) else ((str(n), array) for n, array in enumerate(inputs))
+    for name, array in named:
+        try:
+            number = find_input(model, name)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if number in given:
+            raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
+        given[number] = array
+    missing = [f"`{_name(layer)}`" for number, layer in enumerate(parameters) if number not in given]
+    if missing:
+        raise InputError(f"no array for input {', '.join(missing)}")
+    return [
+        _fitting(_name(layer), tensor, given[number], model.version)
+        for number, (layer, tensor) in enumerate(zip(parameters, tensors, strict=True))
+    ]
+
+
+def _name(layer: Layer) -> str:
+    return input_names(layer)[0]
+
+
+def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
+    """`given` as an array of the declared type and shape."""
+    array = given if isinstance(given, np.ndarray) else _array(name, given, tensor.type)
+    if array.dtype.kind in "OcMmV" and array.dtype.name not in {numpy_dtype(t).name for t in _CARRIERS}:
+        raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for")
+    array = _typed(name, array, tensor.type, version)
+    if contradicts(array.shape, tensor):
+        raise InputError(f"input `{name}` has shape {shape_text(array.shape)}, expected {shape_text(tensor.shape)}")
+    return array
+
+
+def _array(name: str, given: Any, type: str) -> Array:
+    """Numbers that are not in an array yet, as one of the declared type where that loses nothing."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"input `{name}` is no array: {error}") from None
+    if type in ("dynamic", "string") or array.dtype.kind not in "biuf":
+        return array
+    converted = array.astype(numpy_dtype(type))
+    if array.dtype.kind != "f" and not np.array_equal(converted.astype(array.dtype), array):
+        raise InputError(f"input `{name}` has values that {type} cannot hold")
+    return converted
+
+
+def _typed(name: str, array: Array, type: str, version: int) -> Array:
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    found = element_type(array.dtype)
+    if type in ("dynamic", found) or (ELEMENT_TYPES[type].bits < 8 and array.dtype == numpy_dtype(type)):
+        return array
+    if version == 10 and type == "f16" and found == "f32":  # programs of its time fed f32
+        return array.astype(np.float16)
+    if _CARRIERS.get(type) == found:
+        converted = array.astype(numpy_dtype(type))
+        if np.array_equal(converted.astype(array.dtype), array, equal_nan=found == "f32"):
+            return converted
+        raise InputError(f"input `{name}` has values that {type} cannot hold exactly")
+    raise InputError(f"input `{name}` is {found}, expected {type}: convert it, as in array.astype({type!r})")
+
+
+def random_inputs(model: Model, tensors: Sequence[Tensor], seed: int) -> dict[str, Array]:
+    """Arrays for all inputs: normal floats, integers from 0 to 7, the least size (1 or more) where one is unknown."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
+        if tensor.shape is None or tensor.type == "dynamic":
+            raise InputError(f"input `{_name(layer)}` has no rank or type of its own: give an array for it")
+        shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in tensor.shape]
+        inputs[str(number)] = _random(tensor.type, shape, rng)
+    return inputs
+
+
+def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:
+    if type == "string":
+        letters = rng.integers(ord("a"), ord("z") + 1, (*shape, 5), np.int32)
+        return np.array(letters).view("<U5").reshape(shape)
+    if type == "boolean":
+        return rng.random(shape) < 0.5
+    dtype = numpy_dtype(type)
+    if dtype.kind in "iu" or type in ("i4", "u4", "u2"):
+        most = 1 << min(3, ELEMENT_TYPES[type].bits - (type[0] == "i"))
+        return rng.integers(0, most, shape, np.int64).astype(dtype)
+    return rng.standard_normal(shape, np.float32).astype(dtype)

@@ -1,0 +1,133 @@
+"""XML parsing: places, what is refused, and the words for what is not well-formed."""
+
+import gc
+
+import pytest
+
+from irrun.diagnostics import IRError, Place
+from irrun.ir.xml import MAX_DEPTH, Element, attribute_place, parse
+
+
+def refused(data):
+    with pytest.raises(IRError) as caught:
+        parse(data)
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic
+
+
+def test_elements_know_their_place():
+    root = parse(b'<net>\n  <layers>\n\t<layer id="1"/>\n  </layers>\n</net>')
+    layer = root.find("layers").find("layer")
+    assert (layer.line, layer.column) == (3, 2)
+    assert layer.place == Place(3, 2, len("<layer"))
+    assert root.find("edges") is None
+
+
+def test_columns_count_characters_not_bytes():
+    assert parse('<a b="üü"><c/></a>'.encode()).children[0].column == 11
+
+
+def test_lines_past_65535_are_right():
+    assert parse(b"<a>" + b"\n" * 70_000 + b"<b/></a>").children[0].line == 70_001
+
+
+def test_text_is_what_stands_directly_inside():
+    dims = parse(b"<port>\n <dim>3</dim>\n <dim> 4\n</dim><!-- x --></port>")
+    assert [child.text for child in dims.findall("dim")] == ["3", " 4\n"]
+    assert dims.text == ""
+
+
+def test_text_around_a_comment_is_joined():
+    assert parse(b"<dim>1<!-- x -->2</dim>").text == "12"
+
+
+def test_place_of_an_attribute():
+    root = parse(b'<a><layer  id = "1"\n    name="x > y"\ttype=\'id="7"\' version="opset1"/></a>')
+    layer = root.children[0]
+    assert attribute_place(layer, "id") == Place(1, 12, len('id = "1"'))
+    assert attribute_place(layer, "name") == Place(2, 5, len('name="x > y"'))
+    assert attribute_place(layer, "type") == Place(2, 18, len("type='id=\"7\"'"))
+    assert attribute_place(layer, "version") == Place(2, 32, len('version="opset1"'))
+
+
+def test_place_of_a_missing_attribute_is_that_of_the_element():
+    assert attribute_place(parse(b' <layer id="1"/>'), "name") == Place(1, 2, len("<layer"))
+    assert attribute_place(Element("layer", {"id": "1"}), "id") == Place(1, 1, len("<layer"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'\xef\xbb\xbf<a b="\xc3\xa9"/>', '<a b="é"/>'.encode("utf-16"), b'<?xml version="1.0" encoding="latin-1"?><a b="\xe9"/>'],
+)
+def test_encodings(data):
+    assert parse(data).attributes == {"b": "é"}
+
+
+def test_a_byte_order_mark_takes_no_column():
+    assert parse(b"\xef\xbb\xbf<a/>").column == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'<!DOCTYPE a [<!ENTITY x "y"><!ENTITY z "&x;&x;">]><a>&z;</a>',
+        b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>',
+        b'<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a b="1">&x;</a>',
+    ],
+)
+def test_doctype_is_refused(data):
+    assert refused(b"\n" + data).code == "E105"
+
+
+def test_depth_is_limited():
+    assert refused(b"<a>" * (MAX_DEPTH + 1)).code == "E104"
+
+
+def test_elements_are_limited(monkeypatch):
+    monkeypatch.setattr("irrun.ir.xml.MAX_ELEMENTS", 3)
+    assert parse(b"<a><b/><c></c></a>").tag == "a"
+    assert refused(b"<a><b/><c/><d/></a>").code == "E104"
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "message"),
+    [
+        (b"", (1, 1), "the file has no XML element"),
+        (b"<net>\n <layers>\n", (3, 1), "the file ends while <layers> is open"),
+        (b"<a>\n<b></a>", (2, 4), "`</a>` does not close <b>"),
+        (b"<a b=1/>", (1, 6), "this character is not allowed here"),
+        (b'<a b="1" b="2"/>', (1, 10), "an attribute is given twice in one tag"),
+        (b"<a>&x;</a>", (1, 4), "an entity is used that XML does not define"),
+        (b"<a>\xff</a>", (1, 4), "the bytes here are not UTF-8"),
+        (b' <?xml version="1.0"?><a/>', (1, 2), "the XML declaration must be the very first thing in the file"),
+        (b'<?xml version="1.0" encoding="klingon"?><a/>', (1, 1), "the declared encoding is not known"),
+    ],
+)
+def test_words_for_what_is_not_well_formed(data, place, message):
+    found = refused(data)
+    assert (found.code, found.line, found.column, found.message) == ("E101", *place, message)
+    assert found.help
+
+
+@pytest.mark.parametrize("rest", [b"junk", b"<net/>"])
+def test_content_after_the_root(rest):
+    found = refused(b"<net>\n</net>\n" + rest)
+    assert (found.code, found.line) == ("E106", 3)
+
+
+def test_published_fragment_with_elided_attributes():
+    found = refused(b'\n<layer ... type="Abs">\n</layer>')
+    assert (found.message, found.line, found.column) == ("`...` stands where attributes should be", 2, 8)
+    assert "abbreviated" in found.help
+
+
+def test_published_fragment_with_a_port_closed_too_early():
+    found = refused(b'<layer id="1">\n<input>\n <port id="2"/>\n  <dim>2</dim>\n </port>\n</input></layer>')
+    assert (found.message, found.line) == ("`</port>` does not close <input>", 5)
+    assert "closed at once" in found.help
+    assert "abbreviated" in found.help
+
+
+def test_the_garbage_collector_runs_again_after_an_error():
+    refused(b"<a>")
+    assert gc.isenabled()
