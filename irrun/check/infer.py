@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from irrun.check.attributes import read_attributes
+from irrun.check.documentation import constraint_text, source_page
 from irrun.diagnostics import Diagnostic, Note
-from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.graph import Body as LayerBody
+from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_place
 from irrun.spec.body import Body, BodyInput, BodyOutput
@@ -39,7 +40,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A layer with its op, parsed attributes and what is known of its outputs. `complete` as in `irrun.spec.op.Node`."""
+    """A layer with its op, its attributes and what is known of its outputs; `complete` as in `irrun.spec.op.Node`."""
 
     layer: Layer
     op: Op
@@ -177,31 +178,10 @@ def violated(violation: Violation, op: Op, layer: Layer, inference: Inference | 
         f"{op.name} {violation.label}: {violation.message}" if constraint else violation.message,
         place,
         layer.label,
-        help=f"see {source_page(op)}" if not constraint else f"{constraint_text(op, violation.label)}; see {source_page(op)}",
+        help=f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}",
         notes=tuple(notes),
         label=violation.label if constraint else None,
     )
-
-
-def source_page(op: Op) -> str:
-    """The page of the operation specification that the op's docstring names."""
-    lines = [line for line in (op.__doc__ or "").splitlines() if line.startswith("Source:")]
-    return lines[0].removeprefix("Source:").strip() if lines else f"the documentation of {op.name}"
-
-
-def constraint_text(op: Op, label: str) -> str:
-    """The sentence that the op's docstring has for a constraint."""
-    lines = (op.__doc__ or "").splitlines()
-    for number, line in enumerate(lines):
-        if line.strip().startswith(f"{label}:"):
-            indent = len(line) - len(line.lstrip())
-            parts = [line.strip().removeprefix(f"{label}:").strip()]
-            for more in lines[number + 1 :]:
-                if len(more) - len(more.lstrip()) <= indent:
-                    break
-                parts.append(more.strip())
-            return " ".join(parts).rstrip(".")
-    return op.name
 
 
 def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | None = None) -> Body:
@@ -210,7 +190,9 @@ def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | Non
     results = body.graph.results
     return Body(
         inputs=tuple(
-            BodyInput(entry.external, parameters.index(entry.internal), *(getattr(entry, name) for name in _TUPLE_FIELDS))
+            BodyInput(
+                entry.external, parameters.index(entry.internal), *(getattr(entry, name) for name in _TUPLE_FIELDS)
+            )
             for entry in body.inputs
         ),
         outputs=tuple(

@@ -1,1 +1,23 @@
-"""."""
+"""The command line: one module per command, each importing what it needs when it runs."""
+
+from __future__ import annotations
+
+import click
+
+from irrun.cli.execute import execute
+from irrun.cli.explain import explain
+from irrun.cli.ops import ops
+from irrun.cli.validate import validate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="irrun")
+def main() -> None:
+    """Validate and run OpenVINO IR models by the written specification, without OpenVINO.
+
+    Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use.
+    """
+
+
+for command in (validate, execute, ops, explain):
+    main.add_command(command)

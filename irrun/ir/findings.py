@@ -46,8 +46,8 @@ class Findings:
         graph = graph or (layer.graph if layer else None)
         if graph:
             notes += _enclosing(graph)
-        shown = layer.label if layer else None
-        self.diagnostics.append(Diagnostic(code, message, place, layer=shown, help=help, notes=notes))
+        label = layer.label if layer else None
+        self.diagnostics.append(Diagnostic(code, message, place, layer=label, help=help, notes=notes))
 
     def errors_since(self, start: int) -> bool:
         return any(found.severity == "error" for found in self.diagnostics[start:])

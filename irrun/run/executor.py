@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from irrun.check.infer import Inference, violated
-from irrun.check.validate import validate
+from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer, Model
-from irrun.run.inputs import bind_inputs
+from irrun.run.inputs import bind_inputs, random_inputs
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
@@ -65,9 +65,7 @@ class GraphExecutor:
     Raises IRError where the model has errors; its warnings are in `report`.
     """
 
-    def __init__(
-        self, model: Model | str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
-    ) -> None:
+    def __init__(self, model: Model | str | os.PathLike[str], weights: str | os.PathLike[str] | None = None) -> None:
         self.report = validate(model, weights)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
@@ -75,6 +73,7 @@ class GraphExecutor:
         self._inference: Inference = self.report.inference
         self._plan = make_plan(self.model.graph, self._inference)
         self._state = State()
+        self._parameters = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
         self.output_names = _output_names(self.model)
 
     def run(self, inputs: Mapping[str, Any] | Sequence[Any] = ()) -> dict[str, Array]:
@@ -83,8 +82,7 @@ class GraphExecutor:
         `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
         """
-        tensors = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
-        arrays = bind_inputs(self.model, tensors, inputs)
+        arrays = bind_inputs(self.model, self._parameters, inputs)
         try:
             with np.errstate(all="ignore"):
                 results = self._run_plan(self._plan, arrays, self._state)
@@ -98,6 +96,15 @@ class GraphExecutor:
             for array, type, number in zip(results, types, self._plan.results, strict=True)
         ]
         return dict(zip(self.output_names, outputs, strict=True))
+
+    def random_inputs(
+        self, seed: int, shapes: Shapes | None = None, given: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
+
+        `shapes` gives the shape of an input by name; a size that stays unknown is taken as small as it may be.
+        """
+        return random_inputs(self.model, self._parameters, seed, shapes or {}, given or {})
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
@@ -130,7 +137,8 @@ class GraphExecutor:
         context: dict[str, Any] = {}
         try:
             bodies = {
-                name: replace(body, run=partial(self._run_body, plan, state)) for name, (body, plan) in step.bodies.items()
+                name: replace(body, run=partial(self._run_body, plan, state))
+                for name, (body, plan) in step.bodies.items()
             }
             if step.recheck:
                 tensors = [

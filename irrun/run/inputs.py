@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.check.declared import contradicts
-from irrun.check.validate import find_input, input_names
+from irrun.check.validate import Shapes, find_input, input_names
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
 from irrun.spec.dims import Dim
@@ -91,16 +91,30 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
     raise InputError(f"input `{name}` is {found}, expected {type}: convert it, as in array.astype({type!r})")
 
 
-def random_inputs(model: Model, tensors: Sequence[Tensor], seed: int) -> dict[str, Array]:
-    """Arrays for all inputs: normal floats, integers from 0 to 7, the least size (1 or more) where one is unknown."""
+def random_inputs(
+    model: Model, tensors: Sequence[Tensor], seed: int, shapes: Shapes, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`given`, and arrays for the other inputs; their sizes are as `GraphExecutor.random_inputs` says."""
     rng = np.random.default_rng(seed)
-    inputs = {}
+    try:
+        present = {find_input(model, name) for name in given}
+        asked = {find_input(model, name): sizes for name, sizes in shapes.items()}
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    made = {}
     for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
-        if tensor.shape is None or tensor.type == "dynamic":
-            raise InputError(f"input `{_name(layer)}` has no rank or type of its own: give an array for it")
-        shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in tensor.shape]
-        inputs[str(number)] = _random(tensor.type, shape, rng)
-    return inputs
+        if number in present:
+            continue
+        sizes = asked.get(number, tensor.shape)
+        if sizes is None or tensor.type == "dynamic":
+            raise InputError(
+                f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
+            )
+        shape = [
+            max(size.low or 1, 1) if isinstance(size, Dim) else 1 if size == "?" else int(size or 0) for size in sizes
+        ]
+        made[str(number)] = _random(tensor.type, shape, rng)
+    return {**given, **made}
 
 
 def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:

@@ -160,9 +160,7 @@ def _free(steps: list[Step], slots: list[Array | None], kept: set[int]) -> None:
             slots[number] = None
 
 
-def _borrowed(
-    steps: list[Step], slots: list[Array | None], parameters: list[int], results: list[int]
-) -> set[int]:
+def _borrowed(steps: list[Step], slots: list[Array | None], parameters: list[int], results: list[int]) -> set[int]:
     outside = {*parameters, *(number for number, array in enumerate(slots) if array is not None)}
     for step in steps:
         if set(_viewed(step)) & outside or not step.node.op.pure or step.bodies:

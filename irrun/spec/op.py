@@ -225,10 +225,11 @@ class Inferred:
 class Op:
     """An op version. `name` is the type of the IR and the opset that introduced it, such as "ReLU-1".
 
-    `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other words that a layer's `version` may have for
-    it ("extension" for a custom op), `symbolic` says that the kernel also computes on arrays of dimensions
-    (dtype object), `view_of` names the input that its result may share memory with, and `pure` is False for ops that
-    must not be computed ahead: those with state or random results. `warns` says that the kernel may issue warnings.
+    `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other
+    words that a layer's `version` may have for it, such as "extension". `symbolic` says that the kernel also computes
+    on arrays of dimensions (dtype object), `view_of` names the input that its results may share memory with. `pure` is
+    False for ops that must not be computed ahead: those with state or random results. `warns` says that the kernel may
+    issue warnings.
     """
 
     name: str
@@ -358,5 +359,3 @@ class Op:
 def op(name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
     """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel."""
     return lambda kernel: Op(name, kernel, **declaration)
-
-

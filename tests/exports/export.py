@@ -110,14 +110,13 @@ def scaled(model: nn.Module) -> nn.Module:
 
 
 def efficientnet() -> Any:
-    """EfficientNet, whose activations would vanish: the statistics of its batch norms are made those of an input."""
+    """EfficientNet, whose activations would vanish: each batch norm is made to scale those of an input to 1."""
     model = keras.applications.EfficientNetB0(weights=None)
+    image = keras.random.uniform((1, 224, 224, 3), 0, 255)
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
-            layer.momentum = 0
-        elif isinstance(layer, keras.layers.Dropout):
-            layer.rate = 0
-    model(keras.random.uniform((1, 224, 224, 3), 0, 255), training=True)
+            activations = keras.Model(model.input, layer.input)(image)
+            layer.moving_variance.assign(keras.ops.mean(activations**2, axis=(0, 1, 2)))
     return model
 
 
@@ -188,6 +187,15 @@ ARCHITECTURES = {
 }
 
 
+@torch.no_grad()
+def varied(model: Any) -> Any:
+    """`model` without constant parameters: biases of 0 and scales of 1, as they are before training, hide mistakes."""
+    for parameter in model.parameters():
+        if parameter.requires_grad and (parameter == parameter.flatten()[0]).all():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
 class Fields(nn.Module):
     """Named fields of what a transformer returns, as a function of positional tensors: a form that can be traced."""
 
@@ -205,13 +213,7 @@ def make(name: str) -> tuple[nn.Module, Arrays]:
     architecture = ARCHITECTURES[name]
     keras.utils.set_random_seed(SEED)  # torch's too
     inputs = architecture.inputs(np.random.default_rng(SEED))
-    model = architecture.build()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if (
-                parameter.requires_grad and (parameter == parameter.flatten()[0]).all()
-            ):  # biases of 0 and scales of 1 would hide mistakes
-                parameter += 0.1 * torch.randn_like(parameter)
+    model = varied(architecture.build())
     if architecture.outputs:
         model = Fields(model, inputs, architecture.outputs)
     return model.eval(), inputs

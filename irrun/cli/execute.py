@@ -1,0 +1,148 @@
+"""irrun execute: run a model on given or random inputs."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from irrun.cli.options import MODEL, WEIGHTS, colour, ops_option, paint, parse_shape_option
+
+if TYPE_CHECKING:
+    from irrun.diagnostics import Diagnostic
+    from irrun.run.executor import GraphExecutor
+    from irrun.spec.op import Array
+
+
+def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
+    files = {}
+    for text in given:
+        name, equals, path = text.rpartition("=")
+        if not equals:
+            raise click.BadParameter(f"`{text}` is not of the form NAME=file.npy", context, parameter)
+        files[name] = Path(path)
+    return files
+
+
+@click.command()
+@MODEL
+@WEIGHTS
+@click.option(
+    "--inputs", "archive", type=click.Path(path_type=Path), metavar="FILE", help="An .npz file with an array per input."
+)
+@click.option(
+    "--input",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE",
+    callback=_named_file,
+    help="An .npy file for one input, by name or position; may be given several times.",
+)
+@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=1,3,224,224",
+    callback=parse_shape_option,
+    help="The shape of an input that --random makes up.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the results to an .npz file.",
+)
+@ops_option
+@click.pass_context
+def execute(
+    context: click.Context,
+    model: Path,
+    weights: Path | None,
+    archive: Path | None,
+    files: dict[str, Path],
+    seed: int | None,
+    shapes: dict[str, list[str]],
+    output: Path | None,
+) -> None:
+    """Run a model and print, or write, its results."""
+    for path in filter(None, (model, weights, archive, *files.values())):
+        if not path.exists():
+            raise click.BadParameter(f"there is no file {path}", context)
+    if output is not None and not output.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {output.parent} to write to", context, param_hint="--output")
+
+    from irrun.diagnostics import InputError, IRError
+    from irrun.run.executor import GraphExecutor
+
+    try:
+        executor = GraphExecutor(model, weights)
+        for diagnostic in executor.report.warnings:
+            _show(diagnostic)
+        inputs = _inputs(executor, archive, files, seed, shapes)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always")
+            results = executor.run(inputs)
+    except IRError as error:
+        for diagnostic in error.diagnostics:
+            _show(diagnostic)
+        context.exit(1)
+    except (InputError, ValueError) as error:
+        click.echo(f"{paint('error', 'error')}: {error}", err=True, color=colour())
+        context.exit(1)
+    if output is None:
+        for name, array in results.items():
+            click.echo(_described(name, array))
+        return
+
+    from irrun.run.arrays import write_npz
+
+    try:
+        write_npz(output, results)
+    except OSError as error:
+        click.echo(f"{paint('error', 'error')}: {output} cannot be written: {error.strerror}", err=True, color=colour())
+        context.exit(1)
+    click.echo(f"{output}: {', '.join(results)}", err=True)
+
+
+def _inputs(
+    executor: GraphExecutor,
+    archive: Path | None,
+    files: dict[str, Path],
+    seed: int | None,
+    shapes: dict[str, list[str]],
+) -> dict[str, Any]:
+    from irrun.run.arrays import read_npy, read_npz
+
+    inputs: dict[str, Any] = read_npz(archive) if archive else {}
+    inputs |= {name: read_npy(path) for name, path in files.items()}
+    if seed is not None:
+        return executor.random_inputs(seed, shapes, inputs)
+    return inputs
+
+
+def _show(diagnostic: Diagnostic) -> None:
+    from irrun.check.render import render_diagnostic
+
+    lines: list[str] = []
+    if diagnostic.file:
+        lines = Path(diagnostic.file).read_text("utf-8", errors="replace").split("\n")
+    click.echo(render_diagnostic(diagnostic, lines, paint), err=True, color=colour())
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"{paint('warning', 'warning')}: {message}", err=True, color=colour())
+
+
+def _described(name: str, array: Array) -> str:
+    """A result in a few lines: its type, shape and values, long ones abbreviated."""
+    import numpy as np
+
+    from irrun.spec.dtypes import element_type
+    from irrun.spec.patterns import shape_text
+
+    values = np.array2string(array, threshold=24, edgeitems=3, precision=6)
+    return f"{paint(name, 'bold')} {element_type(array.dtype)}{shape_text(array.shape)}\n{values}"

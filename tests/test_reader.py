@@ -1,0 +1,416 @@
+"""Reading models: what is in the graph, and one diagnostic at the right place for each thing that is wrong."""
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13
+
+import irrun.ir
+from irrun.check.codes import CODES
+from irrun.diagnostics import IRError
+from irrun.ir.reader import read, read_model
+from irrun.ir.structure import topological_order
+
+PARAMETER = """<layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
+<output><port id="0" precision="FP32" names="x"><dim>2</dim></port></output></layer>
+"""
+SUBTRACT = """<layer id="1" name="sub" type="Subtract" version="opset1">
+<input><port id="0"><dim>2</dim></port><port id="1"><dim>2</dim></port></input>
+<output><port id="2" precision="FP32"><dim>2</dim></port></output></layer>
+"""
+RESULT = """<layer id="2" name="r" type="Result" version="opset1"><input><port id="0"><dim>2</dim></port></input></layer>
+"""
+EDGES = """<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
+<edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+"""
+SOUND = f'<net name="m" version="11"><layers>\n{PARAMETER}{SUBTRACT}{RESULT}</layers><edges>\n{EDGES}</edges></net>'
+RELU = """<layer id="{0}" name="relu{0}" type="ReLU" version="opset1"><input><port id="0"/></input>
+<output><port id="1" precision="FP32"/></output></layer>
+"""
+LOOP = f"""<net name="m" version="11"><layers>
+{PARAMETER}<layer id="1" name="ti" type="TensorIterator" version="opset1">
+<input><port id="20"/></input>
+<output><port id="1" precision="FP32"/></output>
+<port_map>
+<input external_port_id="0" internal_layer_id="0"/>
+<output external_port_id="1" internal_layer_id="2"/>
+</port_map>
+<back_edges>
+<edge from-layer="2" to-layer="0"/>
+</back_edges>
+<body><layers>
+{PARAMETER}{SUBTRACT}{RESULT}</layers><edges>
+{EDGES}</edges></body></layer>
+{RESULT}</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="20"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+</edges></net>"""
+
+
+def written(folder, text):
+    path = folder / "model.xml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def changed(text, *changes):
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def chain(edges, count):
+    """A Parameter 0, ReLUs 1 to `count`, and a Result after them, with these edges between them."""
+    layers = PARAMETER + "".join(RELU.format(id) for id in range(1, count + 1))
+    layers += RESULT.replace('id="2"', f'id="{count + 1}"', 1)
+    lines = [
+        f'<edge from-layer="{a}" from-port="{1 if a else 0}" to-layer="{b}" to-port="0"/>\n' for a, b in edges
+    ]
+    return f'<net version="11"><layers>\n{layers}</layers><edges>\n{"".join(lines)}</edges></net>'
+
+
+def only(folder, text):
+    """The one diagnostic of a model."""
+    path = written(folder, text)
+    _, diagnostics = read(path)
+    assert len(diagnostics) == 1, [str(found) for found in diagnostics]
+    return diagnostics[0]
+
+
+def assert_points_at(text, found, part):
+    """That the diagnostic marks just `part` in the text."""
+    start = found.column - 1
+    assert text.splitlines()[found.line - 1][start : start + found.place.length] == part
+
+
+def test_a_sound_model(tmp_path):
+    model = read_model(written(tmp_path, SOUND))
+    x, sub, result = model.graph.layers
+    assert (model.name, model.version, model.path) == ("m", 11, tmp_path / "model.xml")
+    assert [layer.id for layer in (x, sub, result)] == [0, 1, 2]
+    assert x.attributes == {"shape": "2", "element_type": "f32"}
+    assert sub.inputs == [x.outputs[0], x.outputs[0]]
+    assert x.outputs[0].consumers == [(sub, 0), (sub, 1)]
+    assert (x.outputs[0].port.precision, x.outputs[0].port.dims, x.outputs[0].port.names) == ("f32", (2,), ("x",))
+    assert sub.input_ports[0].precision is None
+    assert model.graph.parameters == [x]
+    assert model.graph.results == [result]
+
+
+def test_inputs_go_by_the_position_of_the_port(tmp_path):
+    two = PARAMETER.replace('id="0" name="x"', 'id="7" name="y"').replace('names="x"', 'names="y"')
+    text = changed(
+        SOUND,
+        (PARAMETER, two + PARAMETER),
+        ('<port id="0"><dim>2</dim></port><port id="1">', '<port id="9"><dim>2</dim></port><port id="4">'),
+        ('to-layer="1" to-port="0"', 'to-layer="1" to-port="4"'),
+        ('from-layer="0" from-port="0" to-layer="1" to-port="1"', 'from-layer="7" from-port="0" to-layer="1" to-port="9"'),
+    )
+    path = written(tmp_path, text)
+    sub = next(layer for layer in read_model(path).graph.layers if layer.type == "Subtract")
+    theirs = next(op for op in ov.Core().read_model(path).get_ops() if op.get_type_name() == "Subtract")
+    assert [value.layer.name for value in sub.inputs] == ["y", "x"]
+    assert [theirs.input_value(n).get_node().get_friendly_name() for n in (0, 1)] == ["y", "x"]
+
+
+def test_layers_may_come_in_any_order(tmp_path):
+    text = SOUND.replace(PARAMETER + SUBTRACT + RESULT, RESULT + SUBTRACT + PARAMETER)
+    model = read_model(written(tmp_path, text))
+    assert [layer.name for layer in model.graph.layers] == ["r", "sub", "x"]
+    assert [layer.name for layer in topological_order(model.graph)] == ["x", "sub", "r"]
+
+
+def test_tensor_names_with_commas(tmp_path):
+    x = opset13.parameter([2], "f32", name="x")
+    x.output(0).set_names({"a,b", "c", " d "})
+    path = tmp_path / "model.xml"
+    ov.serialize(ov.Model([opset13.result(opset13.relu(x))], [x], "m"), path)
+    (parameter,) = read_model(path).graph.parameters
+    assert set(parameter.outputs[0].port.names) == {"a,b", "c", " d "}
+
+
+def test_output_names_of_a_result_are_attributes(tmp_path):
+    model = read_model(written(tmp_path, changed(SOUND, ('name="r"', 'name="r" output_names="out"'))))
+    assert model.graph.results[0].attributes == {"output_names": "out"}
+
+
+def test_rt_info_and_legacy_elements_are_kept(tmp_path):
+    text = changed(
+        SOUND,
+        ("</net>", '<rt_info><a value="1"/></rt_info><meta_data><cli/></meta_data></net>'),
+        ("<output>", "<rt_info><attribute/></rt_info><output>"),
+    )
+    model = read_model(written(tmp_path, text))
+    assert [child.tag for child in model.graph.rt_info.children] == ["a"]
+    assert [element.tag for element in model.legacy] == ["meta_data"]
+    assert [child.tag for child in model.graph.layers[0].rt_info.children] == ["attribute"]
+
+
+def test_a_loop_in_an_if_saved_by_openvino(tmp_path):
+    path = saved_loop_in_if(tmp_path)
+    model = read_model(path)
+    (branching,) = [layer for layer in model.graph.layers if layer.type == "If"]
+    assert list(branching.bodies) == ["then_body", "else_body"]
+    then = branching.bodies["then_body"]
+    assert [entry.external for entry in then.inputs] == [1]
+    assert [entry.external for entry in then.outputs] == [0]
+    (loop,) = [layer for layer in then.graph.layers if layer.type == "Loop"]
+    body = loop.bodies["body"]
+    assert body.graph.owner is loop
+    assert loop.graph.owner is branching
+    assert [(edge.result.type, edge.parameter.type) for edge in body.back_edges] == [("Result", "Parameter")]
+    assert sorted(entry.external for entry in body.outputs) == [-1, 0]
+    assert next(entry for entry in body.outputs if entry.external == -1).purpose == "execution_condition"
+    trip = loop.inputs[0].layer
+    assert model.weights.constant(trip).tolist() == 3
+
+
+def saved_loop_in_if(folder):
+    inner = opset13.parameter([2], "f32", name="inner")
+    condition = opset13.constant(True, dtype=np.bool_)
+    body = ov.Model([condition, opset13.add(inner, opset13.constant(np.float32(1)))], [inner], "body")
+    then_x = opset13.parameter([2], "f32", name="then_x")
+    loop = opset13.loop(opset13.constant(np.int64(3)), opset13.constant(True, dtype=np.bool_))
+    loop.set_function(body)
+    loop.set_special_body_ports([-1, 0])
+    loop.set_merged_input(inner, then_x.output(0), body.results[1].output(0))
+    then = ov.Model([loop.get_iter_value(body.results[1].output(0), -1)], [then_x], "then")
+    else_x = opset13.parameter([2], "f32", name="else_x")
+    otherwise = ov.Model([opset13.relu(else_x)], [else_x], "else")
+    flag, x = opset13.parameter([], "boolean", name="flag"), opset13.parameter([2], "f32", name="x")
+    branching = opset13.if_op(flag)
+    branching.set_then_body(then)
+    branching.set_else_body(otherwise)
+    branching.set_input(x.output(0), then_x, else_x)
+    out = branching.set_output(then.results[0], otherwise.results[0])
+    path = folder / "model.xml"
+    ov.serialize(ov.Model([opset13.result(out)], [flag, x], "m"), path)
+    return path
+
+
+def test_outputs_are_numbered_by_ascending_external_id(tmp_path):
+    text = changed(
+        LOOP,
+        ('<port id="1" precision="FP32"/></output>\n<port_map>', '<port id="1" precision="FP32"/><port id="2" precision="FP32"/></output>\n<port_map>'),
+        ('<output external_port_id="1" internal_layer_id="2"/>', '<output external_port_id="9" internal_layer_id="2" axis="0"/>\n<output external_port_id="5" internal_layer_id="2"/>'),
+    )
+    layer = read_model(written(tmp_path, text)).graph.layers[1]
+    concatenated, last = layer.bodies["body"].outputs
+    assert (concatenated.external, concatenated.axis, concatenated.end) == (1, 0, -1)
+    assert (last.external, last.axis) == (0, None)
+
+
+def test_a_deep_nest_of_bodies_needs_no_deep_stack(tmp_path):
+    text = '<net version="11"><layers>' + "<layer><body><layers>" * 80 + "</layers></body></layer>" * 80 + "</layers></net>"
+    _, diagnostics = read(written(tmp_path, text))
+    assert {found.code for found in diagnostics} == {"E201", "E212"}
+
+
+FAULTS = [
+    ("E101", [("</layers>", "</layer>")], "</layer>"),
+    ("E108", [("<net ", "<model "), ("</net>", "</model>")], "<model"),
+    ("E109", [(' version="11"', "")], "<net"),
+    ("E109", [('version="11"', 'version="9"')], 'version="9"'),
+    ("E111", [("<layers>", "<layer>"), ("</layers>", "</layer>"), (EDGES, "")], "<net"),
+    ("E112", [("<edges>", "<edgs>"), ("</edges>", "</edgs>")], "<net"),
+    ("E201", [('type="Subtract" ', "")], "<layer"),
+    ("E201", [('<layer id="1" ', "<layer ")], "<layer"),
+    ("E201", [(' to-port="1"', "")], "<edge"),
+    ("E201", [('<port id="1">', "<port>")], "<port"),
+    ("E202", [('<layer id="1"', '<layer id="one"')], 'id="one"'),
+    ("E202", [('<layer id="1"', '<layer id="18446744073709551616"')], 'id="18446744073709551616"'),
+    ("E202", [('to-port="1"', 'to-port="1.0"')], 'to-port="1.0"'),
+    ("E203", [('<layer id="1"', '<layer id="0"')], 'id="0"'),
+    ("E204", [('<port id="1">', '<port id="0">')], 'id="0"'),
+    ("E205", [('<edge from-layer="1"', '<edge from-layer="99"')], 'from-layer="99"'),
+    ("E205", [('to-layer="2"', 'to-layer="99"')], 'to-layer="99"'),
+    ("E206", [('from-port="2"', 'from-port="1"')], 'from-port="1"'),
+    ("E206", [('to-port="1"', 'to-port="2"')], 'to-port="2"'),
+    ("E207", [("</edges>", '<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/></edges>')], 'to-port="0"'),
+    ("E208", [(EDGES.splitlines()[1], "")], "<port"),
+    ("E210", [('precision="FP32"', 'precision="MIXED"')], 'precision="MIXED"'),
+    ("E210", [(' precision="FP32"', "")], "<port"),
+    ("E217", [('type="Subtract"', 'type="Constant"')], 'type="Constant"'),
+    ("W901", [('element_type="f32"/>', 'element_type="f32"/><data a="1"/>')], "<data"),
+    ("W902", [('type="Subtract"', 'type="Subtract" axis="1"')], 'axis="1"'),
+    ("W903", [('name="sub"', 'name="x"')], 'name="x"'),
+    ("W906", [('<port id="2" precision="FP32"', '<port id="2" precision="FP32" names="x"')], 'names="x"'),
+    ("W907", [("<input>", "<outputs/><input>")], "<outputs"),
+]
+
+
+@pytest.mark.parametrize(("code", "changes", "part"), FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(FAULTS)])
+def test_one_fault_is_one_diagnostic_at_its_place(tmp_path, code, changes, part):
+    text = changed(SOUND, *changes)
+    found = only(tmp_path, text)
+    assert found.code == code
+    assert found.file == str(tmp_path / "model.xml")
+    assert_points_at(text, found, part)
+
+
+BODY_FAULTS = [
+    ("E201", [('<input external_port_id="0" internal_layer_id="0"/>', '<input external_port_id="0"/>')], "<input"),
+    ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="x"')], 'axis="x"'),
+    ("E213", [('<input external_port_id="0"', '<input external_port_id="20"')], 'external_port_id="20"'),
+    ("E213", [('internal_layer_id="2"', 'internal_layer_id="5"')], 'internal_layer_id="5"'),
+    ("E213", [('internal_layer_id="2"', 'internal_layer_id="1"')], 'internal_layer_id="1"'),
+    ("E213", [('<output external_port_id="1" internal_layer_id="2"/>', "")], "<port"),
+    ("E214", [("</port_map>", '<output external_port_id="1" internal_layer_id="2"/></port_map>')], 'external_port_id="1"'),
+    ("E215", [('to-layer="0"/>\n</back', 'to-layer="7"/>\n</back')], 'to-layer="7"'),
+    ("E215", [('<edge from-layer="2"', '<edge from-layer="1"')], 'from-layer="1"'),
+    ("E215", [('<input external_port_id="0" internal_layer_id="0"/>', "")], 'to-layer="0"'),
+    (
+        "E218",
+        [('<input external_port_id="0" internal_layer_id="0"/>', ""), ('<edge from-layer="2" to-layer="0"/>', "")],
+        "<layer",
+    ),
+    ("E216", [('type="TensorIterator"', 'type="If"'), ("<body>", "<then_body>"), ("</body>", "</then_body>")], "<layer"),
+]
+
+
+@pytest.mark.parametrize(("code", "changes", "part"), BODY_FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(BODY_FAULTS)])
+def test_faults_of_bodies(tmp_path, code, changes, part):
+    text = changed(LOOP, *changes)
+    _, diagnostics = read(written(tmp_path, text))
+    assert {found.code for found in diagnostics} == {code}, [str(found) for found in diagnostics]
+    assert len(diagnostics) == (3 if code == "E216" else 1)
+    assert_points_at(text, diagnostics[0], part)
+
+
+def test_a_sound_loop(tmp_path):
+    layer = read_model(written(tmp_path, LOOP)).graph.layers[1]
+    body = layer.bodies["body"]
+    assert [(entry.external, entry.internal.name) for entry in body.inputs] == [(0, "x")]
+    assert [(entry.external, entry.internal.name) for entry in body.outputs] == [(0, "r")]
+    assert (body.back_edges[0].result.name, body.back_edges[0].parameter.name) == ("r", "x")
+
+
+def test_a_diagnostic_in_a_body_says_where_the_body_is(tmp_path):
+    head, tail = LOOP.split("<body>")
+    text = head + "<body>" + changed(tail, ('type="Subtract" ', ""))
+    found = only(tmp_path, text)
+    assert [note.message for note in found.notes] == ["in the body of layer 1 `ti` (TensorIterator)"]
+
+
+@pytest.mark.parametrize("dim", ["?", "", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 5000])
+def test_unreadable_dimension(tmp_path, dim):
+    text = changed(SOUND, ("<dim>2</dim>", f"<dim>{dim}</dim>"))
+    found = only(tmp_path, text)
+    assert (found.code, found.message) == ("E211", f"`{dim}` is not a dimension")
+    assert_points_at(text, found, "<dim")
+
+
+def test_unknown_dimensions_are_minus_one(tmp_path):
+    model = read_model(written(tmp_path, changed(SOUND, ("<dim>2</dim>", "<dim>-1</dim><dim> 3 </dim>"))))
+    assert model.graph.layers[0].outputs[0].port.dims == (-1, 3)
+
+
+def test_a_cycle_is_named_once(tmp_path):
+    text = chain([(2, 1), (1, 2), (2, 3), (3, 4)], 3)
+    found = only(tmp_path, text)
+    cycle = "1 `relu1` (ReLU) -> 2 `relu2` (ReLU) -> 1 `relu1` (ReLU)"
+    assert (found.code, found.message) == ("E209", f"the layers depend on each other in a cycle: {cycle}")
+    assert_points_at(text, found, "<edge")
+
+
+def test_two_cycles_are_two_diagnostics(tmp_path):
+    _, diagnostics = read(written(tmp_path, chain([(1, 1), (2, 3), (3, 2), (0, 4), (4, 5)], 4)))
+    assert [found.code for found in diagnostics] == ["E209", "E209"]
+
+
+def test_a_cycle_of_thousands_of_layers(tmp_path):
+    count = 5000
+    edges = [(count, 1), *((n, n + 1) for n in range(1, count + 1))]
+    found = only(tmp_path, chain(edges, count))
+    assert found.code == "E209"
+    assert "4992 more" in found.message
+
+
+def test_no_result(tmp_path):
+    text = changed(SOUND, (RESULT, ""), (EDGES.splitlines()[2], ""))
+    assert only(tmp_path, text).code == "E212"
+
+
+def test_unreachable_layers_are_one_warning_with_those_that_feed_it(tmp_path):
+    found = only(tmp_path, chain([(0, 1), (1, 2), (2, 3), (0, 4)], 3))
+    message = "the layer reaches no Result or Assign, nor do the 2 that feed only such layers"
+    assert (found.code, found.layer.id, found.message) == ("W904", 3, message)
+
+
+def test_several_faults_are_found_in_one_run_and_sorted(tmp_path):
+    text = changed(SOUND, ('precision="FP32"', 'precision="?"'), ("<dim>2</dim>", "<dim>x</dim>"), ('from-layer="1"', 'from-layer="9"'))
+    _, diagnostics = read(written(tmp_path, text))
+    assert [found.code for found in diagnostics] == ["E210", "E211", "E205"]
+
+
+def test_execution_graphs_are_refused_but_readable(tmp_path):
+    text = changed(SOUND, ('type="Subtract" version="opset1">', 'type="Eltwise"><data execTimeMcs="3"/>'))
+    model, (found,) = read(written(tmp_path, text))
+    assert found.code == "E110"
+    assert len(model.graph.layers) == 3
+
+
+def test_the_root_tag_is_read_in_any_case_and_the_version_with_blanks(tmp_path):
+    text = SOUND.replace("<net", "<NET").replace("</net", "</NET").replace('version="11"', 'version=" 10"')
+    assert read_model(written(tmp_path, text)).version == 10
+
+
+def test_one_missing_bin_is_one_diagnostic(tmp_path):
+    constant = '<layer id="{0}" name="c{0}" type="Const" version="opset1"><data element_type="f32" shape="2" offset="0" size="8"/><output><port id="0" precision="FP32"/></output></layer>\n'
+    text = changed(
+        SOUND,
+        (PARAMETER, constant.format(0) + constant.format(7)),
+        ('from-layer="0" from-port="0" to-layer="1" to-port="1"', 'from-layer="7" from-port="0" to-layer="1" to-port="1"'),
+    )
+    found = only(tmp_path, text)
+    assert (found.code, found.line) == ("E501", 2)
+    assert "2 Consts have their data" in found.message
+    (tmp_path / "elsewhere.bin").write_bytes(bytes(8))
+    assert read_model(tmp_path / "model.xml", tmp_path / "elsewhere.bin").weights.size == 8
+    _, (found,) = read(tmp_path / "model.xml", tmp_path)
+    assert found.code == "E502"
+
+
+def test_a_const_without_data(tmp_path):
+    text = changed(
+        SOUND, ('type="Parameter"', 'type="Const"'), ('<data shape="2" element_type="f32"/>', "")
+    )
+    assert only(tmp_path, text).code == "E505"
+
+
+def test_files_that_are_no_model(tmp_path):
+    weights = tmp_path / "model.bin"
+    weights.write_bytes(bytes(8))
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"\x08\x07\x12")
+    pipe = tmp_path / "pipe.xml"
+    os.mkfifo(pipe)
+    codes = {path: read(path)[1][0].code for path in (tmp_path / "none.xml", tmp_path, pipe, weights, other)}
+    assert list(codes.values()) == ["E102", "E103", "E103", "E107", "E107"]
+    assert read("a\0b.xml")[1][0].code == "E103"
+    assert read("/dev/zero")[1][0].code == "E103"
+
+
+def test_a_file_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.ir.reader.MAX_XML_BYTES", 10)
+    assert only(tmp_path, SOUND).code == "E104"
+
+
+def test_read_model_raises_all_errors_but_no_warnings(tmp_path):
+    text = changed(SOUND, ('precision="FP32"', 'precision="?"'), ('from-layer="1"', 'from-layer="9"'), ('name="sub"', 'name="x"'))
+    with pytest.raises(IRError) as caught:
+        read_model(written(tmp_path, text))
+    assert [found.code for found in caught.value.diagnostics] == ["E210", "E205"]
+
+
+def test_every_code_that_is_emitted_is_explained():
+    sources = "".join(path.read_text() for path in Path(irrun.ir.__path__[0]).glob("*.py"))
+    emitted = set(re.findall(r'"([EW]\d{3})"', sources))
+    assert emitted <= CODES.keys()
+    assert all(code.title and code.explanation and all(code.example) for code in CODES.values())
