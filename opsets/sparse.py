@@ -12,6 +12,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Dim,
     Input,
     Node,
     Output,
@@ -105,10 +106,348 @@ def _(node: Node) -> Shapes:
     rows, columns = node.sizes("dense_shape") or (fresh(None), fresh(None))
     for number, size in enumerate((rows, columns)):
         node.require("C1", size >= 0, f"`dense_shape[{number}]` is {size}, expected 0 or more", "dense_shape")
-    m = node.dims.get("M", fresh())
+    rows = rows.within(0) if isinstance(rows, Dim) else rows
     indices = node.value("indices")
-    if indices is None:
-        return {"M'": _between(largest(m, rows), m + rows), "rows": rows}
-    _check_places("C2", node, indices[:, 0], 0, rows)
-    _check_places("C3", node, indices[:, 1], 1, columns)
-    return {"M'": _at_least(len(indices), len(indices) + rows - _distinct(indices[:, 0])), "rows": rows}
+    if indices is not None:
+        _check_places("C2", node, indices, 0, rows)
+        _check_places("C3", node, indices, 1, columns)
+        given = len(indices)
+        filled = given + rows - _distinct(indices[:, 0])
+        return {"M'": filled.within(given) if isinstance(filled, Dim) else filled, "rows": rows}
+    given = node.dims.get("M", fresh())
+    least, most = largest(given, rows), given + rows
+    if (least == most) is True:
+        return {"M'": most, "rows": rows}
+    low = least.low if isinstance(least, Dim) else least
+    high = most.high if isinstance(most, Dim) else most
+    return {"M'": fresh(low, high), "rows": rows}
+
+
+def _check_places(label: str, node: Node, indices: Array, axis: int, size: Size) -> None:
+    """Require column `axis` of `indices` to lie in [0, size)."""
+    places = indices[:, axis]
+    high = size.high if isinstance(size, Dim) else size
+    if places.size == 0 or (places.min() >= 0 and (high is None or places.max() < high)):
+        return
+    at = int(np.argmax((places < 0) | (False if high is None else places >= high)))
+    what = ("row", "column")[axis]
+    message = f"`indices[{at}, {axis}]`, a {what}, is {places[at]}, outside [0, {'?' if high is None else high})"
+    node.fail(label, message, "indices")
+
+
+def _distinct(numbers: Array) -> int:
+    """How many different numbers there are."""
+    if (numbers[1:] < numbers[:-1]).any():
+        numbers = np.sort(numbers)
+    return int(np.count_nonzero(numbers[1:] != numbers[:-1])) + min(len(numbers), 1)
+
+
+@op(
+    "EmbeddingSegmentsSum-3",
+    types={"T": NUMERIC, "T_IND": INDEX},
+    inputs=[
+        EMB_TABLE,
+        Input("indices", "T_IND", "[num_indices]"),
+        Input("segment_ids", "T_IND", "[num_indices]"),
+        Input("num_segments", "T_IND", "[]"),
+        Input("default_index", "T_IND", "[]", optional=True),
+        Input("per_sample_weights", "T", "[num_indices]", optional=True),
+    ],
+    outputs=[Output("segments", "T", "[num_segments, *emb_dims]")],
+)
+def embedding_segments_sum(
+    emb_table: Array,
+    indices: Array,
+    segment_ids: Array,
+    num_segments: Array,
+    default_index: Array | None = None,
+    per_sample_weights: Array | None = None,
+) -> Any:
+    """Sum the weighted rows of each segment; an empty segment is the default row, unweighted, or zeros.
+
+    Constraints:
+        C1: num_segments is 0 or more.
+        C2: segment_ids lie in [0, num_segments); they should be sorted: others are computed, with a warning.
+        C3: indices lie in [0, num_emb).
+        C4: default_index lies in [0, num_emb), or is -1, which stands for zeros.
+        C5: per_sample_weights, input 5, need a default_index, input 4, before them; -1 stands for none.
+
+    Deviation: the page has no default_index of -1, but converters write it and OpenVINO takes it; OpenVINO does not
+    check indices. Sums of f16 and bf16 are computed in f32 and rounded once; sums of integers wrap around.
+
+    Source: sparse/embedding-segments-sum-3.rst
+
+    >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> op(table, np.array([0, 2, 1]), np.array([0, 0, 2]), np.array(3)).tolist()
+    [[6.0, 8.0], [0.0, 0.0], [3.0, 4.0]]
+    """
+    falls = np.flatnonzero(segment_ids[1:] < segment_ids[:-1])
+    if falls.size:
+        at = int(falls[0]) + 1
+        message = (
+            f"`segment_ids[{at}]` is {segment_ids[at]}, below {segment_ids[at - 1]} before it; "
+            "segment_ids should be sorted"
+        )
+        warnings.warn(message, UserWarning, stacklevel=2)
+        order = np.argsort(segment_ids, kind="stable")
+        indices = indices[order]
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights[order]
+    bounds = np.append(0, np.cumsum(np.bincount(segment_ids, minlength=int(num_segments))))
+    return _pool(emb_table, indices, bounds, default_index, per_sample_weights)
+
+
+@embedding_segments_sum.shapes
+def _(node: Node) -> Shapes:
+    _check_weights_have_a_default("C5", node)
+    count = node.size("num_segments")
+    node.require("C1", count >= 0, f"`num_segments` is {count}, expected 0 or more", "num_segments")
+    node.within("C2", "segment_ids", 0, count)
+    _check_rows("C3", "C4", node)
+    return {"num_segments": count}
+
+
+@op(
+    "EmbeddingBagOffsetsSum-3",
+    types={"T": NUMERIC, "T_IND": INDEX},
+    inputs=OFFSETS_INPUTS,
+    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
+)
+def embedding_bag_offsets_sum(
+    emb_table: Array,
+    indices: Array,
+    offsets: Array,
+    default_index: Array | None = None,
+    per_sample_weights: Array | None = None,
+) -> Any:
+    """Sum the weighted rows of each bag, whose indices begin at its offset; an empty one is the default row, or zeros.
+
+    Indices before the first offset are in no bag.
+
+    Constraints:
+        C1: offsets lie in [0, num_indices]; one that is num_indices begins an empty bag.
+        C2: offsets do not fall.
+        C3: indices lie in [0, num_emb).
+        C4: default_index lies in [0, num_emb), or is -1, which stands for zeros.
+        C5: per_sample_weights, input 4, need a default_index, input 3, before them; -1 stands for none.
+
+    Deviation: OpenVINO's reference refuses an empty last bag, and its CPU plugin reads outside memory there.
+    Sums of f16 and bf16 are computed in f32 and rounded once; sums of integers wrap around.
+
+    Source: sparse/embedding-bag-offsets-sum-3.rst
+
+    >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), np.array(2)).tolist()
+    [[6.0, 8.0], [5.0, 6.0], [3.0, 4.0]]
+    """
+    return _pool_offsets(emb_table, indices, offsets, default_index, per_sample_weights)
+
+
+@embedding_bag_offsets_sum.shapes
+def _(node: Node) -> None:
+    _check_offsets(node)
+
+
+@op(
+    "EmbeddingBagOffsets-15",
+    types={"T": NUMERIC, "T_IND": INDEX},
+    inputs=OFFSETS_INPUTS,
+    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
+    attrs=[REDUCTION],
+)
+def embedding_bag_offsets(
+    emb_table: Array,
+    indices: Array,
+    offsets: Array,
+    default_index: Array | None = None,
+    per_sample_weights: Array | None = None,
+    *,
+    reduction: str = "sum",
+) -> Any:
+    """Pool the rows of each bag, whose indices begin at its offset; an empty one is the default row, or zeros.
+
+    Indices before the first offset are in no bag.
+
+    Constraints:
+        C1: offsets lie in [0, num_indices]; one that is num_indices begins an empty bag.
+        C2: offsets do not fall.
+        C3: indices lie in [0, num_emb).
+        C4: default_index lies in [0, num_emb), or is -1, which stands for zeros.
+        C5: per_sample_weights, input 4, need a default_index, input 3, before them; -1 stands for none.
+        C6: per_sample_weights are only for the reduction `sum`.
+
+    Deviation: OpenVINO's reference refuses an empty last bag, and its CPU plugin reads outside memory there.
+    f16 and bf16 are computed in f32 and rounded once; sums of integers wrap around, their mean is exact and truncated.
+
+    Source: sparse/embedding-bag-offsets-15.rst
+
+    >>> table = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), reduction="mean").tolist()
+    [[3.0, 4.0], [0.0, 0.0], [3.0, 4.0]]
+    """
+    return _pool_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction == "mean")
+
+
+@embedding_bag_offsets.shapes
+def _(node: Node) -> None:
+    _check_reduction("C6", node)
+    _check_offsets(node)
+
+
+@op(
+    "EmbeddingBagPackedSum-3",
+    types={"T": NUMERIC, "T_IND": INDEX},
+    inputs=PACKED_INPUTS,
+    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
+)
+def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Any:
+    """Sum the weighted rows of each bag, which is a row of indices; without any, the sum is zeros.
+
+    Constraints:
+        C1: indices lie in [0, num_emb).
+
+    Sums of f16 and bf16 are computed in f32 and rounded once; sums of integers wrap around.
+
+    Source: sparse/embedding-bag-packed-sum-3.rst
+
+    >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]])).tolist()
+    [[6.0, 8.0], [6.0, 8.0]]
+    """
+    return _pool_packed(emb_table, indices, per_sample_weights)
+
+
+@embedding_bag_packed_sum.shapes
+def _(node: Node) -> None:
+    node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
+
+
+@op(
+    "EmbeddingBagPacked-15",
+    types={"T": NUMERIC, "T_IND": INDEX},
+    inputs=PACKED_INPUTS,
+    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
+    attrs=[REDUCTION],
+)
+def embedding_bag_packed(
+    emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, reduction: str = "sum"
+) -> Any:
+    """Pool the rows of each bag, which is a row of indices; without any, the result is zeros.
+
+    Constraints:
+        C1: indices lie in [0, num_emb).
+        C2: per_sample_weights are only for the reduction `sum`.
+
+    f16 and bf16 are computed in f32 and rounded once; sums of integers wrap around, their mean is exact and truncated.
+
+    Source: sparse/embedding-bag-packed-15.rst
+
+    >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]]), reduction="mean").tolist()
+    [[3.0, 4.0], [3.0, 4.0]]
+    """
+    return _pool_packed(emb_table, indices, per_sample_weights, reduction == "mean")
+
+
+@embedding_bag_packed.shapes
+def _(node: Node) -> None:
+    _check_reduction("C2", node)
+    node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
+
+
+def _pool_offsets(
+    emb_table: Array,
+    indices: Array,
+    offsets: Array,
+    default_index: Array | None,
+    weights: Array | None,
+    mean: bool = False,
+) -> Array:
+    bounds = np.append(offsets, len(indices)).astype(np.int64)
+    first = int(bounds[0])
+    weights = None if weights is None else weights[first:]
+    return _pool(emb_table, indices[first:], bounds - first, default_index, weights, mean)
+
+
+def _pool_packed(emb_table: Array, indices: Array, weights: Array | None, mean: bool = False) -> Array:
+    batch, indices_per_bag = indices.shape
+    bounds = np.arange(batch + 1) * indices_per_bag
+    return _pool(emb_table, indices.ravel(), bounds, None, None if weights is None else weights.ravel(), mean)
+
+
+def _pool(
+    emb_table: Array,
+    indices: Array,
+    bounds: Array,
+    default_index: Array | None,
+    weights: Array | None,
+    mean: bool = False,
+) -> Array:
+    """The sum or mean of the rows of each bag, bag `i` being `indices[bounds[i] : bounds[i + 1]]`.
+
+    The bags are the rows of a sparse matrix that multiplies the table, so no row of the table is copied, except those
+    that are summed in a wider type.
+    """
+    from scipy.sparse import csr_array
+
+    table = emb_table.reshape(len(emb_table), int(product(emb_table.shape[1:])))
+    wide = _accumulator(emb_table.dtype, mean)
+    if wide != table.dtype:
+        if len(indices) < len(table):
+            used, indices = np.unique(indices, return_inverse=True)
+            table = table[used]
+        table = table.astype(wide)
+    factors = np.ones(len(indices), wide) if weights is None else weights.astype(wide, copy=False)
+    counts = np.diff(bounds)
+    sums = csr_array((factors, indices, bounds), shape=(len(counts), len(table))) @ table
+    if mean:
+        divisors = np.maximum(counts, 1).astype(wide)[:, None]
+        sums = _truncated_quotient(sums, divisors) if wide.kind in "iu" else sums / divisors
+    bags: Array = sums.astype(emb_table.dtype, copy=False).reshape(len(counts), *emb_table.shape[1:])
+    if default_index is not None and default_index >= 0:
+        bags[counts == 0] = emb_table[int(default_index)]
+    return bags
+
+
+def _accumulator(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
+    """The type that sums are computed in."""
+    if dtype.kind in "iu":
+        return np.dtype(f"{dtype.kind}8") if mean else dtype
+    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+
+
+def _truncated_quotient(a: Array, b: Array) -> Array:
+    """a / b of integers, b positive, without its fraction."""
+    quotient = a // b
+    return quotient + ((a < 0) & (quotient * b != a))  # type: ignore[no-any-return]
+
+
+def _check_offsets(node: Node) -> None:
+    _check_weights_have_a_default("C5", node)
+    num_indices = node.dims.get("num_indices", fresh())
+    node.within("C1", "offsets", 0, num_indices + 1)
+    offsets = node.value("offsets")
+    if offsets is not None and (offsets[1:] < offsets[:-1]).any():
+        at = int(np.argmax(offsets[1:] < offsets[:-1])) + 1
+        message = f"`offsets[{at}]` is {offsets[at]}, below {offsets[at - 1]} before it"
+        node.fail("C2", message, "offsets")
+    _check_rows("C3", "C4", node)
+
+
+def _check_rows(indices_label: str, default_label: str, node: Node) -> None:
+    num_emb = node.dims.get("num_emb", fresh())
+    node.within(indices_label, "indices", 0, num_emb)
+    node.within(default_label, "default_index", -1, num_emb)
+
+
+def _check_weights_have_a_default(label: str, node: Node) -> None:
+    if node.inputs["per_sample_weights"] is not None and node.inputs["default_index"] is None:
+        names = [port.name for port in node.op.inputs]
+        weights, default = names.index("per_sample_weights"), names.index("default_index")
+        message = (
+            f"`per_sample_weights` is input {weights}, but `default_index`, input {default}, is not connected; "
+            "it cannot be left out, and -1 stands for none"
+        )
+        node.fail(label, message, "per_sample_weights")
+
+
+def _check_reduction(label: str, node: Node) -> None:
+    if node.attrs["reduction"] == "mean" and node.inputs["per_sample_weights"] is not None:
+        node.fail(label, "`per_sample_weights` is connected, but `reduction` is mean", "per_sample_weights")

@@ -22,7 +22,8 @@ SUBTRACT = """<layer id="1" name="sub" type="Subtract" version="opset1">
 <input><port id="0"><dim>2</dim></port><port id="1"><dim>2</dim></port></input>
 <output><port id="2" precision="FP32"><dim>2</dim></port></output></layer>
 """
-RESULT = """<layer id="2" name="r" type="Result" version="opset1"><input><port id="0"><dim>2</dim></port></input></layer>
+RESULT = """<layer id="2" name="r" type="Result" version="opset1">
+<input><port id="0"><dim>2</dim></port></input></layer>
 """
 EDGES = """<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
 <edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
@@ -69,9 +70,7 @@ def chain(edges, count):
     """A Parameter 0, ReLUs 1 to `count`, and a Result after them, with these edges between them."""
     layers = PARAMETER + "".join(RELU.format(id) for id in range(1, count + 1))
     layers += RESULT.replace('id="2"', f'id="{count + 1}"', 1)
-    lines = [
-        f'<edge from-layer="{a}" from-port="{1 if a else 0}" to-layer="{b}" to-port="0"/>\n' for a, b in edges
-    ]
+    lines = [f'<edge from-layer="{a}" from-port="{1 if a else 0}" to-layer="{b}" to-port="0"/>\n' for a, b in edges]
     return f'<net version="11"><layers>\n{layers}</layers><edges>\n{"".join(lines)}</edges></net>'
 
 
@@ -110,7 +109,10 @@ def test_inputs_go_by_the_position_of_the_port(tmp_path):
         (PARAMETER, two + PARAMETER),
         ('<port id="0"><dim>2</dim></port><port id="1">', '<port id="9"><dim>2</dim></port><port id="4">'),
         ('to-layer="1" to-port="0"', 'to-layer="1" to-port="4"'),
-        ('from-layer="0" from-port="0" to-layer="1" to-port="1"', 'from-layer="7" from-port="0" to-layer="1" to-port="9"'),
+        (
+            'from-layer="0" from-port="0" to-layer="1" to-port="1"',
+            'from-layer="7" from-port="0" to-layer="1" to-port="9"',
+        ),
     )
     path = written(tmp_path, text)
     sub = next(layer for layer in read_model(path).graph.layers if layer.type == "Subtract")
@@ -127,7 +129,7 @@ def test_layers_may_come_in_any_order(tmp_path):
 
 
 def test_tensor_names_with_commas(tmp_path):
-    x = opset13.parameter([2], "f32", name="x")
+    x = opset13.parameter([2], np.float32, name="x")
     x.output(0).set_names({"a,b", "c", " d "})
     path = tmp_path / "model.xml"
     ov.serialize(ov.Model([opset13.result(opset13.relu(x))], [x], "m"), path)
@@ -172,18 +174,18 @@ def test_a_loop_in_an_if_saved_by_openvino(tmp_path):
 
 
 def saved_loop_in_if(folder):
-    inner = opset13.parameter([2], "f32", name="inner")
+    inner = opset13.parameter([2], np.float32, name="inner")
     condition = opset13.constant(True, dtype=np.bool_)
     body = ov.Model([condition, opset13.add(inner, opset13.constant(np.float32(1)))], [inner], "body")
-    then_x = opset13.parameter([2], "f32", name="then_x")
+    then_x = opset13.parameter([2], np.float32, name="then_x")
     loop = opset13.loop(opset13.constant(np.int64(3)), opset13.constant(True, dtype=np.bool_))
     loop.set_function(body)
     loop.set_special_body_ports([-1, 0])
     loop.set_merged_input(inner, then_x.output(0), body.results[1].output(0))
     then = ov.Model([loop.get_iter_value(body.results[1].output(0), -1)], [then_x], "then")
-    else_x = opset13.parameter([2], "f32", name="else_x")
+    else_x = opset13.parameter([2], np.float32, name="else_x")
     otherwise = ov.Model([opset13.relu(else_x)], [else_x], "else")
-    flag, x = opset13.parameter([], "boolean", name="flag"), opset13.parameter([2], "f32", name="x")
+    flag, x = opset13.parameter([], np.bool_, name="flag"), opset13.parameter([2], np.float32, name="x")
     branching = opset13.if_op(flag)
     branching.set_then_body(then)
     branching.set_else_body(otherwise)
@@ -197,8 +199,15 @@ def saved_loop_in_if(folder):
 def test_outputs_are_numbered_by_ascending_external_id(tmp_path):
     text = changed(
         LOOP,
-        ('<port id="1" precision="FP32"/></output>\n<port_map>', '<port id="1" precision="FP32"/><port id="2" precision="FP32"/></output>\n<port_map>'),
-        ('<output external_port_id="1" internal_layer_id="2"/>', '<output external_port_id="9" internal_layer_id="2" axis="0"/>\n<output external_port_id="5" internal_layer_id="2"/>'),
+        (
+            '<port id="1" precision="FP32"/></output>\n<port_map>',
+            '<port id="1" precision="FP32"/><port id="2" precision="FP32"/></output>\n<port_map>',
+        ),
+        (
+            '<output external_port_id="1" internal_layer_id="2"/>',
+            '<output external_port_id="9" internal_layer_id="2" axis="0"/>\n'
+            '<output external_port_id="5" internal_layer_id="2"/>',
+        ),
     )
     layer = read_model(written(tmp_path, text)).graph.layers[1]
     concatenated, last = layer.bodies["body"].outputs
@@ -207,7 +216,12 @@ def test_outputs_are_numbered_by_ascending_external_id(tmp_path):
 
 
 def test_a_deep_nest_of_bodies_needs_no_deep_stack(tmp_path):
-    text = '<net version="11"><layers>' + "<layer><body><layers>" * 80 + "</layers></body></layer>" * 80 + "</layers></net>"
+    text = (
+        '<net version="11"><layers>'
+        + "<layer><body><layers>" * 80
+        + "</layers></body></layer>" * 80
+        + "</layers></net>"
+    )
     _, diagnostics = read(written(tmp_path, text))
     assert {found.code for found in diagnostics} == {"E201", "E212"}
 
@@ -261,7 +275,11 @@ BODY_FAULTS = [
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="5"')], 'internal_layer_id="5"'),
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="1"')], 'internal_layer_id="1"'),
     ("E213", [('<output external_port_id="1" internal_layer_id="2"/>', "")], "<port"),
-    ("E214", [("</port_map>", '<output external_port_id="1" internal_layer_id="2"/></port_map>')], 'external_port_id="1"'),
+    (
+        "E214",
+        [("</port_map>", '<output external_port_id="1" internal_layer_id="2"/></port_map>')],
+        'external_port_id="1"',
+    ),
     ("E215", [('to-layer="0"/>\n</back', 'to-layer="7"/>\n</back')], 'to-layer="7"'),
     ("E215", [('<edge from-layer="2"', '<edge from-layer="1"')], 'from-layer="1"'),
     ("E215", [('<input external_port_id="0" internal_layer_id="0"/>', "")], 'to-layer="0"'),
@@ -270,11 +288,17 @@ BODY_FAULTS = [
         [('<input external_port_id="0" internal_layer_id="0"/>', ""), ('<edge from-layer="2" to-layer="0"/>', "")],
         "<layer",
     ),
-    ("E216", [('type="TensorIterator"', 'type="If"'), ("<body>", "<then_body>"), ("</body>", "</then_body>")], "<layer"),
+    (
+        "E216",
+        [('type="TensorIterator"', 'type="If"'), ("<body>", "<then_body>"), ("</body>", "</then_body>")],
+        "<layer",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("code", "changes", "part"), BODY_FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(BODY_FAULTS)])
+@pytest.mark.parametrize(
+    ("code", "changes", "part"), BODY_FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(BODY_FAULTS)]
+)
 def test_faults_of_bodies(tmp_path, code, changes, part):
     text = changed(LOOP, *changes)
     _, diagnostics = read(written(tmp_path, text))
@@ -344,7 +368,12 @@ def test_unreachable_layers_are_one_warning_with_those_that_feed_it(tmp_path):
 
 
 def test_several_faults_are_found_in_one_run_and_sorted(tmp_path):
-    text = changed(SOUND, ('precision="FP32"', 'precision="?"'), ("<dim>2</dim>", "<dim>x</dim>"), ('from-layer="1"', 'from-layer="9"'))
+    text = changed(
+        SOUND,
+        ('precision="FP32"', 'precision="?"'),
+        ("<dim>2</dim>", "<dim>x</dim>"),
+        ('from-layer="1"', 'from-layer="9"'),
+    )
     _, diagnostics = read(written(tmp_path, text))
     assert [found.code for found in diagnostics] == ["E210", "E211", "E205"]
 
@@ -362,11 +391,18 @@ def test_the_root_tag_is_read_in_any_case_and_the_version_with_blanks(tmp_path):
 
 
 def test_one_missing_bin_is_one_diagnostic(tmp_path):
-    constant = '<layer id="{0}" name="c{0}" type="Const" version="opset1"><data element_type="f32" shape="2" offset="0" size="8"/><output><port id="0" precision="FP32"/></output></layer>\n'
+    constant = (
+        '<layer id="{0}" name="c{0}" type="Const" version="opset1">'
+        '<data element_type="f32" shape="2" offset="0" size="8"/>'
+        '<output><port id="0" precision="FP32"/></output></layer>\n'
+    )
     text = changed(
         SOUND,
         (PARAMETER, constant.format(0) + constant.format(7)),
-        ('from-layer="0" from-port="0" to-layer="1" to-port="1"', 'from-layer="7" from-port="0" to-layer="1" to-port="1"'),
+        (
+            'from-layer="0" from-port="0" to-layer="1" to-port="1"',
+            'from-layer="7" from-port="0" to-layer="1" to-port="1"',
+        ),
     )
     found = only(tmp_path, text)
     assert (found.code, found.line) == ("E501", 2)
@@ -378,9 +414,7 @@ def test_one_missing_bin_is_one_diagnostic(tmp_path):
 
 
 def test_a_const_without_data(tmp_path):
-    text = changed(
-        SOUND, ('type="Parameter"', 'type="Const"'), ('<data shape="2" element_type="f32"/>', "")
-    )
+    text = changed(SOUND, ('type="Parameter"', 'type="Const"'), ('<data shape="2" element_type="f32"/>', ""))
     assert only(tmp_path, text).code == "E505"
 
 
@@ -403,7 +437,9 @@ def test_a_file_that_is_too_large(tmp_path, monkeypatch):
 
 
 def test_read_model_raises_all_errors_but_no_warnings(tmp_path):
-    text = changed(SOUND, ('precision="FP32"', 'precision="?"'), ('from-layer="1"', 'from-layer="9"'), ('name="sub"', 'name="x"'))
+    text = changed(
+        SOUND, ('precision="FP32"', 'precision="?"'), ('from-layer="1"', 'from-layer="9"'), ('name="sub"', 'name="x"')
+    )
     with pytest.raises(IRError) as caught:
         read_model(written(tmp_path, text))
     assert [found.code for found in caught.value.diagnostics] == ["E210", "E205"]

@@ -57,7 +57,11 @@ def test_place_of_a_missing_attribute_is_that_of_the_element():
 
 @pytest.mark.parametrize(
     "data",
-    [b'\xef\xbb\xbf<a b="\xc3\xa9"/>', '<a b="é"/>'.encode("utf-16"), b'<?xml version="1.0" encoding="latin-1"?><a b="\xe9"/>'],
+    [
+        b'\xef\xbb\xbf<a b="\xc3\xa9"/>',
+        '<a b="é"/>'.encode("utf-16"),
+        b'<?xml version="1.0" encoding="latin-1"?><a b="\xe9"/>',
+    ],
 )
 def test_encodings(data):
     assert parse(data).attributes == {"b": "é"}

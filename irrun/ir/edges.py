@@ -17,11 +17,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
+    `unsure` says that some layer's id is missing or taken, so that ids of edges may lead nowhere for that reason alone.
     `lost` counts the edges that arrive nowhere, each of which leaves some input without one.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
+    unsure: bool = False
     lost: int = 0
 
 
@@ -46,10 +48,12 @@ def _index(graph: Graph, findings: Findings) -> _Index:
     for layer in graph.layers:
         if layer.id == UNKNOWN_ID:
             index.doubtful.add(layer)
+            index.unsure = True
             continue
         first = index.layers.setdefault(layer.id, layer)
         if first is not layer:
             index.doubtful |= {first, layer}
+            index.unsure = True
             message = f"layer id {layer.id} is used twice"
             notes = (Note(f"layer {first} has it, too", first.place),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
@@ -102,7 +106,7 @@ def _connect_edge(
 
 def _layer(edge: Element, name: str, id: int | None, graph: Graph, index: _Index, findings: Findings) -> Layer | None:
     layer = index.layers.get(id) if id is not None else None
-    if layer is None and not any(layer.id == UNKNOWN_ID for layer in index.doubtful):
+    if layer is None and not index.unsure:
         where = f"this {graph.element.tag}" if graph.owner else "the model"
         help = f"its ids go from {min(index.layers)} to {max(index.layers)}" if index.layers else None
         findings.add("E205", f"there is no layer {id} in {where}", edge, name, graph=graph, help=help)

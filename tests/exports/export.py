@@ -116,7 +116,7 @@ def efficientnet() -> Any:
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
             activations = keras.Model(model.input, layer.input)(image)
-            layer.moving_variance.assign(keras.ops.mean(activations**2, axis=(0, 1, 2)))
+            layer.moving_variance.assign(keras.ops.ones_like(layer.moving_variance) * keras.ops.mean(activations**2))
     return model
 
 

@@ -1,0 +1,184 @@
+"""Windows that slide over spatial axes: the geometry that convolution, pooling and patch extraction share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import INTS, Array, Attr, Dim, Node, Size, choice, largest, smallest
+
+
+STRIDES = Attr("strides", INTS, least=1)
+PADS_BEGIN = Attr("pads_begin", INTS, least=0)
+PADS_END = Attr("pads_end", INTS, least=0)
+AUTO_PAD = Attr("auto_pad", choice("explicit", "same_upper", "same_lower", "valid"), "explicit")
+
+COLUMN_BYTES = 64 << 20
+"""How much memory the columns of one block of windows may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis under a sliding kernel. All fields but the last two count elements."""
+
+    size: Size
+    kernel: Size
+    stride: int = 1
+    dilation: int = 1
+    begin: int = 0
+    end: int = 0
+    auto_pad: str = "explicit"
+    rounding: str = "floor"
+
+    @property
+    def reach(self) -> Size:
+        """From the first to the last tap of the dilated kernel, both included."""
+        reach: Size = (self.kernel - 1) * self.dilation + 1
+        return reach
+
+    @property
+    def pads(self) -> tuple[Size, Size]:
+        """Padding before and after the axis; `same_upper` puts the odd element behind, `same_lower` in front."""
+        if self.auto_pad == "explicit":
+            return self.begin, self.end
+        if self.auto_pad == "valid":
+            return 0, 0
+        covered = (_ceil_divide(self.size, self.stride) - 1) * self.stride + self.reach
+        total: Size = largest(covered - self.size, 0)
+        less = total // 2
+        more = total - less
+        return (less, more) if self.auto_pad == "same_upper" else (more, less)
+
+    @property
+    def windows(self) -> Size:
+        """Places where the kernel stops."""
+        if self.auto_pad.startswith("same") and (self.rounding != "ceil" or (self.reach >= self.stride) is True):
+            return _ceil_divide(self.size, self.stride)
+        begin, end = self.pads
+        steps = self.size + begin + end - self.reach
+        if self.rounding == "floor":
+            count: Size = steps // self.stride + 1
+            return count
+        count = _ceil_divide(steps, self.stride) + 1
+        if self.rounding == "ceil":
+            return count
+        starts_before_the_end_padding = _ceil_divide(self.size + begin, self.stride)
+        return smallest(count, largest(count - 1, starts_before_the_end_padding))
+
+    @property
+    def fits(self) -> Any:
+        """Whether the padded axis holds the kernel at least once."""
+        return self.auto_pad.startswith("same") or self.size + sum(self.pads) >= self.reach
+
+
+def _ceil_divide(size: Size, by: int) -> Size:
+    quotient: Size = size if by == 1 else (size + by - 1) // by
+    return quotient
+
+
+def axes_of(
+    spatial: Sequence[Size],
+    kernel: Sequence[Size],
+    *,
+    strides: Sequence[int],
+    pads_begin: Sequence[int] = (),
+    pads_end: Sequence[int] = (),
+    dilations: Sequence[int] = (),
+    auto_pad: str = "explicit",
+    rounding_type: str = "floor",
+) -> list[Axis]:
+    """The spatial axes of an op, from its attributes; pads are ignored unless auto_pad is `explicit`."""
+    none = (0,) * len(spatial)
+    begins, ends = (pads_begin, pads_end) if auto_pad == "explicit" else (none, none)
+    parts = zip(spatial, kernel, strides, dilations or (1,) * len(spatial), begins, ends, strict=True)
+    return [Axis(*part, auto_pad, rounding_type) for part in parts]
+
+
+def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """Require the list attributes `names` to have one value per spatial axis; `optional` ones may be empty."""
+    for name in names:
+        values = node.attrs[name]
+        if name in ("pads_begin", "pads_end") and node.attrs.get("auto_pad", "explicit") != "explicit":
+            continue
+        if len(values) != rank and not (name in optional and not values):
+            node.fail(label, f"`{name}` has {len(values)} values for {rank} spatial axes")
+
+
+def check_windows(node: Node, label: str, grid: Sequence[Axis]) -> tuple[Size, ...]:
+    """The windows along every axis, after requiring that each padded axis holds the kernel."""
+    for number, axis in enumerate(grid):
+        padded = axis.size + sum(axis.pads) if not axis.auto_pad.startswith("same") else axis.size
+        message = f"the kernel reaches over {axis.reach} elements, but spatial axis {number} has {padded} with padding"
+        node.require(label, axis.fits, message)
+    windows = [axis.windows for axis in grid]
+    least = 0 if grid and grid[0].auto_pad.startswith("same") else 1
+    return tuple(count.within(least) if isinstance(count, Dim) else count for count in windows)
+
+
+def framed(data: Array, grid: Sequence[Axis], fill: Any = 0) -> Array:
+    """`data` [N, C, *spatial] with each axis cut or filled up to what the windows cover; a view where nothing is added."""
+    inside: list[slice] = []
+    source: list[slice] = []
+    shape = list(data.shape)
+    for number, axis in enumerate(grid, data.ndim - len(grid)):
+        begin, covered = int(axis.pads[0]), covered_length(axis)
+        kept = max(min(data.shape[number], covered - begin), 0)
+        shape[number] = covered
+        source.append(slice(0, kept))
+        inside.append(slice(begin, begin + kept))
+    view: Array = data[(..., *source)]
+    if list(view.shape) == shape:
+        return view
+    frame = np.full(shape, fill, data.dtype)
+    frame[(..., *inside)] = view
+    return frame
+
+
+def covered_length(axis: Axis) -> int:
+    """Elements of the padded axis from the first tap of the first window to the last tap of the last one."""
+    windows = int(axis.windows)
+    return (windows - 1) * axis.stride + int(axis.reach) if windows else 0
+
+
+def patches(frame: Array, grid: Sequence[Axis]) -> Array:
+    """A view [N, C, *kernel, *windows] of what `framed` made."""
+    count, first = len(grid), frame.ndim - len(grid)
+    kernel = [int(axis.kernel) for axis in grid]
+    windows = [int(axis.windows) for axis in grid]
+    strides = frame.strides[first:]
+    taps = [stride * axis.dilation for stride, axis in zip(strides, grid, strict=True)]
+    steps = [stride * axis.stride for stride, axis in zip(strides, grid, strict=True)]
+    if 0 in windows or 0 in frame.shape[:first]:
+        return np.zeros((*frame.shape[: frame.ndim - count], *kernel, *windows), frame.dtype)
+    return np.lib.stride_tricks.as_strided(
+        frame,
+        (*frame.shape[:first], *kernel, *windows),
+        (*frame.strides[:first], *taps, *steps),
+        writeable=False,
+    )
+
+
+def along(frame: Array, number: int, axis: Axis, tap: int) -> Array:
+    """What tap number `tap` of the kernel sees at every window along the axis `number` of `frame`, as a view."""
+    start = tap * axis.dilation
+    stop = start + (int(axis.windows) - 1) * axis.stride + 1
+    view: Array = frame[(slice(None),) * number + (slice(start, max(stop, start), axis.stride),)]
+    return view
+
+
+def blocks(counts: Sequence[int], bytes_each: int, limit: int = COLUMN_BYTES) -> list[tuple[slice, ...]]:
+    """Slices that cover an array of `counts` windows in blocks of at most `limit` bytes, cut along the first axes."""
+    steps = list(counts)
+    for number, count in enumerate(counts):
+        total = bytes_each * int(np.prod(steps, dtype=np.int64))
+        if total <= limit or count == 0:
+            break
+        steps[number] = max(int(count * limit // total), 1)
+    starts = [range(0, count, max(step, 1)) for count, step in zip(counts, steps, strict=True)]
+    cuts: list[tuple[slice, ...]] = [()]
+    for span, step in zip(starts, steps, strict=True):
+        cuts = [(*cut, slice(start, start + max(step, 1))) for cut in cuts for start in span]
+    return cuts

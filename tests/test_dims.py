@@ -1,0 +1,133 @@
+"""Dimensions: arithmetic, bounds and what is provable."""
+
+import numpy as np
+import pytest
+
+from irrun.spec.dims import (
+    UNDECIDED,
+    Undecided,
+    broadcast,
+    broadcast_shapes,
+    every,
+    fresh,
+    largest,
+    product,
+    smallest,
+)
+
+
+def test_a_size_is_equal_to_itself_and_undecided_against_another():
+    batch, other = fresh(), fresh()
+    assert (batch == batch) is True
+    assert (batch == other) is UNDECIDED
+    assert (batch != batch) is False
+
+
+def test_an_undecided_answer_cannot_steer_a_branch():
+    with pytest.raises(Undecided):
+        bool(fresh() == 3)
+    with pytest.raises(Undecided):
+        int(fresh())
+
+
+def test_bounds_decide_comparisons():
+    size = fresh(2, 8)
+    assert (size > 1) is True
+    assert (size >= 2) is True
+    assert (size > 2) is UNDECIDED
+    assert (size == 9) is False
+    assert (size + 7 > 8) is True
+    assert (size < 9) is True
+
+
+def test_arithmetic_keeps_identity():
+    batch, seq = fresh(), fresh()
+    assert (batch * seq == seq * batch) is True
+    assert (2 * batch - batch - batch) == 0
+    assert ((batch + 1) * (batch + 1) == batch * batch + 2 * batch + 1) is True
+    assert (batch + 1 > batch) is True
+    assert (batch // 2 == batch // 2) is True
+
+
+def test_products_divide_where_it_is_provable():
+    batch, seq = fresh(), fresh()
+    assert (batch * seq * 768 // (seq * 12) == 64 * batch) is True
+    assert (batch * 6) % 3 == 0
+    assert (batch * 6 // 3 == 2 * batch) is True
+    assert (batch // 3 * 3 == batch) is UNDECIDED
+    assert (batch * 0) == 0
+
+
+def test_bounds_come_through_arithmetic():
+    size = fresh(2, 8)
+    assert repr(size + 3) == "5..11"
+    assert repr(size * 3) == "6..24"
+    assert repr(10 - size) == "2..8"
+    assert repr(size // 3) == "0..2"
+    assert repr((size - 1) // 2 + 1) == "1..4"
+    assert repr(fresh(4) // 2) == "2.."
+    assert repr(size % 4) == "0..3"
+    assert repr(-size // 2) == "-4..-1"
+
+
+def test_one_possible_value_is_an_int():
+    size = fresh(2, 8)
+    assert size.within(3, 3) == 3
+    assert isinstance(size.within(3, 3), int)
+    assert fresh(0, 1) // 2 == 0
+
+
+def test_extremes_of_unknown_sizes():
+    size = fresh(2, 8)
+    assert largest(size, 1) is size
+    assert largest(size, 9) == 9
+    assert repr(largest(size, 5)) == "5..8"
+    assert repr(smallest(size, 5)) == "2..5"
+    assert (largest(size, 5) == largest(5, size)) is True
+    assert largest(3, 4) == 4
+
+
+def test_product_of_a_shape():
+    batch = fresh()
+    assert product(()) == 1
+    assert (product((batch, 3, 4)) == 12 * batch) is True
+
+
+def test_every_is_false_before_it_is_undecided():
+    assert every([]) is True
+    assert every([UNDECIDED, False]) is False
+    assert every([UNDECIDED, True]) is UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [(1, 3, 3), (3, 1, 3), (3, 3, 3), (2, 3, None), (0, 1, 0), (0, 3, None)],
+)
+def test_sizes_broadcast_as_in_numpy(a, b, expected):
+    assert broadcast(a, b) == expected
+
+
+def test_unknown_sizes_broadcast_to_what_is_provable():
+    batch = fresh()
+    assert broadcast(batch, 1) is batch
+    assert broadcast(batch, batch) is batch
+    assert broadcast(batch, 7) == 7
+    assert broadcast(fresh(2, 3), 7) is None
+    assert repr(broadcast(fresh(1, 3), fresh(1, 5))) == "1..5"
+    assert (broadcast(batch, fresh(2, 2)) == 2) is True
+    assert broadcast_shapes((batch, 1, 4), (3, 1))[0] is batch
+    assert broadcast_shapes((2, 4), (3, 4)) is None
+
+
+def test_arrays_of_sizes_compute():
+    batch = fresh()
+    value = np.array([batch, 3], object)
+    assert ((value * 2)[0] == 2 * batch) is True
+    assert (value + value).tolist()[1] == 6
+    assert (np.prod(value) == 3 * batch) is True
+
+
+def test_a_named_size_prints_its_name():
+    assert repr(fresh(name="batch")) == "batch"
+    assert repr(fresh()) == "?"
+    assert repr(fresh(1)) == "1.."

@@ -1,0 +1,207 @@
+"""Op declarations: ports bound to tensors, types and shapes checked, attributes read."""
+
+import numpy as np
+import pytest
+
+from irrun.spec import (
+    BOOL,
+    FLOATS,
+    INT,
+    INTS,
+    NUMERIC,
+    SHAPE,
+    Attr,
+    Input,
+    Output,
+    Tensor,
+    Violation,
+    choice,
+    fresh,
+    numpy_dtype,
+    op,
+)
+from irrun.spec.dims import Undecided
+from irrun.spec.patterns import parse_pattern
+
+
+@op(
+    "Rows-1",
+    types={"T": NUMERIC, "T_IND": frozenset({"i32", "i64"})},
+    inputs=[
+        Input("table", "T", "[rows, *row]"),
+        Input("ids", "T_IND", "[count] | []"),
+        Input("weights", "T", "[count]", optional=True),
+    ],
+    outputs=[Output("taken", "T", "[count, *row]"), Output("number", "output_type", "[]")],
+    attrs=[Attr("output_type", choice("i32", "i64"), "i64"), Attr("exclude-pad", BOOL, False)],
+)
+def rows(table, ids, weights=None, *, output_type="i64", exclude_pad=False):
+    """Rows of a table.
+
+    Constraints:
+        C1: ids lie in [0, rows).
+    """
+    return table[ids], np.asarray(len(ids), numpy_dtype(output_type))
+
+
+@rows.shapes
+def _(node):
+    node.within("C1", "ids", 0, node.dims["rows"])
+
+
+def infer(*tensors, **attrs):
+    return rows.infer(tensors, rows.defaults | attrs)
+
+
+def test_symbols_carry_sizes_from_inputs_to_outputs():
+    batch = fresh()
+    taken, number = infer(Tensor("f32", (9, 2, batch)), Tensor("i32", (4,))).outputs
+    assert taken.type == "f32"
+    assert taken.shape[:2] == (4, 2)
+    assert taken.shape[2] is batch
+    assert number == Tensor("i64", ())
+
+
+def test_an_attribute_names_an_output_type():
+    assert infer(Tensor("f32", (9,)), Tensor("i32", (4,)), output_type="i32").outputs[1].type == "i32"
+
+
+def test_an_unknown_rank_leaves_what_depends_on_it_unknown():
+    inferred = infer(Tensor("f32", None), Tensor("i32", (4,)))
+    assert inferred.outputs[0].shape is None
+    assert not inferred.complete
+
+
+def test_the_same_symbol_is_the_same_size():
+    with pytest.raises(Violation, match="`count` is 3 in `weights`, but 4 in `ids`") as error:
+        infer(Tensor("f32", (9,)), Tensor("i32", (4,)), Tensor("f32", (3,)))
+    assert error.value.label == "E304"
+
+
+def test_two_unknown_sizes_of_one_symbol_meet():
+    narrow = infer(Tensor("f32", (9,)), Tensor("i32", (fresh(),)), Tensor("f32", (fresh(2, 5),))).outputs[0]
+    assert repr(narrow.shape[0]) == "2..5"
+
+
+def test_a_rank_that_no_pattern_has():
+    with pytest.raises(Violation, match=r"`ids` has rank 2, expected \[count\] or \[\]") as error:
+        infer(Tensor("f32", (9,)), Tensor("i32", (4, 4)))
+    assert error.value.label == "E305"
+
+
+def test_a_type_that_the_op_does_not_take():
+    with pytest.raises(Violation, match="`ids` is f32, expected one of i32, i64"):
+        infer(Tensor("f32", (9,)), Tensor("f32", (4,)))
+
+
+def test_types_of_one_symbol_that_disagree():
+    with pytest.raises(Violation, match="`weights` is f16, but `table` is f32"):
+        infer(Tensor("f32", (9,)), Tensor("i32", (4,)), Tensor("f16", (4,)))
+
+
+def test_a_missing_and_a_surplus_input():
+    with pytest.raises(Violation, match="1 inputs, expected 2 to 3"):
+        infer(Tensor("f32", (9,)))
+    with pytest.raises(Violation, match="4 inputs, expected 2 to 3"):
+        infer(*[Tensor("f32", (9,))] * 4)
+    with pytest.raises(Violation, match="input `ids` is not connected"):
+        infer(Tensor("f32", (9,)), None)
+
+
+def test_an_element_out_of_range_is_named_with_its_position():
+    with pytest.raises(Violation, match=r"`ids\[1\]` is 9, outside \[0, 9\)") as error:
+        infer(Tensor("f32", (9,)), Tensor.of(np.array([8, 9])))
+    assert error.value.label == "C1"
+    assert infer(Tensor("f32", (9,)), Tensor.of(np.array([0, 8]))).complete
+    assert not infer(Tensor("f32", (9,)), Tensor("i32", (2,))).complete
+    with pytest.raises(Violation, match=r"`ids\[0\]` is -1"):
+        infer(Tensor("f32", (fresh(),)), Tensor.of(np.array([-1, 9])))
+
+
+def test_calling_an_op_checks_and_computes():
+    taken, number = rows(np.array([10.0, 20.0]), np.array([1, 0, 1]))
+    assert taken.tolist() == [20.0, 10.0, 20.0]
+    assert number == 3
+    with pytest.raises(Violation):
+        rows(np.array([10.0, 20.0]), np.array([2]))
+
+
+def test_the_keyword_of_an_attribute():
+    assert Attr("exclude-pad", BOOL).keyword == "exclude_pad"
+    assert Attr("auto_broadcast.auto_broadcast_axis", INT).keyword == "auto_broadcast_axis"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (INT, " 7", 7),
+        (INT, "-1", -1),
+        (INTS, "1, 2,3,", (1, 2, 3)),
+        (INTS, "", ()),
+        (FLOATS, "1e-3,-inf", (1e-3, float("-inf"))),
+        (BOOL, "True", True),
+        (BOOL, "0", False),
+        (choice("floor", "ceil"), "CEIL", "ceil"),
+    ],
+)
+def test_attributes_are_read_as_the_reader_reads_them(kind, text, value):
+    assert kind.parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (INT, "1.7", "is `1.7`, expected an integer"),
+        (INT, "", "expected an integer"),
+        (INT, "99999999999999999999", "does not fit into 64 bits"),
+        (INTS, "1,,2", "is ``, expected an integer"),
+        (BOOL, "yes", "is `yes`, expected true or false"),
+        (choice("floor", "ceil"), "round", "expected one of floor, ceil"),
+        (FLOATS, "1e999", "which no 64-bit float holds"),
+        (SHAPE, "5..3", "upper bound is below the lower one"),
+        (SHAPE, "1,x", "has the dimension `x`"),
+    ],
+)
+def test_attributes_that_are_malformed(kind, text, message):
+    with pytest.raises(ValueError, match=message):
+        kind.parse(text)
+
+
+def test_the_range_of_an_attribute():
+    assert Attr("levels", INT, least=2).parse("2") == 2
+    with pytest.raises(ValueError, match="is 1, expected 2 or more"):
+        Attr("levels", INT, least=2).parse("1")
+    with pytest.raises(ValueError, match="is 1,0, expected 1 or more"):
+        Attr("strides", INTS, least=1).parse("1,0")
+
+
+def test_partial_shapes():
+    assert SHAPE.parse("") == ()
+    assert SHAPE.parse("...") is None
+    assert SHAPE.parse("[1, 3]") == (1, 3)
+    assert list(map(repr, SHAPE.parse("?,2..8,4.."))) == ["?", "2..8", "4.."]
+
+
+def test_patterns_that_are_none():
+    with pytest.raises(ValueError, match="more than one starred name"):
+        parse_pattern("[*a, *b]")
+    with pytest.raises(ValueError, match="not a shape pattern"):
+        parse_pattern("a, b")
+
+
+def test_asking_for_an_unbound_symbol_stops_the_rule():
+    @op("Stops-1", inputs=[Input("x", "f32", "...")], outputs=[Output("y", "f32", "[*other]")])
+    def stops(x):
+        """Stop."""
+
+    asked = []
+
+    @stops.shapes
+    def _(node):
+        asked.append(node.dims.get("other"))
+        with pytest.raises(Undecided):
+            node.dims["other"]
+        return {"other": (1,)}
+
+    assert stops.infer([Tensor("f32", (2,))], {}).outputs[0].shape == (1,)
+    assert asked == [None]

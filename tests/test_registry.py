@@ -1,0 +1,90 @@
+"""The registry: what a layer's type and version mean, as OpenVINO's reader takes them; custom ops."""
+
+from types import ModuleType
+
+import pytest
+
+from irrun.spec import Op
+from irrun.spec.registry import Registry, load_ops, opset_number, registry
+
+
+def nothing():
+    """Do nothing."""
+
+
+@pytest.fixture
+def known():
+    found = Registry()
+    for name in ("ReLU-1", "SoftMax-1", "SoftMax-8", "GRUCell-3"):
+        extra = ("experimental", "extension") if name == "GRUCell-3" else ()
+        found.add(Op(name, nothing, extension_versions=extra))
+    found.add(Op("Xor-1", nothing, opsets=frozenset({1})))
+    found.add(Op("Own-1", nothing, opsets=frozenset(), extension_versions=("extension", "mine")))
+    return found
+
+
+def test_the_newest_version_that_an_opset_holds(known):
+    assert known.find("SoftMax", "opset4").name == "SoftMax-1"
+    assert known.find("SoftMax", "opset8").name == "SoftMax-8"
+    assert known.find("SoftMax", "opset16").name == "SoftMax-8"
+
+
+def test_an_opset_that_does_not_hold_the_type(known):
+    assert known.find("GRUCell", "opset2") is None
+    assert known.find("Xor", "opset2") is None
+    assert known.find("ReLU", "opset17") is None
+
+
+def test_types_are_looked_up_in_any_case_but_versions_are_not(known):
+    assert known.find("RELU", "opset1").name == "ReLU-1"
+    assert known.find("Relu", "opset1").name == "ReLU-1"
+    assert known.find("ReLU", "Opset1") is None
+    assert known.find("ReLU", "opset0") is None
+    assert known.find("ReLU", "opset18") is None
+
+
+def test_old_files_put_some_types_into_other_opsets(known):
+    assert known.find("GRUCell", "experimental").name == "GRUCell-3"
+    assert known.find("ReLU", "extension") is None
+
+
+def test_a_custom_op_by_its_own_version(known):
+    assert known.find("Own", "extension").name == "Own-1"
+    assert known.find("Own", "mine").name == "Own-1"
+    assert known.find("Own", "opset1") is None
+
+
+def test_two_ops_of_one_name(known):
+    with pytest.raises(ValueError, match="ReLU-1 is declared twice"):
+        known.add(Op("ReLU-1", nothing))
+
+
+def test_harvesting_a_module_takes_its_ops_only():
+    module = ModuleType("own")
+    module.one = Op("One-1", nothing)
+    module.alias = module.one
+    module.other = 3
+    found = Registry()
+    found.harvest(module)
+    assert list(found.ops) == ["One-1"]
+
+
+def test_opset_numbers():
+    assert opset_number("opset17") == 17
+    assert opset_number("opset18") is None
+    assert opset_number("17") is None
+
+
+def test_a_user_module_adds_to_the_library(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from irrun.spec import Input, Op, Output\n"
+        "def f(x):\n    'Do it.'\n    return x\n"
+        "own = Op('TestRegistryOwn-1', f, [Input('x', 'f32', '[*s]')], [Output('y', 'f32', '[*s]')],\n"
+        "         opsets=frozenset(), extension_versions=('extension',))\n"
+    )
+    load_ops(path)
+    try:
+        assert registry().find("TestRegistryOwn", "extension").version == 1
+    finally:
+        registry.cache_clear()
