@@ -3,6 +3,7 @@
 CATEGORIES = (
     "activation",  # non-linear functions, element by element
     "arithmetic",  # sums, products, elementary functions
+    "bitwise",  # and, or, not and shifts of bits
     "comparison",  # equal, less, not a number
     "condition",  # If, Select
     "convolution",  # a kernel slid over spatial axes

@@ -1,9 +1,12 @@
-"""Ops that compute element by element: how one or two tensors are declared, checked and broadcast."""
+"""Ops that compute element by element: how one or two tensors are declared, checked, broadcast and rounded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
+
+import numpy as np
 
 from irrun.spec import (
     INT,
@@ -41,18 +44,28 @@ def unary(
     doc: str,
     *,
     types: frozenset[str] = NUMERIC,
+    result: str = "T",
     attrs: Sequence[Attr] = (),
+    opsets: frozenset[int] | None = None,
     symbolic: bool = False,
+    view_of: str | None = None,
 ) -> Op:
-    """An op of one tensor, whose result has the same type and shape."""
+    """An op of one tensor, whose result has the same shape, and the same type unless `result` names another."""
+
+    def kernel(data: Array, **attributes: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(data, **attributes)
+
     return Op(
         name,
-        function,
+        kernel,
         inputs=[Input("data", "T", "[*shape]")],
-        outputs=[Output("result", "T", "[*shape]")],
+        outputs=[Output("result", result, "[*shape]")],
         attrs=attrs,
         types={"T": types},
+        opsets=opsets,
         symbolic=symbolic,
+        view_of=view_of,
         doc=doc,
     )
 
@@ -64,12 +77,19 @@ def binary(
     *,
     types: frozenset[str] = NUMERIC,
     result: str = "T",
+    opsets: frozenset[int] | None = None,
     symbolic: bool = False,
+    rule: Callable[[Node], Shapes] | None = None,
+    constraints: str = BROADCAST_CONSTRAINT,
 ) -> Op:
-    """An op of two tensors of one type, broadcast as the attribute auto_broadcast says. `doc` ends with its example."""
+    """An op of two tensors of one type, broadcast as the attribute auto_broadcast says. `doc` ends with its example.
+
+    `constraints` documents what `rule` checks, which is the broadcasting unless more is given.
+    """
 
     def kernel(a: Array, b: Array, *, auto_broadcast: str = "numpy", auto_broadcast_axis: int = -1) -> Any:
-        return function(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
+        with np.errstate(all="ignore"):
+            return function(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
 
     first, _, rest = doc.partition("\n")
     return Op(
@@ -79,10 +99,46 @@ def binary(
         outputs=[Output("result", result, "[*shape]")],
         attrs=AUTO_BROADCAST,
         types={"T": types},
+        opsets=opsets,
         symbolic=symbolic,
-        rule=broadcast_rule,
-        doc=f"{first}\n{BROADCAST_CONSTRAINT}{rest}",
+        rule=rule or broadcast_rule,
+        doc=f"{first}\n{constraints}{rest}",
     )
+
+
+def nearest(values: Array) -> Any:
+    """`values` rounded to integers, halves away from zero; the sign of a zero is kept."""
+    whole = np.trunc(values)
+    return whole + np.copysign(np.abs(values - whole) >= 0.5, values)
+
+
+def real(function: Callable[..., Any], whole: Callable[[Array], Any] = nearest) -> Callable[..., Any]:
+    """`function`, which is written for f32 and f64 arrays of rank 1 or more, for every type and rank.
+
+    16-bit floats are computed in f32 and rounded once. Integers are computed in f64 and made `whole`; a result that
+    their type does not hold, NaN included, is the lowest value of the type. All inputs have the type of the first one,
+    whose shape the result has.
+    """
+
+    @wraps(function)
+    def compute(*inputs: Array | None, **attributes: Any) -> Any:
+        data = inputs[0]
+        assert data is not None
+        dtype = data.dtype
+        integer = dtype.kind in "iu"
+        wide = np.dtype(np.float64) if integer else np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+        arrays = [None if item is None else np.atleast_1d(item).astype(wide, copy=False) for item in inputs]
+        with np.errstate(all="ignore"):
+            result = function(*arrays, **attributes).reshape(data.shape)
+            return _held(whole(result), dtype) if integer else result.astype(dtype, copy=False)
+
+    return compute
+
+
+def _held(values: Any, dtype: np.dtype[Any]) -> Any:
+    limits = np.iinfo(dtype)
+    inside = (values >= limits.min) & (values < float(limits.max) + 1)  # NaN is on neither side
+    return np.where(inside, values, limits.min).astype(dtype)
 
 
 def broadcast_rule(node: Node) -> Shapes:
@@ -91,7 +147,8 @@ def broadcast_rule(node: Node) -> Shapes:
     result = broadcast_result(shapes[0], shapes[1], mode, axis)
     if result is None:
         a, b = (f"`{port.name}` is {shape_text(s)}" for port, s in zip(node.op.inputs, shapes, strict=True))
-        node.fail("C1", f"{a} and {b}, which do not broadcast ({mode})")
+        where = f"pdpd from axis {axis}" if mode == "pdpd" and axis != -1 else mode
+        node.fail("C1", f"{a} and {b}, which do not broadcast ({where})")
     return {"shape": result}
 
 
@@ -103,7 +160,7 @@ def broadcast_result(a: Shape, b: Shape, mode: str, axis: int) -> Shape | None:
         padded = _aligned_shape(len(a), b, axis)
         if padded is None or any((y == 1) is False and (x == y) is False for x, y in zip(a, padded, strict=True)):
             return None
-        return a
+        return tuple(y if (y == 1) is False and isinstance(y, int) else x for x, y in zip(a, padded, strict=True))
     if len(a) != len(b) or any((x == y) is False for x, y in zip(a, b, strict=True)):
         return None
     return tuple(x if isinstance(x, int) else y for x, y in zip(a, b, strict=True))

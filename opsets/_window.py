@@ -10,10 +10,11 @@ import numpy as np
 
 from irrun.spec import INTS, Array, Attr, Dim, Node, Size, choice, largest, smallest
 
-
 STRIDES = Attr("strides", INTS, least=1)
 PADS_BEGIN = Attr("pads_begin", INTS, least=0)
 PADS_END = Attr("pads_end", INTS, least=0)
+DILATIONS = Attr("dilations", INTS, least=1)
+OPTIONAL_DILATIONS = Attr("dilations", INTS, (), least=1)
 AUTO_PAD = Attr("auto_pad", choice("explicit", "same_upper", "same_lower", "valid"), "explicit")
 
 COLUMN_BYTES = 64 << 20
@@ -94,7 +95,7 @@ def axes_of(
     none = (0,) * len(spatial)
     begins, ends = (pads_begin, pads_end) if auto_pad == "explicit" else (none, none)
     parts = zip(spatial, kernel, strides, dilations or (1,) * len(spatial), begins, ends, strict=True)
-    return [Axis(*part, auto_pad, rounding_type) for part in parts]
+    return [Axis(*part, auto_pad=auto_pad, rounding=rounding_type) for part in parts]
 
 
 def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optional: Sequence[str] = ()) -> None:
@@ -119,9 +120,9 @@ def check_windows(node: Node, label: str, grid: Sequence[Axis]) -> tuple[Size, .
 
 
 def framed(data: Array, grid: Sequence[Axis], fill: Any = 0) -> Array:
-    """`data` [N, C, *spatial] with each axis cut or filled up to what the windows cover; a view where nothing is added."""
-    inside: list[slice] = []
-    source: list[slice] = []
+    """`data` [N, C, *spatial], each axis cut or filled to what the windows cover; a view where nothing is added."""
+    inside: list[Any] = [...]
+    source: list[Any] = [...]
     shape = list(data.shape)
     for number, axis in enumerate(grid, data.ndim - len(grid)):
         begin, covered = int(axis.pads[0]), covered_length(axis)
@@ -129,11 +130,11 @@ def framed(data: Array, grid: Sequence[Axis], fill: Any = 0) -> Array:
         shape[number] = covered
         source.append(slice(0, kept))
         inside.append(slice(begin, begin + kept))
-    view: Array = data[(..., *source)]
+    view: Array = data[tuple(source)]
     if list(view.shape) == shape:
         return view
     frame = np.full(shape, fill, data.dtype)
-    frame[(..., *inside)] = view
+    frame[tuple(inside)] = view
     return frame
 
 
@@ -169,7 +170,7 @@ def along(frame: Array, number: int, axis: Axis, tap: int) -> Array:
     return view
 
 
-def blocks(counts: Sequence[int], bytes_each: int, limit: int = COLUMN_BYTES) -> list[tuple[slice, ...]]:
+def blocks(counts: Sequence[int], bytes_each: int, limit: int = COLUMN_BYTES) -> list[tuple[Any, ...]]:
     """Slices that cover an array of `counts` windows in blocks of at most `limit` bytes, cut along the first axes."""
     steps = list(counts)
     for number, count in enumerate(counts):
@@ -178,7 +179,7 @@ def blocks(counts: Sequence[int], bytes_each: int, limit: int = COLUMN_BYTES) ->
             break
         steps[number] = max(int(count * limit // total), 1)
     starts = [range(0, count, max(step, 1)) for count, step in zip(counts, steps, strict=True)]
-    cuts: list[tuple[slice, ...]] = [()]
+    cuts: list[tuple[Any, ...]] = [()]
     for span, step in zip(starts, steps, strict=True):
         cuts = [(*cut, slice(start, start + max(step, 1))) for cut in cuts for start in span]
     return cuts

@@ -1,3 +1,153 @@
-"""Comparison ops: two tensors, or one and a question, to booleans."""
+"""Comparison ops: two tensors compared element by element, and elements tested for being finite."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import ANY, BOOL, FLOAT, Array, Attr
+
+from ._elementwise import binary, unary
+
+equal = binary(
+    "Equal-1",
+    np.equal,
+    """Whether elements are equal. NaN equals nothing.
+
+    Source: comparison/equal-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array([1, 0, 3])).tolist()
+    [True, False, True]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+not_equal = binary(
+    "NotEqual-1",
+    np.not_equal,
+    """Whether elements differ. NaN differs from everything.
+
+    Source: comparison/notequal-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array([1, 0, 3])).tolist()
+    [False, True, False]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+greater = binary(
+    "Greater-1",
+    np.greater,
+    """Whether elements of a are greater than those of b. False where one is NaN.
+
+    Source: comparison/greater-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array(2)).tolist()
+    [False, False, True]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+greater_equal = binary(
+    "GreaterEqual-1",
+    np.greater_equal,
+    """Whether elements of a are greater than those of b, or equal. False where one is NaN.
+
+    Source: comparison/greater-equal-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array(2)).tolist()
+    [False, True, True]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+less = binary(
+    "Less-1",
+    np.less,
+    """Whether elements of a are less than those of b. False where one is NaN.
+
+    Source: comparison/less-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array(2)).tolist()
+    [True, False, False]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+less_equal = binary(
+    "LessEqual-1",
+    np.less_equal,
+    """Whether elements of a are less than those of b, or equal. False where one is NaN.
+
+    Source: comparison/lessequal-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array(2)).tolist()
+    [True, True, False]
+    """,
+    types=ANY,
+    result="boolean",
+    symbolic=True,
+)
+
+is_finite = unary(
+    "IsFinite-10",
+    np.isfinite,
+    """Whether elements are neither infinite nor NaN.
+
+    Source: comparison/isfinite-10.rst
+
+    >>> op(np.array([np.nan, 2.1, 3.7, np.inf])).tolist()
+    [False, True, True, False]
+    """,
+    types=FLOAT,
+    result="boolean",
+)
+
+
+def _is_inf(data: Array, *, detect_negative: bool, detect_positive: bool) -> Any:
+    if detect_negative and detect_positive:
+        return np.isinf(data)
+    if not (detect_negative or detect_positive):
+        return np.zeros(data.shape, np.bool_)
+    return data == data.dtype.type(np.inf if detect_positive else -np.inf)
+
+
+is_inf = unary(
+    "IsInf-10",
+    _is_inf,
+    """Whether elements are infinite; an infinity whose sign is not to be detected gives false.
+
+    Source: comparison/isinf-10.rst
+
+    >>> op(np.array([-np.inf, 1.0, np.inf]), detect_negative=False).tolist()
+    [False, False, True]
+    """,
+    types=FLOAT,
+    result="boolean",
+    attrs=[Attr("detect_negative", BOOL, True), Attr("detect_positive", BOOL, True)],
+)
+
+is_nan = unary(
+    "IsNaN-10",
+    np.isnan,
+    """Whether elements are NaN.
+
+    Source: comparison/isnan-10.rst
+
+    >>> op(np.array([np.nan, 2.1, 3.7, np.nan, np.inf])).tolist()
+    [True, False, False, True, False]
+    """,
+    types=FLOAT,
+    result="boolean",
+)

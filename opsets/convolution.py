@@ -1,3 +1,380 @@
-"""Convolution ops: dot products of a kernel with every window of the data."""
+"""Convolution ops: dot products of kernels with windows of the data, and the transposed way round."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import (
+    INTEGER,
+    INTS,
+    NUMERIC,
+    Array,
+    Attr,
+    Dim,
+    Input,
+    Node,
+    Output,
+    Shapes,
+    Size,
+    fresh,
+    op,
+    shape_text,
+)
+
+from ._window import (
+    AUTO_PAD,
+    DILATIONS,
+    PADS_BEGIN,
+    PADS_END,
+    STRIDES,
+    Axis,
+    axes_of,
+    blocks,
+    check_lengths,
+    check_windows,
+    framed,
+    patches,
+)
+
+LISTS = ("strides", "dilations", "pads_begin", "pads_end")
+WINDOW = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END, AUTO_PAD)
+BACKPROP = (*WINDOW, Attr("output_padding", INTS, (), least=0))
+CACHE_BYTES = 256 << 10
+"""How much of a depthwise convolution is worked on at a time, so that it stays in the processor's cache."""
+
+
+@op(
+    "Convolution-1",
+    types={"T": NUMERIC},
+    inputs=[Input("data", "T", "[N, C_IN, *spatial]"), Input("filters", "T", "[C_OUT, C_IN, *kernel]")],
+    outputs=[Output("result", "T", "[N, C_OUT, *windows]")],
+    attrs=WINDOW,
+)
+def convolution(data: Array, filters: Array, **window: Any) -> Array:
+    """Cross-correlate the data with every filter.
+
+    16-bit floats are summed in f32 and rounded once; integers wrap.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes, and filters has as many.
+        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the dilated kernel has an element and fits into the padded data.
+
+    Choice: strides and dilations of 0, which the page allows, are refused as in OpenVINO.
+    With same_upper and same_lower there are size / stride windows, rounded up.
+
+    Source: convolution/convolution-1.rst
+
+    >>> data, filters = np.arange(5.0).reshape(1, 1, 5), np.array([[[1.0, 0, -1]]])
+    >>> op(data, filters, strides=(2,), dilations=(1,), pads_begin=(1,), pads_end=(1,)).tolist()
+    [[[-1.0, -2.0, 3.0]]]
+    """
+    return correlated(data, filters[np.newaxis], axes_of(data.shape[2:], filters.shape[2:], **window))
+
+
+@convolution.shapes
+def _(node: Node) -> Shapes:
+    return {"windows": convolution_windows(node)}
+
+
+@op(
+    "GroupConvolution-1",
+    types={"T": NUMERIC},
+    inputs=[Input("data", "T", "[N, CHANNELS, *spatial]"), Input("filters", "T", "[GROUPS, C_OUT, C_IN, *kernel]")],
+    outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
+    attrs=WINDOW,
+)
+def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
+    """Cross-correlate each group of channels with the filters of its group.
+
+    16-bit floats are summed in f32 and rounded once; integers wrap.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes, and filters has as many.
+        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the dilated kernel has an element and fits into the padded data.
+        C4: data has GROUPS * C_IN channels.
+
+    Source: convolution/group-convolution-1.rst
+
+    >>> data, filters = np.array([[[1.0, 2, 3], [4, 5, 6]]]), np.array([[[[1.0, 1]]], [[[1, -1]]]])
+    >>> op(data, filters, strides=(1,), dilations=(1,), pads_begin=(0,), pads_end=(0,)).tolist()
+    [[[3.0, 5.0], [-1.0, -1.0]]]
+    """
+    return correlated(data, filters, axes_of(data.shape[2:], filters.shape[3:], **window))
+
+
+@group_convolution.shapes
+def _(node: Node) -> Shapes:
+    return {"FEATURES": grouped_features(node), "windows": convolution_windows(node)}
+
+
+@op(
+    "ConvolutionBackpropData-1",
+    types={"T": NUMERIC, "T_SHAPE": INTEGER},
+    inputs=[
+        Input("data", "T", "[N, C_IN, *spatial]"),
+        Input("filters", "T", "[C_IN, C_OUT, *kernel]"),
+        Input("output_shape", "T_SHAPE", "[axes]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[N, C_OUT, *result]")],
+    attrs=BACKPROP,
+)
+def convolution_backprop_data(data: Array, filters: Array, output_shape: Array | None = None, **window: Any) -> Array:
+    """Add up the filters, each scaled by one element of the data and laid where its window was: transposed convolution.
+
+    16-bit floats are summed in f32 and rounded once; integers wrap.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes, and filters and output_shape have as many.
+        C2: strides, dilations, output_padding where given, and, unless auto_pad makes them ignored, pads have one
+            value per spatial axis.
+        C3: the kernel and the result have an element on every spatial axis.
+
+    Deviation: with output_shape, pads_begin and pads_end are ignored and the padding is distributed as the page says,
+        also where auto_pad is `explicit` or `valid`; there OpenVINO crops by the attributes, or at the end only.
+    Choice: an output_shape above what the windows reach is filled with zeros at the end, as in the reference.
+
+    Source: convolution/convolution-backprop-data-1.rst
+
+    >>> data, filters = np.array([[[1.0, 10]]]), np.array([[[1.0, 2, 3]]])
+    >>> op(data, filters, strides=(2,), dilations=(1,), pads_begin=(1,), pads_end=(0,)).tolist()
+    [[[2.0, 13.0, 20.0, 30.0]]]
+    """
+    return transposed(data, filters[np.newaxis], output_shape, **window)
+
+
+@convolution_backprop_data.shapes
+def _(node: Node) -> Shapes:
+    return {"result": transposed_sizes(node)}
+
+
+@op(
+    "GroupConvolutionBackpropData-1",
+    types={"T": NUMERIC, "T_SHAPE": INTEGER},
+    inputs=[
+        Input("data", "T", "[N, CHANNELS, *spatial]"),
+        Input("filters", "T", "[GROUPS, C_IN, C_OUT, *kernel]"),
+        Input("output_shape", "T_SHAPE", "[axes]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[N, FEATURES, *result]")],
+    attrs=BACKPROP,
+)
+def group_convolution_backprop_data(
+    data: Array, filters: Array, output_shape: Array | None = None, **window: Any
+) -> Array:
+    """Transposed convolution of each group of channels with the filters of its group.
+
+    16-bit floats are summed in f32 and rounded once; integers wrap.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes, and filters and output_shape have as many.
+        C2: strides, dilations, output_padding where given, and, unless auto_pad makes them ignored, pads have one
+            value per spatial axis.
+        C3: the kernel and the result have an element on every spatial axis.
+        C4: data has GROUPS * C_IN channels.
+
+    Deviation: with output_shape the padding is distributed as for ConvolutionBackpropData-1.
+
+    Source: convolution/group-convolution-backprop-data-1.rst
+
+    >>> data, filters = np.array([[[1.0, 10], [1, 2]]]), np.array([[[[1.0, 2]]], [[[1, -1]]]])
+    >>> op(data, filters, strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)).tolist()
+    [[[1.0, 2.0, 10.0, 20.0], [1.0, -1.0, 2.0, -2.0]]]
+    """
+    return transposed(data, filters, output_shape, **window)
+
+
+@group_convolution_backprop_data.shapes
+def _(node: Node) -> Shapes:
+    return {"FEATURES": grouped_features(node), "result": transposed_sizes(node)}
+
+
+def convolution_windows(node: Node) -> tuple[Size, ...]:
+    """Check the geometry of a convolution and count its windows."""
+    spatial, kernel = checked_spatial(node)
+    check_lengths(node, "C2", len(spatial), LISTS)
+    attrs = {name: node.attrs[name] for name in (*LISTS, "auto_pad")}
+    return check_windows(node, "C3", axes_of(spatial, kernel, **attrs))
+
+
+def checked_spatial(node: Node) -> tuple[Sequence[Size], Sequence[Size]]:
+    spatial, kernel = node.dims["spatial"], node.dims["kernel"]
+    if len(spatial) not in (1, 2, 3) or len(kernel) != len(spatial):
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes and `filters` {len(kernel)}, expected 1 to 3 in both")
+    for size in kernel:
+        node.require("C3", size >= 1, f"the kernel is {shape_text(kernel)}, expected an element on every axis")
+    return spatial, kernel
+
+
+def grouped_features(node: Node) -> Any:
+    """The channels of the result of a grouped op, after checking those of its data."""
+    dims = node.dims
+    if "GROUPS" not in dims:
+        return None
+    if "CHANNELS" in dims:
+        expected = dims["GROUPS"] * dims["C_IN"]
+        found = f"`data` has {dims['CHANNELS']} channels, expected {expected}"
+        node.require("C4", dims["CHANNELS"] == expected, f"{found}: {dims['GROUPS']} groups of {dims['C_IN']}")
+    return dims["GROUPS"] * dims["C_OUT"]
+
+
+def transposed_sizes(node: Node) -> tuple[Size, ...]:
+    """Check the geometry of a transposed convolution and compute the spatial sizes of its result."""
+    spatial, kernel = checked_spatial(node)
+    rank = len(spatial)
+    check_lengths(node, "C2", rank, (*LISTS, "output_padding"), optional=["output_padding"])
+    sizes: Sequence[Size] = transposed_lengths(transposed_axes(spatial, kernel, **node.attrs), **node.attrs)
+    if node.inputs["output_shape"] is not None:
+        count = node.dims.get("axes", rank)
+        node.require("C1", count == rank, f"`output_shape` has {count} elements for {rank} spatial axes")
+        sizes = node.sizes("output_shape") or [fresh() for _ in spatial]
+    for number, size in enumerate(sizes):
+        node.require("C3", size >= 1, f"spatial axis {number} of the result has {size} elements, expected 1 or more")
+    return tuple(size.within(1) if isinstance(size, Dim) else size for size in sizes)
+
+
+def transposed_axes(spatial: Sequence[Size], kernel: Sequence[Size], *, auto_pad: str, **attrs: Any) -> list[Axis]:
+    """The spatial axes of the data of a transposed convolution; its pads are cropped from the result."""
+    window = {name: attrs[name] for name in LISTS}
+    return axes_of(spatial, kernel, auto_pad="explicit" if auto_pad == "explicit" else "valid", **window)
+
+
+def transposed_lengths(grid: Sequence[Axis], *, output_padding: Sequence[int], **_: Any) -> list[Size]:
+    """The spatial sizes of the result where no output_shape gives them."""
+    extra = output_padding or (0,) * len(grid)
+    return [reached(axis) - sum(axis.pads) + more for axis, more in zip(grid, extra, strict=True)]
+
+
+def reached(axis: Axis) -> Any:
+    """Elements between the first and the last one that a transposed convolution lays a filter on."""
+    return (axis.size - 1) * axis.stride + axis.reach
+
+
+def computing_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A type in which products of `dtype` are summed exactly modulo its width, or well enough, by a fast routine."""
+    if dtype.kind in "iu":
+        return np.dtype(np.float64) if dtype.itemsize == 1 else dtype
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
+
+
+def rounded(result: Array, dtype: np.dtype[Any]) -> Array:
+    """`result` in the element type of the op; integers wrap."""
+    if dtype.kind in "iu" and result.dtype.kind == "f":
+        result = result.astype(np.int64)
+    return result.astype(dtype, copy=False)
+
+
+def correlated(data: Array, filters: Array, grid: Sequence[Axis]) -> Array:
+    """Grouped convolution of data [N, GROUPS * C_IN, *spatial] with filters [GROUPS, C_OUT, C_IN, *kernel]."""
+    groups, features, channels = filters.shape[:3]
+    dtype, computing = data.dtype, computing_type(data.dtype)
+    frame = framed(data.astype(computing, copy=False), grid)
+    filters = filters.astype(computing, copy=False)
+    if channels == 1 and groups > 1:
+        return rounded(depthwise(frame, filters, grid), dtype)
+    weights = filters.reshape(groups, features, -1)
+    counts = [int(axis.windows) for axis in grid]
+    result = np.empty((len(data), groups * features, *counts), computing)
+    columns = patches(frame, grid)
+    column_bytes = groups * weights.shape[-1] * computing.itemsize
+    for image, target in zip(columns, result, strict=True):
+        for block in blocks(counts, column_bytes):
+            place = target[(slice(None), *block)]
+            flat = place.reshape(groups, features, -1)
+            np.matmul(weights, image[(..., *block)].reshape(groups, weights.shape[-1], flat.shape[-1]), out=flat)
+            if not np.may_share_memory(flat, place):
+                place[...] = flat.reshape(place.shape)
+    return rounded(result, dtype)
+
+
+def depthwise(frame: Array, filters: Array, grid: Sequence[Axis]) -> Array:
+    """Convolution where each group has one channel: multiply-adds of shifted channels, all windows at once.
+
+    The frame is split by the remainders of the strides, so that each tap sees one dense piece of it; all pieces have
+    one layout, and a tap is an offset into the flattened piece.
+    """
+    counts = [int(axis.windows) for axis in grid]
+    groups, features = filters.shape[:2]
+    result = np.zeros((len(frame), groups, features, *counts), frame.dtype)
+    if 0 in result.shape:
+        return result.reshape(len(frame), groups * features, *counts)
+    taps = list(combinations(*(range(int(axis.kernel)) for axis in grid)))
+    layout = [count + (int(axis.reach) - 1) // axis.stride for count, axis in zip(counts, grid, strict=True)]
+    pitches = [int(np.prod(layout[number + 1 :])) for number in range(len(layout))]
+    length = 1 + sum((count - 1) * pitch for count, pitch in zip(counts, pitches, strict=True))
+    step = max(CACHE_BYTES // (int(np.prod(layout)) * frame.itemsize), 1)
+    weights = filters.reshape(groups, features, len(taps), 1)
+    for image, target in zip(frame, result, strict=True):
+        for start in range(0, groups, step):
+            part = slice(start, start + step)
+            pieces: dict[tuple[int, ...], Array] = {}
+            sums = np.empty((len(image[part]), int(np.prod(layout))), frame.dtype)
+            terms = np.empty((len(sums), length), frame.dtype)
+            for feature in range(features):
+                for number, tap in enumerate(taps):
+                    shifts = [divmod(k * axis.dilation, axis.stride) for k, axis in zip(tap, grid, strict=True)]
+                    phase = tuple(remainder for _, remainder in shifts)
+                    if phase not in pieces:
+                        pieces[phase] = _piece(image[part], grid, phase, layout)
+                    offset = sum(shift * pitch for (shift, _), pitch in zip(shifts, pitches, strict=True))
+                    seen, weight = pieces[phase][:, offset : offset + length], weights[part, feature, number]
+                    if number == 0:
+                        np.multiply(seen, weight, out=sums[:, :length])
+                    else:
+                        np.multiply(seen, weight, out=terms)
+                        sums[:, :length] += terms
+                inside = tuple(slice(0, count) for count in counts)
+                target[part, feature] = sums.reshape(-1, *layout)[(slice(None), *inside)]
+    return result.reshape(len(frame), groups * features, *counts)
+
+
+def _piece(channels: Array, grid: Sequence[Axis], phase: Sequence[int], layout: Sequence[int]) -> Array:
+    """Every stride-th element of `channels` from `phase` on, laid out as `layout` and flattened per channel."""
+    picked = channels[
+        (slice(None), *(slice(first, None, axis.stride) for first, axis in zip(phase, grid, strict=True)))
+    ]
+    picked = picked[(slice(None), *(slice(0, size) for size in layout))]
+    if picked.shape[1:] != tuple(layout):
+        piece = np.zeros((len(channels), *layout), channels.dtype)
+        piece[tuple(map(slice, picked.shape))] = picked
+        picked = piece
+    return picked.reshape(len(channels), -1)
+
+
+def transposed(data: Array, filters: Array, output_shape: Array | None, *, auto_pad: str, **attrs: Any) -> Array:
+    """Grouped transposed convolution of data [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel]."""
+    kernel = filters.shape[3:]
+    grid = transposed_axes(data.shape[2:], kernel, auto_pad=auto_pad, **attrs)
+    crops = [axis.begin for axis in grid]
+    lengths = transposed_lengths(grid, **attrs)
+    if output_shape is not None:
+        lengths = [int(length) for length in output_shape]
+        extra = attrs["output_padding"] or (0,) * len(grid)
+        surplus = [max(reached(a) + m - n, 0) for a, m, n in zip(grid, extra, lengths, strict=True)]
+        crops = [total - total // 2 if auto_pad == "same_upper" else total // 2 for total in surplus]
+
+    groups, channels, features = filters.shape[:3]
+    dtype, computing = data.dtype, computing_type(data.dtype)
+    weights = np.moveaxis(filters, 1, -1).astype(computing, copy=False).reshape(groups, -1, channels)
+    spread = [max(int(reached(axis)), crop + int(n)) for axis, crop, n in zip(grid, crops, lengths, strict=True)]
+    result = np.zeros((len(data), groups * features, *spread), computing)
+    taps = list(combinations(*map(range, kernel)))
+    column_bytes = groups * weights.shape[1] * computing.itemsize
+    for image, target in zip(data.astype(computing, copy=False), result, strict=True):
+        for block in blocks(image.shape[1:], column_bytes):
+            part = image[(slice(None), *block)]
+            columns = np.matmul(weights, part.reshape(groups, channels, -1))
+            columns = columns.reshape(groups, features, len(taps), *part.shape[1:])
+            for number, tap in enumerate(taps):
+                places = []
+                for k, axis, cut, count in zip(tap, grid, block, part.shape[1:], strict=True):
+                    first = k * axis.dilation + cut.start * axis.stride
+                    places.append(slice(first, first + (count - 1) * axis.stride + 1, axis.stride))
+                target[(slice(None), *places)] += columns[:, :, number].reshape(-1, *part.shape[1:])
+    inside: list[Any] = [slice(crop, crop + int(length)) for crop, length in zip(crops, lengths, strict=True)]
+    return rounded(np.ascontiguousarray(result[(..., *inside)]), dtype)

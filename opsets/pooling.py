@@ -1,3 +1,347 @@
-"""Pooling ops: windows reduced to one element."""
+"""Pooling ops: windows of the data reduced to one element."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import BOOL, INT, INTS, NUMERIC, Array, Attr, Input, Node, Output, Shapes, Size, choice, numpy_dtype, op
+
+from ._window import (
+    AUTO_PAD,
+    OPTIONAL_DILATIONS,
+    PADS_BEGIN,
+    PADS_END,
+    STRIDES,
+    Axis,
+    along,
+    axes_of,
+    check_lengths,
+    check_windows,
+    framed,
+)
+
+DATA = Input("data", "T", "[N, C, *spatial]")
+RESULT = Output("result", "T", "[N, C, *windows]")
+FLOOR_OR_CEIL = Attr("rounding_type", choice("floor", "ceil"), "floor")
+FLOOR_CEIL_OR_TORCH = Attr("rounding_type", choice("floor", "ceil", "ceil_torch"), "floor")
+POOL = (STRIDES, PADS_BEGIN, PADS_END, Attr("kernel", INTS, least=1), AUTO_PAD)
+EXCLUDE_PAD = Attr("exclude-pad", BOOL)
+INDEXED = (
+    *POOL,
+    OPTIONAL_DILATIONS,
+    Attr("index_element_type", choice("i32", "i64"), "i64"),
+    Attr("axis", INT, 0),
+)
+INDICES = Output("indices", "index_element_type", "[N, C, *windows]")
+
+WINDOW_CONSTRAINTS = """
+Constraints:
+    C1: data has 1, 2 or 3 spatial axes.
+    C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
+        spatial axis.
+    C3: the dilated kernel fits into the padded data.
+"""
+
+
+@op("MaxPool-1", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_OR_CEIL])
+def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
+    """Take the largest element of each window.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the kernel fits into the padded data.
+
+    Choice: as in the reference, padding counts as the lowest finite value, so that is what a window gives that has
+    no larger element: one of padding, NaN or -inf only. NaN loses against every number. With same_upper and
+    same_lower there are size / stride windows, rounded up; with `valid` rounding_type counts, as in the page's example.
+
+    Source: pooling/max-pool-1.rst
+
+    >>> op(np.array([[[-1.0, 2, 3, 5, -7, 9, 1]]]), kernel=(3,), strides=(1,), pads_begin=(0,), pads_end=(0,)).tolist()
+    [[[3.0, 5.0, 5.0, 9.0, 9.0]]]
+    """
+    return largest_elements(data, axes_of(data.shape[2:], kernel, **window))
+
+
+@max_pool_1.shapes
+def _(node: Node) -> Shapes:
+    return {"windows": pooling_windows(node)}
+
+
+@op("MaxPool-8", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT, INDICES], attrs=[*INDEXED, FLOOR_OR_CEIL])
+def max_pool_8(
+    data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any
+) -> tuple[Array, Array]:
+    """Take the largest element of each window, and its index in the data flattened from `axis` on.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
+            spatial axis.
+        C3: the dilated kernel fits into the padded data.
+        C4: axis lies in [-r, r), r the rank of data.
+
+    Choice: the first of equal elements counts. A window of padding, NaN or -inf only gives the lowest finite value
+    and the index of its channel's first element, as in the reference; otherwise as MaxPool-1.
+
+    Source: pooling/max-pool-8.rst
+
+    >>> window = dict(kernel=(2,), strides=(2,), pads_begin=(1,), pads_end=(0,))
+    >>> [output.tolist() for output in op(np.array([[[1, 2, 3], [6, 5, 4]]]), **window)]
+    [[[[1, 3], [6, 5]]], [[[0, 2], [3, 4]]]]
+    """
+    return largest_with_index(data, axes_of(data.shape[2:], kernel, **window), axis, index_element_type)
+
+
+@max_pool_8.shapes
+def _(node: Node) -> Shapes:
+    return indexed_windows(node)
+
+
+@op(
+    "MaxPool-14",
+    types={"T": NUMERIC},
+    inputs=[DATA],
+    outputs=[RESULT, INDICES],
+    attrs=[*INDEXED, FLOOR_CEIL_OR_TORCH],
+)
+def max_pool(
+    data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any
+) -> tuple[Array, Array]:
+    """Take the largest element of each window, and its index in the data flattened from `axis` on.
+
+    With rounding_type ceil_torch the last window is dropped where it starts in the padding.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
+            spatial axis.
+        C3: the dilated kernel fits into the padded data.
+        C4: axis lies in [-r, r), r the rank of data.
+
+    Choice: the first of equal elements counts. A window of padding, NaN or -inf only gives the lowest finite value
+    and the index of its channel's first element, as in the reference; otherwise as MaxPool-1.
+
+    Source: pooling/max-pool-14.rst
+
+    >>> window = dict(kernel=(2,), strides=(2,), pads_begin=(1,), pads_end=(1,), rounding_type="ceil_torch")
+    >>> [output.tolist() for output in op(np.array([[[1, 2, 3]]]), **window)]
+    [[[[1, 3]]], [[[0, 2]]]]
+    """
+    return largest_with_index(data, axes_of(data.shape[2:], kernel, **window), axis, index_element_type)
+
+
+@max_pool.shapes
+def _(node: Node) -> Shapes:
+    return indexed_windows(node)
+
+
+@op("AvgPool-1", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_OR_CEIL, EXCLUDE_PAD])
+def avg_pool_1(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window: Any) -> Array:
+    """Average each window.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the kernel fits into the padded data.
+
+    Choice: without exclude-pad the sum is divided by the number of kernel elements, also where a window sticks out
+    beyond the padding; but where no axis has any padding, only real elements count, as in the reference. Integers
+    are rounded towards zero, 8-bit ones to the nearest even; 16-bit floats are summed in f32. A window without
+    elements gives 0. With same_upper and same_lower there are size / stride windows, rounded up.
+
+    Source: pooling/avg-pool-1.rst
+
+    >>> window = dict(kernel=(3,), strides=(2,), pads_begin=(1,), pads_end=(0,))
+    >>> [op(np.array([[[3.0, 6, 9, 12]]]), exclude_pad=flag, **window).tolist() for flag in (True, False)]
+    [[[[4.5, 9.0]]], [[[3.0, 9.0]]]]
+    """
+    return averages(data, axes_of(data.shape[2:], kernel, **window), exclude_pad)
+
+
+@avg_pool_1.shapes
+def _(node: Node) -> Shapes:
+    return {"windows": pooling_windows(node)}
+
+
+@op(
+    "AvgPool-14", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_CEIL_OR_TORCH, EXCLUDE_PAD]
+)
+def avg_pool_14(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window: Any) -> Array:
+    """Average each window.
+
+    With rounding_type ceil_torch the last window is dropped where it starts in the padding.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the kernel fits into the padded data.
+
+    Choice: as AvgPool-1.
+
+    Source: pooling/avg-pool-14.rst
+
+    >>> window = dict(kernel=(2,), strides=(2,), pads_begin=(1,), pads_end=(1,), rounding_type="ceil_torch")
+    >>> op(np.array([[[3.0, 6, 9]]]), exclude_pad=False, **window).tolist()
+    [[[1.5, 7.5]]]
+    """
+    return averages(data, axes_of(data.shape[2:], kernel, **window), exclude_pad)
+
+
+@avg_pool_14.shapes
+def _(node: Node) -> Shapes:
+    return {"windows": pooling_windows(node)}
+
+
+@op(
+    "AvgPool-16",
+    types={"T": NUMERIC},
+    inputs=[DATA],
+    outputs=[RESULT],
+    attrs=[*POOL, OPTIONAL_DILATIONS, FLOOR_CEIL_OR_TORCH, EXCLUDE_PAD],
+)
+def avg_pool(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window: Any) -> Array:
+    """Average each window of a kernel that may be dilated.
+
+    With rounding_type ceil_torch the last window is dropped where it starts in the padding.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
+            spatial axis.
+        C3: the dilated kernel fits into the padded data.
+
+    Choice: as AvgPool-1.
+
+    Source: pooling/avg-pool-16.rst
+
+    >>> window = dict(kernel=(2,), strides=(1,), dilations=(2,), pads_begin=(0,), pads_end=(0,))
+    >>> op(np.array([[[3.0, 6, 9, 12]]]), exclude_pad=False, **window).tolist()
+    [[[6.0, 9.0]]]
+    """
+    return averages(data, axes_of(data.shape[2:], kernel, **window), exclude_pad)
+
+
+@avg_pool.shapes
+def _(node: Node) -> Shapes:
+    return {"windows": pooling_windows(node)}
+
+
+def pooling_windows(node: Node) -> tuple[Size, ...]:
+    """Check the geometry of a pooling op and count its windows."""
+    spatial = node.dims["spatial"]
+    if len(spatial) not in (1, 2, 3):
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3")
+    lists = [name for name in ("kernel", "strides", "dilations", "pads_begin", "pads_end") if name in node.attrs]
+    check_lengths(node, "C2", len(spatial), lists, optional=["dilations"])
+    attrs = {name: node.attrs[name] for name in (*lists[1:], "auto_pad", "rounding_type")}
+    return check_windows(node, "C3", axes_of(spatial, node.attrs["kernel"], **attrs))
+
+
+def indexed_windows(node: Node) -> Mapping[str, Any]:
+    windows = pooling_windows(node)
+    node.axis("C4", node.attrs["axis"], len(node.shape("data")))
+    return {"windows": windows}
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The lowest finite value of a type."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    if dtype.kind == "f":
+        return np.finfo(dtype).min
+    from ml_dtypes import finfo
+
+    return finfo(dtype).min
+
+
+def summable(data: Array) -> Array:
+    """`data` in f32 where it has 16-bit floats, for which numpy is slow."""
+    return data.astype(np.float32) if data.dtype.itemsize == 2 and data.dtype.kind not in "iu" else data
+
+
+def largest_elements(data: Array, grid: Sequence[Axis]) -> Array:
+    """The largest element of each window: a running maximum over the taps of one axis after the other."""
+    floor = lowest(data.dtype)
+    values = framed(summable(data), grid, floor)
+    for number, axis in reversed(list(enumerate(grid, 2))):
+        result = np.fmax(along(values, number, axis, 0), values.dtype.type(floor))
+        for tap in range(1, int(axis.kernel)):
+            np.fmax(result, along(values, number, axis, tap), out=result)
+        values = result
+    return values.astype(data.dtype, copy=False)
+
+
+def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type: str) -> tuple[Array, Array]:
+    """The largest element of each window and its index: the first tap of each axis that holds the maximum."""
+    floor = lowest(data.dtype)
+    values = framed(summable(data), grid, floor)
+    floor = values.dtype.type(floor)
+    positions: Array | None = None
+    pitch = 1
+    for number, window in reversed(list(enumerate(grid, 2))):
+        taps = [along(values, number, window, tap) for tap in range(int(window.kernel))]
+        result = np.fmax(taps[0], floor)
+        for seen in taps[1:]:
+            np.fmax(result, seen, out=result)
+        shape = [1] * data.ndim
+        shape[number] = result.shape[number]
+        starts = (np.arange(result.shape[number]) * window.stride - int(window.pads[0])).reshape(shape) * pitch
+        places = np.zeros(result.shape, np.int64)
+        for tap in reversed(range(len(taps))):
+            here = starts + tap * window.dilation * pitch
+            if positions is not None:
+                here = here + along(positions, number, window, tap)
+            np.copyto(places, here, where=taps[tap] == result)
+        values, positions, pitch = result, places, pitch * data.shape[number]
+    assert positions is not None
+    positions[values == floor] = 0
+    channel = np.arange(data.shape[0] * data.shape[1]).reshape(*data.shape[:2], *[1] * len(grid))
+    positions += channel * pitch
+    first = axis % data.ndim
+    if first:
+        positions %= max(int(np.prod(data.shape[first:])), 1)
+    return values.astype(data.dtype, copy=False), positions.astype(numpy_dtype(index_type), copy=False)
+
+
+def averages(data: Array, grid: Sequence[Axis], exclude_pad: bool) -> Array:
+    """The mean of each window: sums over the taps of one axis after the other, divided by counts of elements."""
+    kind = data.dtype.kind
+    sums = framed(
+        data.astype(np.int64) if kind == "i" else data.astype(np.uint64) if kind == "u" else summable(data), grid
+    )
+    for number, axis in reversed(list(enumerate(grid, 2))):
+        result = along(sums, number, axis, 0).copy()
+        for tap in range(1, int(axis.kernel)):
+            result += along(sums, number, axis, tap)
+        sums = result
+    padded = any(pad != 0 for axis in grid for pad in axis.pads)
+    if padded and not exclude_pad:
+        counts = np.full((1,) * len(grid), int(np.prod([axis.kernel for axis in grid])))
+    else:
+        counts = np.ones((), np.int64)
+        for axis in grid:
+            counts = np.multiply.outer(counts, _real_elements(axis))
+    return _divided(sums, np.maximum(counts, 1), data.dtype)
+
+
+def _real_elements(axis: Axis) -> Array:
+    """How many taps of each window along an axis fall on elements rather than padding."""
+    starts = np.arange(int(axis.windows)) * axis.stride - int(axis.pads[0])
+    taps = starts[:, np.newaxis] + np.arange(int(axis.kernel)) * axis.dilation
+    counts: Array = ((taps >= 0) & (taps < axis.size)).sum(axis=1)
+    return counts
+
+
+def _divided(sums: Array, counts: Array, dtype: np.dtype[Any]) -> Array:
+    if dtype.kind not in "iu":
+        return (sums / counts.astype(sums.dtype)).astype(dtype, copy=False)
+    if dtype.itemsize == 1:
+        return np.rint(sums / counts).astype(dtype)
+    counts = counts.astype(sums.dtype)
+    quotients = np.abs(sums) // counts if dtype.kind == "i" else sums // counts
+    return (np.sign(sums) * quotients if dtype.kind == "i" else quotients).astype(dtype)

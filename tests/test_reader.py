@@ -411,6 +411,8 @@ def test_one_missing_bin_is_one_diagnostic(tmp_path):
     assert read_model(tmp_path / "model.xml", tmp_path / "elsewhere.bin").weights.size == 8
     _, (found,) = read(tmp_path / "model.xml", tmp_path)
     assert found.code == "E502"
+    _, (found,) = read(tmp_path / "model.xml", "a\0b.bin")
+    assert found.code == "E502"
 
 
 def test_a_const_without_data(tmp_path):

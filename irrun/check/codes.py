@@ -224,35 +224,36 @@ CODES: dict[str, Code] = {
     ),
     "E301": Code(
         "unknown operation",
-        "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, so an "
-        "op that came later is not in it, and opset17 holds seven ops only. OpenVINO refuses to read such a layer if a "
-        "Result needs it, and never looks at it otherwise. Ops of your own come from a module given with --ops.",
+        "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
+        "so an op that came later is not in it, and opset17 holds seven ops only. OpenVINO refuses to read such a "
+        "layer if a Result needs it, and never looks at it otherwise. Ops of your own come from a module given "
+        "with --ops.",
         ('type="Relux" version="opset1"', 'type="ReLU" version="opset1"'),
     ),
     "E302": Code(
         "wrong number of inputs or outputs",
-        "The op takes another number of inputs, or has another number of outputs, than the layer has ports. Inputs are "
-        "counted by the position of their port, so an optional input in the middle cannot be left out. Compare the layer "
-        "with `irrun ops NAME`.",
+        "The op takes another number of inputs, or has another number of outputs, than the layer has ports. Inputs "
+        "are counted by the position of their port, so an optional input in the middle cannot be left out. Compare "
+        "the layer with `irrun ops NAME`.",
         ("an Add with one input port", "an Add with two input ports, each with its edge"),
     ),
     "E303": Code(
         "element type not allowed",
-        "The op does not take tensors of this type at this port, or two inputs that must have one type have two. OpenVINO "
-        "inserts no conversions. The note names the layer that the tensor comes from: change its type, or put a Convert "
-        "between.",
+        "The op does not take tensors of this type at this port, or two inputs that must have one type have two. "
+        "OpenVINO inserts no conversions. The note names the layer that the tensor comes from: change its type, or "
+        "put a Convert between.",
         ("Gather with f32 indices", "Gather with i64 indices"),
     ),
     "E304": Code(
         "sizes that disagree",
-        "A dimension has one size in one input and another in a second one, although the specification calls both by the "
-        "same name. The message gives the name, both sizes and both ports.",
+        "A dimension has one size in one input and another in a second one, although the specification calls both "
+        "by the same name. The message gives the name, both sizes and both ports.",
         ("values of shape [4] with indices of shape [3, 2]", "values of shape [3] with indices of shape [3, 2]"),
     ),
     "E305": Code(
         "wrong rank",
-        "The input has more or fewer dimensions than the op takes there. A scalar has no dimensions at all: a port with "
-        "<dim>1</dim>, or <dim>0</dim>, is no scalar.",
+        "The input has more or fewer dimensions than the op takes there. A scalar has no dimensions at all: a port "
+        "with <dim>1</dim>, or <dim>0</dim>, is no scalar.",
         ("default_value of shape [1]", "default_value of shape [], a port without <dim>"),
     ),
     "E306": Code(
@@ -263,14 +264,15 @@ CODES: dict[str, Code] = {
     ),
     "E307": Code(
         "unreadable attribute",
-        "The text is no value of the attribute's kind, or lies outside its range. OpenVINO reads the front part of some "
-        "numbers (1.7 becomes 1) and ignores unreadable booleans, so the layer may not do what the file seems to say.",
+        "The text is no value of the attribute's kind, or lies outside its range. OpenVINO reads the front part of "
+        "some numbers (1.7 becomes 1) and ignores unreadable booleans, so the layer may not do what the file seems "
+        "to say.",
         ('keep_dims="yes"', 'keep_dims="true"'),
     ),
     "E401": Code(
         "broken constraint",
-        "The layer breaks a rule of its operation's specification that goes beyond types and shapes of single ports. The "
-        "label (C1, C2, ...) is that of the op's documentation: `irrun ops NAME` lists the constraints.",
+        "The layer breaks a rule of its operation's specification that goes beyond types and shapes of single "
+        "ports. The label (C1, C2, ...) is that of the op's documentation: `irrun ops NAME` lists the constraints.",
         ("a Reshape of [2, 3] to [4, 2]", "a Reshape of [2, 3] to [3, 2]"),
     ),
     "E501": Code(
@@ -341,8 +343,8 @@ CODES: dict[str, Code] = {
     ),
     "E602": Code(
         "a layer failed in the run",
-        "The kernel of the op could not compute its result, most often for lack of memory. If the message does not tell "
-        "what is wrong with the model or its inputs, please report it with the model.",
+        "The kernel of the op could not compute its result, most often for lack of memory. If the message does not "
+        "tell what is wrong with the model or its inputs, please report it with the model.",
         ("a Broadcast to [100000, 100000, 100000]", "a Broadcast to a shape that fits into memory"),
     ),
     "W901": Code(
@@ -390,20 +392,21 @@ CODES: dict[str, Code] = {
     ),
     "W930": Code(
         "unknown attribute",
-        "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version of "
-        "the op. Names are case-sensitive.",
+        "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another "
+        "version of the op. Names are case-sensitive.",
         ('<data stride="2,2" .../> of a Convolution', '<data strides="2,2" .../>'),
     ),
     "W931": Code(
         "declared shape contradicts inference",
-        "The dimensions of the port cannot be those of the tensor that flows there. OpenVINO ignores them and infers the "
-        "shape anew, but people and other tools believe the file. Often a layer was edited and those behind it were not.",
+        "The dimensions of the port cannot be those of the tensor that flows there. OpenVINO ignores them and "
+        "infers the shape anew, but people and other tools believe the file. Often a layer was edited and those "
+        "behind it were not.",
         ("a port of [1, 10] behind a MatMul that gives [1, 12]", "a port of [1, 12]"),
     ),
     "W932": Code(
         "declared type contradicts inference",
-        "The precision of the port is not the element type of the tensor that flows there. OpenVINO ignores it and infers "
-        "the type anew.",
+        "The precision of the port is not the element type of the tensor that flows there. OpenVINO ignores it and "
+        "infers the type anew.",
         ('precision="FP16" on the output of a Convert to f32', 'precision="FP32"'),
     ),
 }

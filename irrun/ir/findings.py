@@ -70,6 +70,8 @@ class Findings:
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
         """The attribute as a number from 0 to 2**64 - 1; None, and an error, where it is something else."""
         text = element.attributes[name]
+        if len(text) < _DIGITS and text.isdecimal() and text.isascii():
+            return int(text)
         if _WHOLE.fullmatch(text) and len(text) <= _DIGITS and int(text) < 2**64:
             return int(text)
         message = f"`{name}` is `{text}`, but must be a whole number, 0 or more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port, Value
@@ -95,7 +96,7 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
             continue
         given = child.attributes
         id = UNKNOWN_ID
-        if not findings.lacks(child, ("id",), layer.graph, layer):
+        if "id" in given or not findings.lacks(child, ("id",), layer.graph, layer):
             id = _known(findings.whole(child, "id", layer.graph, layer))
         if id in ids and id != UNKNOWN_ID:
             message = f"port id {id} is used twice in <{element.tag}>"
@@ -123,12 +124,16 @@ def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:
     dims = []
     for child in port.children:
         if child.tag == "dim":
-            text = child.text
-            if not _DIM.fullmatch(text) or int(text) >= 2**63:
-                findings.add("E211", f"`{text}` is not a dimension", child, layer=layer, help=_DIM_HELP)
-                text = "-1"
-            dims.append(int(text))
+            size = _size(child.text)
+            if size is None:
+                findings.add("E211", f"`{child.text}` is not a dimension", child, layer=layer, help=_DIM_HELP)
+            dims.append(-1 if size is None else size)
     return tuple(dims)
+
+
+@lru_cache(maxsize=4096)
+def _size(text: str) -> int | None:
+    return int(text) if _DIM.fullmatch(text) and int(text) < 2**63 else None
 
 
 def tensor_names(text: str) -> tuple[str, ...]:

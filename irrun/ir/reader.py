@@ -97,7 +97,7 @@ def _model(root: Element, path: Path, weights_path: Path, findings: Findings) ->
         help = "convert the model it came from; such a file says how a device ran a model, and has no weights"
         findings.diagnostics.clear()
         findings.add("E110", "this is an execution graph, which cannot be run", root, help=help)
-        return Model(root.attributes.get("name", ""), version, graph, _no_weights(weights_path), path, _legacy(root))
+        return Model(root.attributes.get("name", ""), version, graph, Weights(None), path, _legacy(root))
     weights = _weights(weights_path, graph, findings)
     return Model(root.attributes.get("name", ""), version, graph, weights, path, _legacy(root))
 
@@ -149,10 +149,6 @@ def _is_execution_graph(graph: Graph) -> bool:
     return any(not layer.version and "execTimeMcs" in layer.attributes for layer in graph.layers)
 
 
-def _no_weights(path: Path) -> Weights:
-    return Weights(path.parent / f"{path.name}.none")
-
-
 def _constants(graph: Graph) -> list[Layer]:
     """The Const layers of the graph and of the bodies in it, to any depth."""
     found: list[Layer] = []
@@ -172,7 +168,7 @@ def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
-        return _no_weights(path)
+        return Weights(None)
     orphans = [layer for layer in constants if not _check_constant(layer, weights, findings)]
     if orphans:
         first = orphans[0]

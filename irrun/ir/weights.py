@@ -119,13 +119,16 @@ class Weights:
     Arrays that were taken from it stay valid after `close`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """Raises OSError or ValueError if there is something at `path`, but not a readable file."""
         self.path = path
-        self._bytes: mmap.mmap | bytes | None = None
+        self.size: int | None = None
+        self._bytes: mmap.mmap | None = None
+        if path is None:
+            return
         try:
             status = path.stat()
         except FileNotFoundError:
-            self.size: int | None = None
             return
         if not stat.S_ISREG(status.st_mode):
             raise OSError("not a regular file")
@@ -141,7 +144,7 @@ class Weights:
 
     def close(self) -> None:
         """Give up the map of the file; while arrays still look into it, it goes with the last of them."""
-        if isinstance(self._bytes, mmap.mmap):
+        if self._bytes is not None:
             with suppress(BufferError):
                 self._bytes.close()
         self._bytes = None
@@ -162,9 +165,9 @@ class Weights:
     def check(self, layer: Layer) -> Blob:
         """The blob of a Const layer, after all that can be wrong with it. Raises WeightsError."""
         blob = read_blob(layer.attributes)
-        if self.size is None:
+        if self.path is None or self.size is None:
             if blob.size or blob.count:
-                raise WeightsError("E501", f"there is no {self.path}")
+                raise WeightsError("E501", "there is no file of weights")
             return blob
         if blob.offset + blob.size > self.size:
             missing = blob.offset + blob.size - self.size
@@ -180,11 +183,14 @@ class Weights:
         return blob
 
     def _mapped(self) -> mmap.mmap | bytes:
+        if self.path is None or not self.size:
+            return b""
         if self._bytes is None:
-            if not self.size:
-                return b""
-            with self.path.open("rb") as file:
-                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            try:
+                with self.path.open("rb") as file:
+                    self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError) as error:
+                raise WeightsError("E502", f"`{self.path}` cannot be mapped: {error}") from None
         return self._bytes
 
 

@@ -101,6 +101,15 @@ class Recommender(nn.Module):
         return self.score(torch.cat([self.numeric(numeric), self.bag(items, offsets)], dim=1))
 
 
+@torch.no_grad()
+def varied(model: Any) -> Any:
+    """`model` without constant parameters: biases of 0 and scales of 1, as they are before training, hide mistakes."""
+    for parameter in model.parameters():
+        if parameter.requires_grad and (parameter == parameter.flatten()[0]).all():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
 def scaled(model: nn.Module) -> nn.Module:
     """`model` with weights that keep the size of the activations, where batch norms with default statistics do not."""
     for part in model.modules():
@@ -111,7 +120,7 @@ def scaled(model: nn.Module) -> nn.Module:
 
 def efficientnet() -> Any:
     """EfficientNet, whose activations would vanish: each batch norm is made to scale those of an input to 1."""
-    model = keras.applications.EfficientNetB0(weights=None)
+    model = varied(keras.applications.EfficientNetB0(weights=None))
     image = keras.random.uniform((1, 224, 224, 3), 0, 255)
     for layer in model.layers:
         if isinstance(layer, keras.layers.BatchNormalization):
@@ -185,15 +194,6 @@ ARCHITECTURES = {
     "lstm_gru": Architecture(Recurrent, image("features", (2, 50, 40))),
     "recommender": Architecture(Recommender, clicks),
 }
-
-
-@torch.no_grad()
-def varied(model: Any) -> Any:
-    """`model` without constant parameters: biases of 0 and scales of 1, as they are before training, hide mistakes."""
-    for parameter in model.parameters():
-        if parameter.requires_grad and (parameter == parameter.flatten()[0]).all():
-            parameter += 0.1 * torch.randn_like(parameter)
-    return model
 
 
 class Fields(nn.Module):

@@ -1,0 +1,95 @@
+"""Bitwise ops: and, or, exclusive or, not and shifts of the bits of integers, element by element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irrun.spec import INTEGER
+
+from ._elementwise import binary, unary
+
+BITS = INTEGER | {"boolean"}
+
+bitwise_and = binary(
+    "BitwiseAnd-13",
+    np.bitwise_and,
+    """And of the bits of integers, or of booleans.
+
+    Source: bitwise/bitwise-and-13.rst
+
+    >>> op(np.array([21, 120], np.uint8), np.array([3, 37], np.uint8)).tolist()
+    [1, 32]
+    """,
+    types=BITS,
+)
+
+bitwise_or = binary(
+    "BitwiseOr-13",
+    np.bitwise_or,
+    """Or of the bits of integers, or of booleans.
+
+    Source: bitwise/bitwise-or-13.rst
+
+    >>> op(np.array([21, 120], np.uint8), np.array([3, 37], np.uint8)).tolist()
+    [23, 125]
+    """,
+    types=BITS,
+)
+
+bitwise_xor = binary(
+    "BitwiseXor-13",
+    np.bitwise_xor,
+    """Exclusive or of the bits of integers, or of booleans.
+
+    Source: bitwise/bitwise-xor-13.rst
+
+    >>> op(np.array([21, 120], np.uint8), np.array([3, 37], np.uint8)).tolist()
+    [22, 93]
+    """,
+    types=BITS,
+)
+
+bitwise_not = unary(
+    "BitwiseNot-13",
+    np.invert,
+    """The bits of integers, or booleans, turned over.
+
+    Source: bitwise/bitwise-not-13.rst
+
+    >>> op(np.array([1, 3], np.uint8)).tolist()
+    [254, 252]
+    """,
+    types=BITS,
+)
+
+bitwise_left_shift = binary(
+    "BitwiseLeftShift-15",
+    np.left_shift,
+    """The bits of integers shifted up by b places; those that leave the type are lost.
+
+    The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift
+    everything out, which gives 0.
+
+    Source: bitwise/bitwise-left-shift-15.rst
+
+    >>> op(np.array([1, 3, 200], np.uint8), np.array([3, 1, 1], np.uint8)).tolist()
+    [8, 6, 144]
+    """,
+    types=INTEGER,
+)
+
+bitwise_right_shift = binary(
+    "BitwiseRightShift-15",
+    np.right_shift,
+    """The bits of integers shifted down by b places, the sign kept.
+
+    The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift
+    everything out, which gives 0, or -1 for a negative number.
+
+    Source: bitwise/bitwise-right-shift-15.rst
+
+    >>> op(np.array([8, 5, -8]), np.array([3, 1, 1])).tolist()
+    [1, 2, -4]
+    """,
+    types=INTEGER,
+)
