@@ -7,6 +7,7 @@ CATEGORIES = (
     "comparison",  # equal, less, not a number
     "condition",  # If, Select
     "convolution",  # a kernel slid over spatial axes
+    "detection",  # boxes found, decoded, thinned out
     "generation",  # tensors made from parameters: ranges
     "image",  # resampling
     "infrastructure",  # parameters, constants, results, loops, state
@@ -19,6 +20,7 @@ CATEGORIES = (
     "reduction",  # axes folded into one element
     "sequence",  # recurrent cells, attention, one-hot
     "shape",  # other shapes for the same elements
+    "signals",  # Fourier transforms
     "sort",  # order
     "sparse",  # embedding tables and sparse matrices
     "type",  # other element types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def binary(
         with np.errstate(all="ignore"):
             return function(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
 
-    first, _, rest = doc.partition("\n")
+    first, _, rest = cleandoc(doc).partition("\n")
     return Op(
         name,
         kernel,
@@ -175,7 +176,7 @@ def aligned(a: Array, b: Array, mode: str, axis: int) -> Array:
 
 
 def _aligned_shape(rank: int, shape: Shape, axis: int) -> tuple[Size, ...] | None:
-    """`shape` laid at `axis` (-1: the last axes) of a tensor of that rank; ones that stick out at its end are dropped."""
+    """`shape` laid at `axis` (-1: the last axes) of `rank` axes; ones that stick out at the end are dropped."""
     start = rank - len(shape) if axis == -1 else axis
     while shape and start + len(shape) > rank and shape[-1] == 1:
         shape = shape[:-1]

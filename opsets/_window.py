@@ -95,7 +95,10 @@ def axes_of(
     none = (0,) * len(spatial)
     begins, ends = (pads_begin, pads_end) if auto_pad == "explicit" else (none, none)
     parts = zip(spatial, kernel, strides, dilations or (1,) * len(spatial), begins, ends, strict=True)
-    return [Axis(*part, auto_pad=auto_pad, rounding=rounding_type) for part in parts]
+    return [
+        Axis(size, taps, stride, dilation, begin, end, auto_pad, rounding_type)
+        for size, taps, stride, dilation, begin, end in parts
+    ]
 
 
 def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optional: Sequence[str] = ()) -> None:

@@ -427,7 +427,6 @@ def _softmax(data: Array, *, axis: int) -> Any:
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("axis", INT, 1, least=0)],
-    opsets=frozenset(range(1, 8)),
 )
 def softmax_1(data: Array, *, axis: int) -> Any:
     """Exponentials along an axis, divided by their sum. NaN where all are -inf, or one is inf.

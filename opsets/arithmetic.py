@@ -1,8 +1,9 @@
-"""Arithmetic ops: sums, products, remainders, rounding and elementary functions, element by element or along an axis."""
+"""Arithmetic ops: sums, products, remainders, rounding, elementary functions; by element or along an axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,14 @@ DIVISOR_CONSTRAINT = """    C2: no element of an integer divisor is 0.
 """
 
 OF_INTEGERS = """
-    Integers are computed in f64 and {}; a result that the type does not hold, NaN included,
-    is the lowest value of the type. (OpenVINO leaves that case to C++.)
+Integers are computed in f64 and {}.
+A result that their type does not hold, NaN included, is its lowest value. (OpenVINO leaves that case to C++.)
 """
 
 
 def elementary(name: str, function: Callable[[Array], Any], doc: str, whole: Callable[[Array], Any] = nearest) -> Op:
     """A function of real numbers as an op; `whole` makes integers of its values where the tensor holds integers."""
-    first, _, rest = doc.partition("\n")
+    first, _, rest = cleandoc(doc).partition("\n")
     how = "truncated" if whole is np.trunc else "rounded to the nearest, halves away from 0"
     return unary(name, real(function, whole), f"{first}\n{OF_INTEGERS.format(how)}{rest}")
 
@@ -182,8 +183,8 @@ atanh = unary(
     _atanh,
     """Inverse hyperbolic tangent; NaN outside [-1, 1].
 
-    For integers it is the highest value of the type above 0, and the lowest one below. The page calls the op Atanh-3, but
-    opset4 is the first that holds it.
+    For integers it is the highest value of the type above 0, and the lowest one below. The page calls the op Atanh-3,
+    but opset4 is the first that holds it.
 
     Source: arithmetic/atanh-3.rst
 
@@ -517,8 +518,8 @@ power = binary(
     _power,
     """a to the power of b. 0 to the power of 0 is 1.
 
-    Integers wrap around; a negative exponent truncates (2 to the power of -1 is 0), and of 0 gives the lowest value of the
-    type. (OpenVINO goes through f64 and leaves what does not fit to C++.)
+    Integers wrap around; a negative exponent truncates (2 to the power of -1 is 0), and of 0 gives the lowest value of
+    the type. (OpenVINO goes through f64 and leaves what does not fit to C++.)
 
     Source: arithmetic/power-1.rst
 

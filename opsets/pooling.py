@@ -37,14 +37,6 @@ INDEXED = (
 )
 INDICES = Output("indices", "index_element_type", "[N, C, *windows]")
 
-WINDOW_CONSTRAINTS = """
-Constraints:
-    C1: data has 1, 2 or 3 spatial axes.
-    C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
-        spatial axis.
-    C3: the dilated kernel fits into the padded data.
-"""
-
 
 @op("MaxPool-1", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_OR_CEIL])
 def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
@@ -256,7 +248,7 @@ def lowest(dtype: np.dtype[Any]) -> Any:
         return np.finfo(dtype).min
     from ml_dtypes import finfo
 
-    return finfo(dtype).min
+    return finfo(dtype).min  # type: ignore[no-untyped-call]
 
 
 def summable(data: Array) -> Array:
@@ -277,35 +269,40 @@ def largest_elements(data: Array, grid: Sequence[Axis]) -> Array:
 
 
 def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type: str) -> tuple[Array, Array]:
-    """The largest element of each window and its index: the first tap of each axis that holds the maximum."""
+    """The largest element of each window and its index: on each axis, that of the first tap that holds the maximum."""
     floor = lowest(data.dtype)
     values = framed(summable(data), grid, floor)
     floor = values.dtype.type(floor)
-    positions: Array | None = None
+    positions: Any = None
     pitch = 1
     for number, window in reversed(list(enumerate(grid, 2))):
         taps = [along(values, number, window, tap) for tap in range(int(window.kernel))]
-        result = np.fmax(taps[0], floor)
+        values = np.fmax(taps[0], floor)
         for seen in taps[1:]:
-            np.fmax(result, seen, out=result)
+            np.fmax(values, seen, out=values)
+        found = _first_tap(taps, values)
         shape = [1] * data.ndim
-        shape[number] = result.shape[number]
-        starts = (np.arange(result.shape[number]) * window.stride - int(window.pads[0])).reshape(shape) * pitch
-        places = np.zeros(result.shape, np.int64)
-        for tap in reversed(range(len(taps))):
-            here = starts + tap * window.dilation * pitch
-            if positions is not None:
-                here = here + along(positions, number, window, tap)
-            np.copyto(places, here, where=taps[tap] == result)
-        values, positions, pitch = result, places, pitch * data.shape[number]
-    assert positions is not None
+        shape[number] = -1
+        place = np.arange(values.shape[number]).reshape(shape) * window.stride + found * window.dilation
+        index = (place - int(window.pads[0])) * pitch
+        positions = index if positions is None else index + np.take_along_axis(positions, place, number)
+        pitch *= data.shape[number]
     positions[values == floor] = 0
-    channel = np.arange(data.shape[0] * data.shape[1]).reshape(*data.shape[:2], *[1] * len(grid))
-    positions += channel * pitch
+    positions += np.arange(data.shape[0] * data.shape[1]).reshape(*data.shape[:2], *[1] * len(grid)) * pitch
     first = axis % data.ndim
     if first:
         positions %= max(int(np.prod(data.shape[first:])), 1)
     return values.astype(data.dtype, copy=False), positions.astype(numpy_dtype(index_type), copy=False)
+
+
+def _first_tap(taps: Sequence[Array], largest: Array) -> Array:
+    """The number of the first tap that equals `largest`, as the count of those before it; the last one if none does."""
+    before = np.ones(largest.shape, np.bool_)
+    count = np.zeros(largest.shape, np.int8 if len(taps) <= 127 else np.int64)
+    for tap in taps[:-1]:
+        before &= tap != largest
+        count += before
+    return count.astype(np.int64)
 
 
 def averages(data: Array, grid: Sequence[Axis], exclude_pad: bool) -> Array:
@@ -321,7 +318,7 @@ def averages(data: Array, grid: Sequence[Axis], exclude_pad: bool) -> Array:
         sums = result
     padded = any(pad != 0 for axis in grid for pad in axis.pads)
     if padded and not exclude_pad:
-        counts = np.full((1,) * len(grid), int(np.prod([axis.kernel for axis in grid])))
+        counts = np.full((1,) * len(grid), int(np.prod([int(axis.kernel) for axis in grid])))
     else:
         counts = np.ones((), np.int64)
         for axis in grid:
@@ -333,15 +330,16 @@ def _real_elements(axis: Axis) -> Array:
     """How many taps of each window along an axis fall on elements rather than padding."""
     starts = np.arange(int(axis.windows)) * axis.stride - int(axis.pads[0])
     taps = starts[:, np.newaxis] + np.arange(int(axis.kernel)) * axis.dilation
-    counts: Array = ((taps >= 0) & (taps < axis.size)).sum(axis=1)
+    counts: Array = ((taps >= 0) & (taps < int(axis.size))).sum(axis=1)
     return counts
 
 
 def _divided(sums: Array, counts: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind not in "iu":
-        return (sums / counts.astype(sums.dtype)).astype(dtype, copy=False)
-    if dtype.itemsize == 1:
-        return np.rint(sums / counts).astype(dtype)
-    counts = counts.astype(sums.dtype)
-    quotients = np.abs(sums) // counts if dtype.kind == "i" else sums // counts
-    return (np.sign(sums) * quotients if dtype.kind == "i" else quotients).astype(dtype)
+        means: Array = sums / counts.astype(sums.dtype)
+    elif dtype.itemsize == 1:
+        means = np.rint(sums / counts)
+    else:
+        means = np.abs(sums) // counts.astype(sums.dtype)
+        means = np.sign(sums) * means
+    return means.astype(dtype, copy=False)

@@ -1,3 +1,312 @@
-"""Shape ops: other shapes for the same elements."""
+"""Shape ops: the shape of a tensor, and the same elements in another shape."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import (
+    ANY,
+    BOOL,
+    INTEGER,
+    Array,
+    Attr,
+    Dim,
+    Input,
+    Node,
+    Output,
+    Shape,
+    Shapes,
+    Size,
+    Tensor,
+    choice,
+    every,
+    fresh,
+    numpy_dtype,
+    op,
+    product,
+    shape_text,
+)
+
+DATA = Input("data", "T", "...")
+
+
+@op(
+    "ShapeOf-1",
+    types={"T": ANY},
+    inputs=[DATA],
+    outputs=[Output("shape", "i64", "[rank]")],
+    opsets=frozenset({1, 2}),
+    symbolic=True,
+)
+def shape_of_1(data: Array) -> Any:
+    """The shape of a tensor.
+
+    Source: shape/shape-of-1.rst
+
+    >>> op(np.zeros((2, 3))).tolist()
+    [2, 3]
+    """
+    return np.array(data.shape, np.int64)
+
+
+@shape_of_1.shapes
+def _(node: Node) -> list[Tensor]:
+    return [_shape_tensor(node, "i64")]
+
+
+@op(
+    "ShapeOf-3",
+    types={"T": ANY},
+    inputs=[DATA],
+    outputs=[Output("shape", "output_type", "[rank]")],
+    attrs=[Attr("output_type", choice("i64", "i32"), "i64")],
+    opsets=frozenset(range(3, 18)),
+    symbolic=True,
+)
+def shape_of(data: Array, *, output_type: str) -> Any:
+    """The shape of a tensor, in the integer type output_type.
+
+    Source: shape/shape-of-3.rst
+
+    >>> op(np.zeros((2, 3)), output_type="i32").tolist()
+    [2, 3]
+    """
+    return np.array(data.shape, numpy_dtype(output_type))
+
+
+@shape_of.shapes
+def _(node: Node) -> list[Tensor]:
+    return [_shape_tensor(node, node.attrs["output_type"])]
+
+
+def _shape_tensor(node: Node, type: str) -> Tensor:
+    shape = node.inputs["data"].shape
+    if shape is None:
+        return Tensor(type, (fresh(),))
+    value = np.empty(len(shape), object)
+    value[:] = shape
+    if not any(isinstance(size, Dim) for size in shape):
+        value = value.astype(numpy_dtype(type))
+    return Tensor(type, (len(shape),), value)
+
+
+@op(
+    "Reshape-1",
+    types={"T": ANY, "T_SHAPE": INTEGER},
+    inputs=[DATA, Input("shape", "T_SHAPE", "[rank]")],
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[Attr("special_zero", BOOL)],
+    symbolic=True,
+    view_of="data",
+)
+def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
+    """The same elements in another shape, which may have one -1: the size that is left for it.
+
+    With special_zero a 0 copies the dimension of data at its place. Copied dimensions do not count for -1, so that
+    batches may be empty; where another size is 0, -1 is 0 too. An unknown size is taken for one that is really meant.
+    Constraints:
+        C1: shape has no element below -1.
+        C2: at most one element of shape is -1.
+        C3: with special_zero, a 0 stands where data has a dimension.
+        C4: data has as many elements as the output.
+
+    Source: shape/reshape-1.rst
+
+    >>> op(np.arange(12).reshape(2, 6), np.array([0, -1, 2]), special_zero=True).shape
+    (2, 3, 2)
+    """
+    return data.reshape([int(size) for size in _reshaped(data.shape, shape.tolist(), special_zero)])
+
+
+@reshape.shapes
+def _(node: Node) -> Shapes:
+    special_zero = node.attrs["special_zero"]
+    pattern = node.sizes("shape")
+    if pattern is None:
+        return {"output": (fresh(),) * node.dims["rank"]} if isinstance(node.dims["rank"], int) else {}
+    for number, size in enumerate(pattern):
+        if (size < -1) is True:
+            node.fail("C1", f"`shape[{number}]` is {size}, expected -1 or more", "shape")
+    if _free(pattern) > 1:
+        node.fail("C2", f"`shape` is {shape_text(tuple(pattern))}, expected at most one -1", "shape")
+    shape = node.inputs["data"].shape
+    if shape is None:
+        return {"output": tuple(size if _plain(size, special_zero) else fresh() for size in pattern)}
+    if special_zero:
+        for number, size in enumerate(pattern[len(shape) :], len(shape)):
+            if _is(size, 0):
+                node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape")
+    output = _reshaped(shape, pattern, special_zero)
+    node.require(
+        "C4",
+        product(output) == product(shape),
+        f"`data` is {shape_text(shape)}, {product(shape)} elements, expected {product(output)} "
+        f"for `shape` {shape_text(tuple(pattern))}",
+        "data",
+    )
+    return {"output": output}
+
+
+def _reshaped(shape: Shape, pattern: Sequence[Size], special_zero: bool) -> Shape:
+    copied = [special_zero and _is(size, 0) for size in pattern]
+    output = [shape[axis] if copied[axis] else size for axis, size in enumerate(pattern)]
+    free = [axis for axis, size in enumerate(output) if _is(size, -1)]
+    unknown = [axis for axis, size in enumerate(output) if isinstance(size, Dim) and (size >= -1) is not True]
+    if len(free) + len(unknown) == 1:
+        (axis,) = free or unknown
+        total = product(size for place, size in enumerate(shape) if not (place < len(copied) and copied[place]))
+        rest = product(size for place, size in enumerate(output) if place != axis and not copied[place])
+        output[axis] = 0 if _is(rest, 0) else total // rest
+    else:
+        for axis in free + unknown:
+            output[axis] = fresh()
+    return tuple(output)
+
+
+def _free(pattern: Sequence[Size]) -> int:
+    return sum(_is(size, -1) for size in pattern)
+
+
+def _is(size: Size, number: int) -> bool:
+    """Whether a size is provably `number`."""
+    return (size == number) is True
+
+
+def _plain(size: Size, special_zero: bool) -> bool:
+    """Whether an element of a reshape's shape is a size as it stands."""
+    return (size >= 0) is True and not (special_zero and _is(size, 0))
+
+
+AXES = Input("axes", "T_INT", "[] | [num_axes]")
+
+
+def _squeezed(shape: Shape, axes: Sequence[int] | None) -> tuple[int, ...]:
+    """The axes that go, of a shape without unknown sizes."""
+    candidates = {axis % len(shape) for axis in axes} if axes else range(len(shape))
+    return tuple(axis for axis in candidates if shape[axis] == 1)
+
+
+def _squeeze(data: Array, axes: Array | None) -> Any:
+    return np.squeeze(data, _squeezed(data.shape, None if axes is None else axes.ravel().tolist()))
+
+
+def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
+    shape = node.inputs["data"].shape
+    given = node.inputs["axes"] is not None
+    axes = node.value("axes")
+    if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
+        return {}
+    listed = [] if axes is None else axes.ravel().tolist()
+    wanted = {node.axis("C1", axis, len(shape), f"axes[{number}]") for number, axis in enumerate(listed)}
+    if not shape:
+        return {"output": ()}
+    doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
+    if doubtful and (allow_axis_skip or not wanted):
+        return {}
+    kept = [size for axis, size in enumerate(shape) if (size == 1) is False or (wanted and axis not in wanted)]
+    return {"output": tuple(kept)}
+
+
+@op(
+    "Squeeze-1",
+    types={"T": ANY, "T_INT": INTEGER},
+    inputs=[DATA, Input("axes", "T_INT", "[] | [num_axes]", optional=True)],
+    outputs=[Output("output", "T", "[*output]")],
+    opsets=frozenset(range(1, 15)),
+    symbolic=True,
+    view_of="data",
+)
+def squeeze_1(data: Array, axes: Array | None = None) -> Any:
+    """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
+
+    A listed dimension of unknown size is inferred as dropped, as the specification says.
+    Constraints:
+        C1: each axis lies in [-r, r), r the rank of data.
+
+    Source: shape/squeeze-1.rst
+
+    >>> op(np.zeros((1, 3, 1, 2)), np.array([0, 1, 2])).shape
+    (3, 2)
+    """
+    return _squeeze(data, axes)
+
+
+@squeeze_1.shapes
+def _(node: Node) -> Shapes:
+    return _squeeze_rule(node, allow_axis_skip=False)
+
+
+@op(
+    "Squeeze-15",
+    types={"T": ANY, "T_INT": INTEGER},
+    inputs=[DATA, Input("axes", "T_INT", "[] | [num_axes]", optional=True)],
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[Attr("allow_axis_skip", BOOL, False)],
+    symbolic=True,
+    view_of="data",
+)
+def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool) -> Any:
+    """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
+
+    A listed dimension of unknown size is inferred as dropped, unless allow_axis_skip: then the rank is unknown.
+    Constraints:
+        C1: each axis lies in [-r, r), r the rank of data.
+
+    Source: shape/squeeze-15.rst
+
+    >>> op(np.zeros((1, 3, 1, 2))).shape
+    (3, 2)
+    """
+    return _squeeze(data, axes)
+
+
+@squeeze.shapes
+def _(node: Node) -> Shapes:
+    return _squeeze_rule(node, node.attrs["allow_axis_skip"])
+
+
+@op(
+    "Unsqueeze-1",
+    types={"T": ANY, "T_INT": INTEGER},
+    inputs=[DATA, AXES],
+    outputs=[Output("output", "T", "[*output]")],
+    symbolic=True,
+    view_of="data",
+)
+def unsqueeze(data: Array, axes: Array) -> Any:
+    """Insert dimensions of size 1; axes are places in the output. An axis that is listed again counts once.
+
+    Deviation: OpenVINO accepts different axes that name the same place (C2), with a surprising result.
+    Constraints:
+        C1: each axis lies in [-r, r), r the rank of the output.
+        C2: no two axes, such as 1 and -2, are the same place.
+
+    Source: shape/unsqueeze-1.rst
+
+    >>> op(np.zeros((2, 3)), np.array([0, 3])).shape
+    (1, 2, 3, 1)
+    """
+    return np.expand_dims(data, tuple(set(axes.ravel().tolist())))
+
+
+@unsqueeze.shapes
+def _(node: Node) -> Shapes:
+    shape = node.shape("data")
+    axes = node.value("axes")
+    if axes is None:
+        count = product(node.shape("axes"))
+        # listed twice, an axis counts once
+        return {"output": (fresh(),) * (len(shape) + 1)} if _is(count, 1) else {}
+    listed = list(dict.fromkeys(axes.ravel().tolist()))
+    rank = len(shape) + len(listed)
+    places: dict[int, int] = {}
+    for axis in listed:
+        place = node.axis("C1", axis, rank, "axes")
+        if place in places:
+            node.fail("C2", f"`axes` {places[place]} and {axis} are both place {place} of rank {rank}", "axes")
+        places[place] = axis
+    rest = iter(shape)
+    return {"output": tuple(1 if place in places else next(rest) for place in range(rank))}

@@ -19,6 +19,7 @@ from irrun.check.documentation import constraint_text, source_page
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Body as LayerBody
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_place
 from irrun.spec.body import Body, BodyInput, BodyOutput
@@ -85,7 +86,7 @@ def infer(graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | N
 def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, Tensor]) -> None:
     """Infer one graph into `inference`, overwriting what is there of an earlier round."""
     inference.visited.add(graph)
-    for layer in ordered(graph):
+    for layer in topological_order(graph):
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
         node = infer_layer(layer, inference)
@@ -120,19 +121,6 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.place, layer.label))
     outputs = _with_values(op, attrs, inputs, inferred.outputs, inferred.types, layer, inference.weights)
     return Node(layer, op, attrs, inferred.types, outputs, inferred.complete)
-
-
-def ordered(graph: Graph) -> list[Layer]:
-    """The layers with producers first, else as in the file; those in a cycle or behind one are left out."""
-    waiting = {layer: sum(value is not None for value in layer.inputs) for layer in graph.layers}
-    ready = [layer for layer in graph.layers if not waiting[layer]]
-    for layer in ready:  # grows while it is walked
-        for value in layer.outputs:
-            for consumer, _ in value.consumers:
-                waiting[consumer] -= 1
-                if not waiting[consumer]:
-                    ready.append(consumer)
-    return ready
 
 
 def find_op(layer: Layer, inference: Inference) -> Op | None:

@@ -96,6 +96,8 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
                 help = "outputs and messages go by names; make them differ"
                 findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
         for value in layer.outputs:
+            if graph.owner or not _addressed(value):  # exporters repeat names inside, where nobody asks for them
+                continue
             for name in value.port.names:
                 other = values.setdefault(name, value)
                 if other is not value:
@@ -103,6 +105,11 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
                     help = f"make them differ; OpenVINO renames the second to `{name}_1`"
                     message = f"two tensors are named `{name}`"
                     findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
+
+
+def _addressed(value: Value) -> bool:
+    """Whether the tensor is an input or an output of its graph, so that a program asks for it by name."""
+    return value.layer.type == "Parameter" or any(layer.type == "Result" for layer, _ in value.consumers)
 
 
 def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.infer import Inference, Node, body_of, ordered
+from irrun.check.infer import Inference, Node, body_of
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.structure import topological_order
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Tensor
 
@@ -69,7 +70,7 @@ def make_plan(graph: Graph, inference: Inference) -> Plan:
             numbers[value] = len(numbers)
     slots: list[Array | None] = [None] * len(numbers)
     steps: list[Step] = []
-    for layer in ordered(graph):
+    for layer in topological_order(graph):
         if layer not in needed or layer.type in ("Parameter", "Result"):
             continue
         if layer.type == "Const":

@@ -1,0 +1,3 @@
+"""Signal ops: Fourier transforms."""
+
+from __future__ import annotations
