@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
-    Dim,
     Input,
     Node,
     Output,
@@ -32,7 +31,7 @@ from irrun.spec import (
 SCALE_TOLERANCE = np.float32(1e-6)
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
-RESAMPLING = (
+INTERPOLATION = (
     Attr("shape_calculation_mode", choice("sizes", "scales")),
     Attr(
         "coordinate_transformation_mode",
@@ -54,7 +53,7 @@ RESAMPLING = (
 @op(
     "Interpolate-1",
     types={"T": FLOAT, "T_SIZE": INTEGER},
-    inputs=[Input("data", "T", "[*data]"), Input("target_spatial_shape", "T_SIZE", "[num_axes]")],
+    inputs=[Input("data", "T", "[*data]"), Input("target_spatial_shape", "T_SIZE", "[targets]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[
         Attr("axes", INTS, least=0),
@@ -79,20 +78,454 @@ def interpolate_1(
 ) -> Array:
     """Resample the data along some axes to the given sizes.
 
-    The page leaves the formulas open; they are those of Interpolate-4 with the settings that OpenVINO puts in their
-    place: nearest_mode `simple`, cube_coeff -0.75, coordinates by `align_corners` or else `asymmetric`, `linear`
-    as `linear_onnx` up to rank 4. Linear without padding takes `half_pixel` instead of `asymmetric`, unless the data
-    has rank 4 and the axes are 2 and 3.
-
     Constraints:
         C1: axes are different and lie in [0, r), r the rank of data.
         C2: target_spatial_shape has one element per axis.
-        C3: the target sizes are 0 or more, and 0 only ... where the padded data is empty too; empty data stays empty.
-        C4: pads have one value for all interpolated axes, or one per axis of data and then none for the others.
-        C5: mode is not `area`, which the page names without a definition and OpenVINO does not compute.
+        C3: the target sizes are 0 or more.
+        C4: the padded data is not empty along the axes.
+        C5: mode is not `area`, which the page names without defining it and OpenVINO does not compute.
+        C6: pads have one value, for every interpolated axis, or one for each axis of data, 0 for the others.
+
+    Choice: the page leaves the formulas open. They are those of Interpolate-4 as OpenVINO sets them: nearest_mode
+    `simple`, cube_coeff -0.75, and coordinates by `align_corners` or else `asymmetric`, but `half_pixel` for linear
+    data without padding unless it has rank 4 and the axes are 2 and 3. Linear is `linear_onnx` below rank 5.
 
     Source: image/interpolate-1.rst
 
     >>> op(np.array([[1.0, 2, 3]]), np.array([5]), axes=(1,), mode="linear").tolist()
     [[1.0, 1.5, 2.0, 2.5, 3.0]]
     """
+    begins, ends = (axis_pads(pads, axes, data.ndim) for pads in (pads_begin, pads_end))
+    images = [axis_of(axis, n, data.shape, begins, ends) for axis, n in zip(axes, target_spatial_shape, strict=True)]
+    transform = "align_corners" if align_corners else "asymmetric"
+    half_pixel = mode == "linear" and not any((*begins, *ends)) and not (data.ndim == 4 and set(axes) == {2, 3})
+    if half_pixel and not align_corners:
+        transform = "half_pixel"
+    if mode == "linear" and data.ndim < 5:
+        mode = "linear_onnx"
+    padded = zero_padded(data, begins, ends)
+    return resampled(padded, images, mode, transform=transform, nearest="simple", antialias=antialias, cubic=-0.75)
+
+
+@interpolate_1.shapes
+def _(node: Node) -> Shapes:
+    axes, mode = node.attrs["axes"], node.attrs["mode"]
+    node.require("C5", mode != "area", "`mode` is `area`, which has no definition")
+    data = node.shape("data")
+    check_axes(node, axes, len(data))
+    for name in ("pads_begin", "pads_end"):
+        pads = node.attrs[name]
+        per_axis = len(pads) == len(data) and not any(pad for axis, pad in enumerate(pads) if axis not in axes)
+        fits = len(pads) <= 1 or per_axis
+        node.require("C6", fits, f"`{name}` is {list(pads)} for rank {len(data)} and axes {list(axes)}")
+    begins, ends = (axis_pads(node.attrs[name], axes, len(data)) for name in ("pads_begin", "pads_end"))
+    return {"result": resampled_shape(node, data, axes, begins, ends, "target_spatial_shape", "sizes")}
+
+
+@op(
+    "Interpolate-4",
+    types={"T": NUMERIC, "T_SIZE": INTEGER, "T_SCALES": FLOAT, "T_AXES": INTEGER},
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("sizes", "T_SIZE", "[num_sizes]"),
+        Input("scales", "T_SCALES", "[num_scales]"),
+        Input("axes", "T_AXES", "[num_axes]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[*result]")],
+    attrs=[Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic")), *INTERPOLATION],
+)
+def interpolate_4(
+    data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
+) -> Array:
+    """Resample the data along some axes to the given sizes, or by the given scales.
+
+    Constraints:
+        C1: axes are different and lie in [0, r), r the rank of data.
+        C2: sizes, or scales where they count, have one element per axis.
+        C3: sizes are 0 or more, scales above 0.
+        C4: the padded data is not empty along the axes.
+
+    Choice: of sizes and scales only the one that counts is checked. Coordinates and weights are f32, as in the
+    reference; a size is floor(scale * size) with its tolerance of 1e-6 in scale. Integers are rounded to the
+    nearest, halves away from 0, and saturate; 16-bit floats are computed in f32. linear_onnx takes any axes.
+    pads shorter than the rank are filled with zeros, longer ones cut.
+
+    Source: image/interpolate-4.rst
+
+    >>> sizes, scales, axes = np.array([4]), np.array([2.0]), np.array([1])
+    >>> op(np.array([[1.0, 2]]), sizes, scales, axes, mode="linear", shape_calculation_mode="sizes").tolist()
+    [[1.0, 1.25, 1.75, 2.0]]
+    """
+    targets = sizes if shape_calculation_mode == "sizes" else scales
+    return interpolated(data, targets, axes, shape_calculation_mode, **attrs)
+
+
+@interpolate_4.shapes
+def _(node: Node) -> Shapes:
+    return interpolated_shape(node, "data", node.attrs["shape_calculation_mode"])
+
+
+@op(
+    "Interpolate-11",
+    types={"T": NUMERIC, "T_TARGETS": INTEGER | FLOAT, "T_AXES": INTEGER},
+    inputs=[
+        Input("image", "T", "[*image]"),
+        Input("scales_or_sizes", "T_TARGETS", "[targets]"),
+        Input("axes", "T_AXES", "[num_axes]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[*result]")],
+    attrs=[
+        Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")),
+        *INTERPOLATION,
+    ],
+)
+def interpolate(
+    image: Array, scales_or_sizes: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
+) -> Array:
+    """Resample the image along some axes to the given sizes, or by the given scales.
+
+    The Pillow modes weigh all elements under a window that grows with the reduction, the second axis before the first.
+
+    Constraints:
+        C1: axes are different and lie in [0, r), r the rank of image.
+        C2: scales_or_sizes has one element per axis.
+        C3: sizes are 0 or more, scales above 0.
+        C4: the padded image is not empty along the axes.
+        C5: scales_or_sizes has integers for shape_calculation_mode `sizes`, floats for `scales`.
+        C6: the Pillow modes have two axes.
+
+    Choice: as Interpolate-4; in the Pillow modes each of the two passes is rounded to the element type, as in the
+    reference.
+
+    Source: image/interpolate-11.rst
+
+    >>> image, sizes = np.array([[0.0, 8, 8, 0]]), np.array([1, 2])
+    >>> op(image, sizes, mode="bilinear_pillow", shape_calculation_mode="sizes").round(3).tolist()
+    [[4.571, 4.571]]
+    """
+    return interpolated(image, scales_or_sizes, axes, shape_calculation_mode, **attrs)
+
+
+@interpolate.shapes
+def _(node: Node) -> Shapes:
+    by = node.attrs["shape_calculation_mode"]
+    found = node.types.get("T_TARGETS")
+    if found is not None:
+        expected = INTEGER if by == "sizes" else FLOAT
+        node.require("C5", found in expected, f"`scales_or_sizes` is {found}, but shape_calculation_mode is `{by}`")
+    if node.attrs["mode"].endswith("_pillow"):
+        count = node.dims.get("num_axes") if node.inputs["axes"] is not None else len(node.shape("image"))
+        if count is not None:
+            node.require("C6", count == 2, f"mode `{node.attrs['mode']}` has {count} axes, expected 2")
+    return interpolated_shape(node, "image", "scales_or_sizes")
+
+
+def interpolated_shape(node: Node, data: str, targets: str) -> Shapes:
+    """Check the inputs of Interpolate-4 and -11 and compute the shape of the result."""
+    shape = node.shape(data)
+    axes: Sequence[int] = range(len(shape))
+    if node.inputs["axes"] is not None:
+        value = node.value("axes")
+        if value is None:
+            return {"result": tuple(fresh() for _ in shape)}
+        axes = [int(axis) for axis in value]
+    check_axes(node, axes, len(shape))
+    begins, ends = (rank_pads(node.attrs[name], len(shape)) for name in ("pads_begin", "pads_end"))
+    by = node.attrs["shape_calculation_mode"]
+    return {"result": resampled_shape(node, shape, axes, begins, ends, targets, by)}
+
+
+def check_axes(node: Node, axes: Sequence[int], rank: int) -> None:
+    for axis in axes:
+        node.require("C1", 0 <= axis < rank, f"`axes` has {axis}, outside [0, {rank})")
+    node.require("C1", len(set(axes)) == len(axes), f"`axes` is {list(axes)}, expected different ones")
+
+
+def resampled_shape(
+    node: Node,
+    shape: Sequence[Size],
+    axes: Sequence[int],
+    begins: Sequence[int],
+    ends: Sequence[int],
+    name: str,
+    by: str,
+) -> tuple[Size, ...]:
+    """The shape of the result, from the input `name`, which holds sizes or scales."""
+    targets = node.inputs[name]
+    if targets.shape is not None:
+        count = targets.shape[0]
+        node.require("C2", count == len(axes), f"`{name}` has {count} elements for {len(axes)} axes")
+    result: list[Size] = [size + begin + end for size, begin, end in zip(shape, begins, ends, strict=True)]
+    for axis in axes:
+        node.require("C4", result[axis] >= 1, f"axis {axis} of the padded data is empty")
+    if by == "sizes":
+        sizes = node.sizes(name) or [fresh() for _ in axes]
+        for axis, size in zip(axes, sizes, strict=True):
+            node.require("C3", size >= 0, f"`{name}` has {size}, expected 0 or more")
+            result[axis] = size
+        return tuple(result)
+    scales = node.value(name)
+    if scales is None:
+        for axis in axes:
+            result[axis] = fresh()
+        return tuple(result)
+    for axis, scale in zip(axes, scales, strict=True):
+        node.require("C3", bool(scale > 0), f"`{name}` has {scale}, expected more than 0")
+        result[axis] = scaled(result[axis], float(scale))
+    return tuple(result)
+
+
+def scaled(size: Size, scale: float) -> Size:
+    """`size` times `scale`, rounded down, in the single precision of the reference."""
+    factor = np.float32(scale)
+    if isinstance(size, int):
+        return size if factor == 1 else int(np.float32(size) * (factor + SCALE_TOLERANCE))
+    mantissa, exponent = math.frexp(float(factor))
+    if factor == int(factor):
+        product: Size = size * int(factor)
+        return product
+    if mantissa == 0.5:
+        quotient: Size = size // 2 ** (1 - exponent)
+        return quotient
+    low, high = (None if bound is None else int(scaled(bound, scale)) for bound in (size.low, size.high))
+    return fresh(low or 0, high)
+
+
+def rank_pads(pads: Sequence[int], rank: int) -> list[int]:
+    """Pads of Interpolate-4 and -11, one per axis of the data."""
+    return [*pads, *[0] * rank][:rank]
+
+
+def axis_pads(pads: Sequence[int], axes: Sequence[int], rank: int) -> list[int]:
+    """Pads of Interpolate-1, one per axis of the data."""
+    if len(pads) > 1:
+        return list(pads)
+    return [pads[0] if pads and axis in axes else 0 for axis in range(rank)]
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """One axis that is resampled: its number, its lengths before (padded) and after, in elements, and the scale."""
+
+    axis: int
+    before: int
+    after: int
+    scale: np.float32
+
+
+def axis_of(
+    axis: int, target: Any, shape: Sequence[int], begins: Sequence[int], ends: Sequence[int], by: str = "sizes"
+) -> Resampling:
+    before = shape[axis] + begins[axis] + ends[axis]
+    if by == "sizes":
+        return Resampling(axis, before, int(target), np.float32(target) / np.float32(before))
+    return Resampling(axis, before, int(scaled(before, float(target))), np.float32(target))
+
+
+def interpolated(
+    data: Array,
+    targets: Array,
+    axes: Array | None,
+    by: str,
+    *,
+    mode: str,
+    coordinate_transformation_mode: str,
+    nearest_mode: str,
+    antialias: bool,
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    cube_coeff: float,
+) -> Array:
+    """What Interpolate-4 and -11 compute."""
+    begins, ends = rank_pads(pads_begin, data.ndim), rank_pads(pads_end, data.ndim)
+    numbers = range(data.ndim) if axes is None else [int(axis) for axis in axes]
+    images = [axis_of(axis, t, data.shape, begins, ends, by) for axis, t in zip(numbers, targets, strict=True)]
+    return resampled(
+        zero_padded(data, begins, ends),
+        images,
+        mode,
+        transform=coordinate_transformation_mode,
+        nearest=nearest_mode,
+        antialias=antialias,
+        cubic=cube_coeff,
+    )
+
+
+def zero_padded(data: Array, begins: Sequence[int], ends: Sequence[int]) -> Array:
+    if not any((*begins, *ends)):
+        return data
+    sizes = [begin + size + end for begin, size, end in zip(begins, data.shape, ends, strict=True)]
+    padded = np.zeros(sizes, data.dtype)
+    padded[tuple(slice(begin, begin + size) for begin, size in zip(begins, data.shape, strict=True))] = data
+    return padded
+
+
+def resampled(
+    data: Array,
+    images: Sequence[Resampling],
+    mode: str,
+    *,
+    transform: str,
+    nearest: str,
+    antialias: bool,
+    cubic: float,
+) -> Array:
+    """`data` resampled along one axis after the other: every mode is a product of one weight per axis."""
+    if mode.endswith("_pillow"):
+        return pillow_resampled(data, images, mode, cubic)
+    changed = sorted((image for image in images if image.before != image.after), key=lambda i: i.after / i.before)
+    if mode == "nearest":
+        for image in changed:
+            index = nearest_elements(source_coordinates(image, transform), nearest, bool(image.scale < 1))
+            data = np.take(data, np.clip(index, 0, image.before - 1), image.axis)
+        return data.copy() if not changed else data
+    antialias = antialias and any(image.scale < 1 for image in images)
+    values = computable(data)
+    for image in changed:
+        source = source_coordinates(image, transform)
+        if mode == "linear":
+            index, weights = linear_taps(source, image, antialias)
+        elif mode == "linear_onnx":
+            index, weights = two_taps(source, image)
+        else:
+            index, weights = cubic_taps(source, image, np.float32(cubic))
+        values = weighted(values, image.axis, index, weights)
+    return converted(values, data.dtype)
+
+
+def computable(data: Array) -> Array:
+    """`data` in the float type in which it is interpolated."""
+    if data.dtype.kind in "iu":
+        return data.astype(np.float32 if data.dtype.itemsize <= 2 else np.float64)
+    return data.astype(np.float32) if data.dtype.itemsize == 2 else data
+
+
+def converted(values: Array, dtype: np.dtype[Any]) -> Array:
+    """`values` in the element type; integers are rounded to the nearest, halves away from 0, and saturate."""
+    if dtype.kind not in "iu":
+        return values.astype(dtype)
+    limits = np.iinfo(dtype)
+    values = np.trunc(values + np.copysign(np.asarray(0.5, values.dtype), values))
+    above, below = values >= limits.max, values <= limits.min
+    result: Array = np.where(above | below, 0, values).astype(dtype)
+    result[above], result[below] = limits.max, limits.min
+    return result
+
+
+def source_coordinates(image: Resampling, transform: str) -> Array:
+    """Where the elements of the result lie on the axis of the data."""
+    target, scale, half = np.arange(image.after, dtype=np.float32), image.scale, np.float32(0.5)
+    if scale == 1 or image.before == image.after:
+        return target
+    if transform == "asymmetric":
+        return target / scale
+    if transform == "tf_half_pixel_for_nn":
+        return (target + half) / scale
+    if transform == "align_corners":
+        last = np.float32(image.after - 1)
+        return target * np.float32(image.before - 1) / last if image.after > 1 else np.zeros_like(target)
+    if transform == "pytorch_half_pixel" and image.after <= 1:
+        return np.zeros_like(target)
+    return (target + half) / scale - half
+
+
+def nearest_elements(source: Array, nearest: str, shrinks: bool) -> Array:
+    below = np.floor(source)
+    if nearest == "floor":
+        found = below
+    elif nearest == "ceil" or (nearest == "simple" and shrinks):
+        found = np.ceil(source)
+    elif nearest == "simple":
+        found = np.trunc(source)
+    elif nearest == "round_prefer_ceil":
+        found = below + (source - below >= 0.5)
+    else:
+        found = below + (source - below > 0.5)
+    return found.astype(np.int64)
+
+
+def linear_taps(source: Array, image: Resampling, antialias: bool) -> tuple[Array, Array]:
+    """Elements under a triangle around each source coordinate, which antialiasing widens as the data shrinks."""
+    steepness = image.scale if antialias else np.float32(1)
+    first = np.floor(source - 1 / steepness).astype(np.int64) + 1
+    index = first[:, np.newaxis] + np.arange(math.ceil(2 / steepness))
+    weights = np.maximum(1 - np.abs(steepness * (source[:, np.newaxis] - index.astype(np.float32))), 0)
+    weights = np.where((index >= 0) & (index < image.before), weights, 0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.clip(index, 0, image.before - 1), weights / np.where(total == 0, 1, total)
+
+
+def two_taps(source: Array, image: Resampling) -> tuple[Array, Array]:
+    """The elements before and after each source coordinate, which stays inside the data."""
+    last = image.before - 1
+    source = np.clip(source, 0, np.float32(last))
+    before = np.minimum(source.astype(np.int64), last)
+    after = np.minimum(before + 1, last)
+    share = np.where(before == after, np.float32(0.5), source - before.astype(np.float32))
+    return np.stack([before, after], axis=1), np.stack([1 - share, share], axis=1)
+
+
+def cubic_taps(source: Array, image: Resampling, a: np.float32) -> tuple[Array, Array]:
+    """Two elements on each side of each source coordinate; those outside the data are its border."""
+    below = np.floor(source)
+    s = source - below
+    weights = [
+        a * (s - 1) * (s - 1) * s,
+        ((a + 2) * s - (a + 3)) * s * s + 1,
+        (((-a - 2) * s + (2 * a + 3)) * s - a) * s,
+        -a * s * s * (s - 1),
+    ]
+    index = below.astype(np.int64)[:, np.newaxis] + np.arange(-1, 3)
+    return np.clip(index, 0, image.before - 1), np.stack(weights, axis=1)
+
+
+def weighted(values: Array, axis: int, index: Array, weights: Array) -> Array:
+    """Sums over taps along an axis: `index` and `weights` are [length of the result, taps]."""
+    shape = [1] * values.ndim
+    shape[axis] = len(index)
+    weights = weights.astype(values.dtype, copy=False)
+    result: Array = np.take(values, index[:, 0], axis) * weights[:, 0].reshape(shape)
+    for tap in range(1, index.shape[1]):
+        term = np.take(values, index[:, tap], axis)
+        term *= weights[:, tap].reshape(shape)
+        result += term
+    return result
+
+
+def pillow_resampled(data: Array, images: Sequence[Resampling], mode: str, cubic: float) -> Array:
+    """The resampling of the library Pillow, in double precision; the second axis comes first."""
+    support, kernel = (1.0, _triangle) if mode == "bilinear_pillow" else (2.0, _cubic(cubic))
+    for image in reversed(images):
+        if image.before == image.after:
+            continue
+        index, weights = pillow_taps(image, support, kernel)
+        data = converted(weighted(data.astype(np.float64), image.axis, index, weights), data.dtype)
+    return data
+
+
+def pillow_taps(image: Resampling, support: float, kernel: Callable[[Array], Array]) -> tuple[Array, Array]:
+    step = image.before / max(image.after, 1)
+    spread = max(step, 1.0)
+    reach = support * spread
+    centers = (np.arange(image.after) + 0.5) * step
+    first = np.maximum((centers - reach + 0.5).astype(np.int64), 0)
+    stop = np.minimum((centers + reach + 0.5).astype(np.int64), image.before)
+    index = first[:, np.newaxis] + np.arange(math.ceil(reach) * 2 + 1)
+    weights = kernel(np.abs((index - centers[:, np.newaxis] + 0.5) / spread))
+    weights = np.where(index < stop[:, np.newaxis], weights, 0)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.minimum(index, image.before - 1), weights / np.where(total == 0, 1, total)
+
+
+def _triangle(distance: Array) -> Array:
+    weights: Array = np.maximum(1 - distance, 0)
+    return weights
+
+
+def _cubic(a: float) -> Callable[[Array], Array]:
+    def kernel(x: Array) -> Array:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = (((x - 5) * x + 8) * x - 4) * a
+        return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+    return kernel

@@ -242,8 +242,8 @@ def inverse(input: Array, *, adjoint: bool) -> Any:
 
     Source: matrix/inverse-14.rst
 
-    >>> op(np.array([[4.0, 7.0], [2.0, 6.0]], np.float32)).round(1).tolist()
-    [[0.6, -0.7], [-0.2, 0.4]]
+    >>> op(np.array([[0.0, 4.0], [2.0, 0.0]])).tolist()
+    [[0.0, 0.5], [0.25, 0.0]]
     """
     matrices = input.astype(np.float32, copy=False)
     try:
@@ -281,8 +281,8 @@ def grouped_matmul(mat_a: Array, mat_b: Array, offsets: Array | None = None) -> 
         C1: offsets is given exactly where mat_a is 2-D.
         C2: offsets do not descend from 0 and end at total_tokens.
 
-    Deviation: the page lays mat_b out as [G, K, N] and has a product of two 2-D inputs; OpenVINO has [G, N, K], as here,
-    and no such product.
+    Deviation: the page lays mat_b out as [G, K, N] and has a product of two 2-D inputs; OpenVINO has [G, N, K], as
+    here, and no such product.
 
     Source: matrix/grouped-matmul-17.rst
 

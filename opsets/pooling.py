@@ -298,7 +298,7 @@ def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type:
 def _first_tap(taps: Sequence[Array], largest: Array) -> Array:
     """The number of the first tap that equals `largest`, as the count of those before it; the last one if none does."""
     before = np.ones(largest.shape, np.bool_)
-    count = np.zeros(largest.shape, np.int8 if len(taps) <= 127 else np.int64)
+    count: Array = np.zeros(largest.shape, np.int8 if len(taps) <= 127 else np.int64)
     for tap in taps[:-1]:
         before &= tap != largest
         count += before

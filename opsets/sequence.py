@@ -1,3 +1,852 @@
-"""Sequence ops: recurrent cells and what surrounds them."""
+"""Sequence ops: recurrent cells and networks, attention, one-hot vectors and connectionist temporal classification."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INDEX,
+    INT,
+    INTEGER,
+    Array,
+    Attr,
+    Dim,
+    Input,
+    Node,
+    Output,
+    Shapes,
+    broadcast_shapes,
+    choice,
+    numpy_dtype,
+    op,
+    shape_text,
+)
+
+from ._precision import widened
+from ._recurrent import (
+    DIRECTION,
+    cell_attrs,
+    check_cell,
+    check_rows,
+    check_sequence,
+    gru,
+    lstm,
+    projected,
+    rnn,
+    unrolled,
+)
+
+
+@op(
+    "CTCGreedyDecoder-1",
+    types={"T_F": FLOAT},
+    inputs=[Input("data", "T_F", "[T, N, C]"), Input("sequence_mask", "T_F", "[T, N]")],
+    outputs=[Output("result", "T_F", "[N, T, 1, 1]")],
+    attrs=[Attr("ctc_merge_repeated", BOOL, True)],
+)
+def ctc_greedy_decoder(data: Array, sequence_mask: Array, *, ctc_merge_repeated: bool) -> Any:
+    """Take the most probable class of each step, drop repeated and blank ones, and fill up with -1.
+
+    The last class is the blank. A sequence ends at the first 0 of its mask.
+
+    Source: sequence/ctc-greedy-decoder-1.rst
+
+    >>> data = np.array([[[0.9, 0.1, 0.0]], [[0.8, 0.1, 0.1]], [[0.0, 0.1, 0.9]], [[0.0, 0.7, 0.3]]])
+    >>> op(data, np.ones((4, 1))).ravel().tolist()
+    [0.0, 1.0, -1.0, -1.0]
+    """
+    inside = np.logical_and.accumulate(sequence_mask.T != 0, axis=1)
+    classes, _ = _decoded(data.swapaxes(0, 1), inside, data.shape[-1] - 1, ctc_merge_repeated)
+    return classes.astype(data.dtype)[..., None, None]
+
+
+@op(
+    "CTCGreedyDecoderSeqLen-6",
+    types={"T_F": FLOAT, "T_I": INDEX},
+    inputs=[
+        Input("data", "T_F", "[N, T, C]"),
+        Input("sequence_length", "T_I", "[N]"),
+        Input("blank_index", "T_I", "[] | [1]", optional=True),
+    ],
+    outputs=[Output("classes", "classes_index_type", "[N, T]"), Output("lengths", "sequence_length_type", "[N]")],
+    attrs=[
+        Attr("merge_repeated", BOOL, True),
+        Attr("classes_index_type", choice("i64", "i32"), "i32"),
+        Attr("sequence_length_type", choice("i64", "i32"), "i32"),
+    ],
+)
+def ctc_greedy_decoder_seq_len(
+    data: Array,
+    sequence_length: Array,
+    blank_index: Array | None = None,
+    *,
+    merge_repeated: bool,
+    classes_index_type: str,
+    sequence_length_type: str,
+) -> Any:
+    """Take the most probable class of each step, drop repeated and blank ones, and fill up with -1.
+
+    Constraints:
+        C1: sequence_length lies in [0, T].
+
+    Source: sequence/ctc-greedy-decoder-seq-len-6.rst
+
+    >>> data = np.array([[[0.9, 0.1, 0.0], [0.8, 0.1, 0.1], [0.0, 0.1, 0.9], [0.0, 0.7, 0.3]]])
+    >>> [output.tolist() for output in op(data, np.array([4]))]
+    [[[0, 1, -1, -1]], [2]]
+    """
+    blank = data.shape[-1] - 1 if blank_index is None else int(blank_index.item())
+    inside = np.arange(data.shape[1]) < sequence_length[:, None]
+    classes, lengths = _decoded(data, inside, blank, merge_repeated)
+    return classes.astype(numpy_dtype(classes_index_type)), lengths.astype(numpy_dtype(sequence_length_type))
+
+
+@ctc_greedy_decoder_seq_len.shapes
+def _(node: Node) -> None:
+    node.within("C1", "sequence_length", 0, node.dims["T"] + 1)
+
+
+def _decoded(data: Array, inside: Array, blank: int, merge: bool) -> tuple[Any, Any]:
+    """The classes of [N, T, C] that remain, to the left in [N, T], and how many there are in each row."""
+    best = data.argmax(-1) if data.size else np.zeros(data.shape[:2], np.int64)
+    kept = inside & (best != blank)
+    if merge:
+        kept[:, 1:] &= best[:, 1:] != best[:, :-1]
+    classes = np.full(best.shape, -1)
+    rows, steps = np.nonzero(kept)
+    classes[rows, np.cumsum(kept, axis=1)[rows, steps] - 1] = best[rows, steps]
+    return classes, kept.sum(axis=1)
+
+
+@op(
+    "CTCLoss-4",
+    types={"T_F": FLOAT, "T1": INDEX, "T2": INDEX},
+    inputs=[
+        Input("logits", "T_F", "[N, T, C]"),
+        Input("logit_length", "T1", "[N]"),
+        Input("labels", "T2", "[N, T]"),
+        Input("label_length", "T1", "[N]"),
+        Input("blank_index", "T2", "[]", optional=True),
+    ],
+    outputs=[Output("loss", "T_F", "[N]")],
+    attrs=[
+        Attr("preprocess_collapse_repeated", BOOL, False),
+        Attr("ctc_merge_repeated", BOOL, True),
+        Attr("unique", BOOL, False),
+    ],
+)
+def ctc_loss(
+    logits: Array,
+    logit_length: Array,
+    labels: Array,
+    label_length: Array,
+    blank_index: Array | None = None,
+    *,
+    preprocess_collapse_repeated: bool,
+    ctc_merge_repeated: bool,
+    unique: bool,
+) -> Any:
+    """The negative log of the probability that the logits spell the labels, summed over all paths that do.
+
+    The sum runs over time by dynamic programming. It is infinite where no path spells the labels.
+
+    Constraints:
+        C1: logit_length lies in [0, T].
+        C2: label_length lies in [0, logit_length].
+        C3: blank_index lies in [0, C).
+        C4: labels up to label_length lie in [0, C), and none of them is blank_index.
+
+    Deviation: for an empty target OpenVINO's reference answers 0; by the page it is spelt by the path of blanks alone.
+
+    Source: sequence/ctc-loss-4.rst
+
+    >>> one = np.array([1])
+    >>> op(np.zeros((1, 1, 4)), one, np.array([[2]]), one).round(4).tolist()
+    [1.3863]
+    """
+    count, steps, classes = logits.shape
+    blank = classes - 1 if blank_index is None else int(blank_index.item())
+    targets, lengths = _targets(labels, label_length, preprocess_collapse_repeated, unique)
+    spelt = np.full((count, 2 * targets.shape[1] + 1), blank)
+    spelt[:, 1::2] = targets
+    wide = widened(logits)
+    chances = wide - wide.max(-1, keepdims=True)
+    chances -= np.log(np.exp(chances).sum(-1, keepdims=True))
+    chances = np.take_along_axis(chances, np.broadcast_to(spelt[:, None], (count, steps, spelt.shape[1])), 2)
+    # places of `spelt` are blank, label, blank, ...: a path stays, goes on, or skips the blank between two labels
+    labelled = np.arange(spelt.shape[1]) % 2 == 1
+    stays = ctc_merge_repeated | ~labelled
+    skips = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
+    so_far = np.full(spelt.shape, -np.inf, chances.dtype)
+    for time in range(steps):
+        following = np.where(stays, so_far, -np.inf)
+        following[:, 1:] = np.logaddexp(following[:, 1:], so_far[:, :-1])
+        following[:, 2:] = np.logaddexp(following[:, 2:], np.where(skips, so_far[:, :-2], -np.inf))
+        if time == 0:
+            following[:, :2] = 0
+        so_far = np.where((time < logit_length)[:, None], following + chances[:, time], so_far)
+    rows = np.arange(count)
+    label_end = np.where(lengths > 0, so_far[rows, np.maximum(2 * lengths - 1, 0)], -np.inf)
+    loss = -np.logaddexp(so_far[rows, 2 * lengths], label_end)
+    return np.where(logit_length == 0, 0, loss).astype(logits.dtype)
+
+
+@ctc_loss.shapes
+def _(node: Node) -> None:
+    steps, classes = node.dims["T"], node.dims["C"]
+    node.within("C1", "logit_length", 0, steps + 1)
+    node.within("C2", "label_length", 0, steps + 1)
+    node.within("C3", "blank_index", 0, classes)
+    long, short = node.value("logit_length"), node.value("label_length")
+    if long is not None and short is not None:
+        for row in np.flatnonzero(short > long)[:1]:
+            node.fail("C2", f"`label_length[{row}]` is {short[row]}, but `logit_length[{row}]` is {long[row]}")
+    labels, blank = node.value("labels"), node.value("blank_index")
+    if labels is None or short is None or isinstance(classes, Dim) or (blank is None and node.inputs["blank_index"]):
+        return
+    none = classes - 1 if blank is None else int(blank)
+    used = np.arange(labels.shape[1]) < short[:, None]
+    wrong = used & ((labels < 0) | (labels >= classes) | (labels == none))
+    for row, step in np.argwhere(wrong)[:1]:
+        label = labels[row, step]
+        why = "the blank" if label == none else f"outside [0, {classes})"
+        node.fail("C4", f"`labels[{row}, {step}]` is {label}, {why}")
+
+
+def _targets(labels: Array, lengths: Array, collapse: bool, unique: bool) -> tuple[Any, Any]:
+    """The labels that count, to the left in [N, most], and how many there are in each row; the rest is 0."""
+    kept = np.arange(labels.shape[1]) < lengths[:, None]
+    if unique:
+        known = np.where(kept, labels, -1)
+        order = known.argsort(axis=1, kind="stable")
+        ordered = np.take_along_axis(known, order, 1)
+        first = np.ones_like(kept)
+        first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        np.put_along_axis(first, order, first.copy(), 1)
+        kept &= first
+    elif collapse:
+        kept[:, 1:] &= labels[:, 1:] != labels[:, :-1]
+    counts = kept.sum(axis=1)
+    targets = np.zeros((len(labels), int(counts.max(initial=0))), np.int64)
+    rows, steps = np.nonzero(kept)
+    targets[rows, np.cumsum(kept, axis=1)[rows, steps] - 1] = labels[rows, steps]
+    return targets, counts
+
+
+@op(
+    "GRUCell-3",
+    types={"T": FLOAT},
+    inputs=[
+        Input("X", "T", "[batch_size, input_size]"),
+        Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
+        Input("W", "T", "[3 * hidden_size, input_size]"),
+        Input("R", "T", "[3 * hidden_size, hidden_size]"),
+        Input("B", "T", "[biases]", optional=True),
+    ],
+    outputs=[Output("Ho", "T", "[batch_size, hidden_size]")],
+    attrs=[*cell_attrs("sigmoid", "tanh"), Attr("linear_before_reset", BOOL, False)],
+    extension_versions=("experimental", "extension"),
+)
+def gru_cell(
+    X: Array,
+    initial_hidden_state: Array,
+    W: Array,
+    R: Array,
+    B: Array | None = None,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+    linear_before_reset: bool,
+) -> Any:
+    """One step of a GRU, whose gates z, r and h stand in this order in W, R and B.
+
+    z = f(X Wz + H Rz + Bz), r = f(X Wr + H Rr + Br), Ho = (1 - z) h + z H with h = g(X Wh + (r H) Rh + Bh), or with
+    linear_before_reset h = g(X Wh + r (H Rh + B4) + Bh), B4 being the fourth part of B. Each argument of f and g is
+    clipped to [-clip, clip]; a clip of 0 clips nothing, as OpenVINO writes it.
+
+    Constraints:
+        C1: activations names a function for each of f and g: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: W and R have 3 * hidden_size rows, B has 3 * hidden_size elements, 4 * hidden_size with linear_before_reset.
+
+    Source: sequence/gru-cell-3.rst
+
+    >>> op(np.zeros((1, 2)), np.array([[2.0]]), np.zeros((3, 2)), np.zeros((3, 1)), hidden_size=1).tolist()
+    [[1.0]]
+    """
+    rows = 3 * hidden_size
+    step = gru(R, B[rows:] if B is not None else None, activations, clip, linear_before_reset)
+    inputs = projected(X, W, B[:rows] if B is not None else None)
+    return step(inputs, [widened(initial_hidden_state)])[0].astype(X.dtype, copy=False)
+
+
+@gru_cell.shapes
+def _(node: Node) -> None:
+    check_cell(node, 2)
+    check_rows(node, "C3", "3 * hidden_size", 3)
+    check_rows(node, "C3", "biases", 4 if node.attrs["linear_before_reset"] else 3)
+
+
+@op(
+    "GRUSequence-5",
+    types={"T1": FLOAT, "T2": INTEGER},
+    inputs=[
+        Input("X", "T1", "[batch_size, seq_length, input_size]"),
+        Input("initial_hidden_state", "T1", "[batch_size, num_directions, hidden_size]"),
+        Input("sequence_lengths", "T2", "[batch_size]"),
+        Input("W", "T1", "[num_directions, 3 * hidden_size, input_size]"),
+        Input("R", "T1", "[num_directions, 3 * hidden_size, hidden_size]"),
+        Input("B", "T1", "[num_directions, biases]"),
+    ],
+    outputs=[
+        Output("Y", "T1", "[batch_size, num_directions, seq_length, hidden_size]"),
+        Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
+    ],
+    attrs=[*cell_attrs("sigmoid", "tanh"), DIRECTION, Attr("linear_before_reset", BOOL, False)],
+)
+def gru_sequence(
+    X: Array,
+    initial_hidden_state: Array,
+    sequence_lengths: Array,
+    W: Array,
+    R: Array,
+    B: Array,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+    direction: str,
+    linear_before_reset: bool,
+) -> Any:
+    """A GRUCell for each time step, forward, in reverse or both ways. Ho is the state after the last step.
+
+    A sequence has its own length: in reverse it begins there, and Y is 0 behind it. Ho of an empty sequence is 0.
+
+    Constraints:
+        C1: activations names a function for each of f and g: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: num_directions is 2 for the direction bidirectional, else 1.
+        C4: sequence_lengths lie in [0, seq_length].
+        C5: W and R have 3 * hidden_size rows, B has 3 * hidden_size elements, 4 * hidden_size with linear_before_reset.
+
+    Source: sequence/gru-sequence-5.rst
+
+    >>> one, zeros = np.ones((1, 1, 1)), np.zeros((1, 3, 1))
+    >>> y, h = op(np.zeros((1, 3, 1)), one, np.array([2]), zeros, zeros, zeros[0].T, hidden_size=1, direction="forward")
+    >>> y.ravel().tolist(), h.ravel().tolist()
+    ([0.5, 0.25, 0.0], [0.25])
+    """
+    rows = 3 * hidden_size
+    step = gru(R, B[:, None, rows:] if linear_before_reset else None, activations, clip, linear_before_reset)
+    outputs = unrolled(step, projected(X, W, B[:, :rows]), [initial_hidden_state], sequence_lengths, direction)
+    return tuple(output.astype(X.dtype, copy=False) for output in outputs)
+
+
+@gru_sequence.shapes
+def _(node: Node) -> None:
+    check_sequence(node, 2)
+    check_rows(node, "C5", "3 * hidden_size", 3)
+    check_rows(node, "C5", "biases", 4 if node.attrs["linear_before_reset"] else 3)
+
+
+LSTM_CELL_INPUTS = (
+    Input("X", "T", "[batch_size, input_size]"),
+    Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
+    Input("initial_cell_state", "T", "[batch_size, hidden_size]"),
+    Input("W", "T", "[4 * hidden_size, input_size]"),
+    Input("R", "T", "[4 * hidden_size, hidden_size]"),
+    Input("B", "T", "[4 * hidden_size]", optional=True),
+)
+LSTM_CELL_OUTPUTS = (
+    Output("Ho", "T", "[batch_size, hidden_size]"),
+    Output("Co", "T", "[batch_size, hidden_size]"),
+)
+
+
+@op(
+    "LSTMCell-1",
+    types={"T": FLOAT},
+    inputs=[*LSTM_CELL_INPUTS, Input("P", "T", "[3 * hidden_size]", optional=True)],
+    outputs=LSTM_CELL_OUTPUTS,
+    attrs=[
+        *cell_attrs("sigmoid", "tanh", "tanh"),
+        Attr("input_forget", BOOL, False),
+        Attr("weights_format", choice("fico"), "fico"),
+    ],
+)
+def lstm_cell_1(
+    X: Array,
+    initial_hidden_state: Array,
+    initial_cell_state: Array,
+    W: Array,
+    R: Array,
+    B: Array | None = None,
+    P: Array | None = None,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+    input_forget: bool,
+    weights_format: str,
+) -> Any:
+    """One step of an LSTM, as LSTMCell-4.
+
+    Constraints:
+        C1: activations names a function for each of f, g and h: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: W, R and B have 4 * hidden_size rows, P has 3 * hidden_size elements.
+
+    Deviation: the page lacks what OpenVINO writes besides: input_forget makes i = 1 - f, and P are peephole weights, in
+    the order f, i, o, of the cell state in these gates (its CPU plugin ignores both).
+
+    Source: sequence/lstm-cell-1.rst
+
+    >>> h, c = op(np.zeros((1, 2)), np.ones((1, 1)), np.array([[2.0]]), np.zeros((4, 2)), np.zeros((4, 1)), hidden_size=1)
+    >>> h.round(4).tolist(), c.tolist()
+    ([[0.3808]], [[1.0]])
+    """
+    step = lstm(R, activations, clip, P, input_forget)
+    states = step(projected(X, W, B), [widened(initial_hidden_state), widened(initial_cell_state)])
+    return tuple(state.astype(X.dtype, copy=False) for state in states)
+
+
+@op(
+    "LSTMCell-4",
+    types={"T": FLOAT},
+    inputs=LSTM_CELL_INPUTS,
+    outputs=LSTM_CELL_OUTPUTS,
+    attrs=cell_attrs("sigmoid", "tanh", "tanh"),
+)
+def lstm_cell(
+    X: Array,
+    initial_hidden_state: Array,
+    initial_cell_state: Array,
+    W: Array,
+    R: Array,
+    B: Array | None = None,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+) -> Any:
+    """One step of an LSTM, whose gates f, i, c and o stand in this order in W, R and B.
+
+    f = f(X Wf + H Rf + Bf), i and o likewise, c = g(X Wc + H Rc + Bc), Co = f C + i c, Ho = o h(Co). Each argument of f
+    and g is clipped to [-clip, clip]; a clip of 0 clips nothing, as OpenVINO writes it.
+
+    Constraints:
+        C1: activations names a function for each of f, g and h: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: W, R and B have 4 * hidden_size rows.
+
+    Source: sequence/lstm-cell-1.rst
+
+    >>> h, c = op(np.zeros((1, 2)), np.ones((1, 1)), np.array([[2.0]]), np.zeros((4, 2)), np.zeros((4, 1)), hidden_size=1)
+    >>> h.round(4).tolist(), c.tolist()
+    ([[0.3808]], [[1.0]])
+    """
+    step = lstm(R, activations, clip)
+    states = step(projected(X, W, B), [widened(initial_hidden_state), widened(initial_cell_state)])
+    return tuple(state.astype(X.dtype, copy=False) for state in states)
+
+
+@lstm_cell_1.shapes
+@lstm_cell.shapes
+def _(node: Node) -> None:
+    check_cell(node, 3)
+    check_rows(node, "C3", "4 * hidden_size", 4)
+    check_rows(node, "C3", "3 * hidden_size", 3)
+
+
+@op(
+    "LSTMSequence-5",
+    types={"T1": FLOAT, "T2": INTEGER},
+    inputs=[
+        Input("X", "T1", "[batch_size, seq_length, input_size]"),
+        Input("initial_hidden_state", "T1", "[batch_size, num_directions, hidden_size]"),
+        Input("initial_cell_state", "T1", "[batch_size, num_directions, hidden_size]"),
+        Input("sequence_lengths", "T2", "[batch_size]"),
+        Input("W", "T1", "[num_directions, 4 * hidden_size, input_size]"),
+        Input("R", "T1", "[num_directions, 4 * hidden_size, hidden_size]"),
+        Input("B", "T1", "[num_directions, 4 * hidden_size]"),
+    ],
+    outputs=[
+        Output("Y", "T1", "[batch_size, num_directions, seq_length, hidden_size]"),
+        Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
+        Output("Co", "T1", "[batch_size, num_directions, hidden_size]"),
+    ],
+    attrs=[*cell_attrs("sigmoid", "tanh", "tanh"), DIRECTION],
+)
+def lstm_sequence(
+    X: Array,
+    initial_hidden_state: Array,
+    initial_cell_state: Array,
+    sequence_lengths: Array,
+    W: Array,
+    R: Array,
+    B: Array,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+    direction: str,
+) -> Any:
+    """An LSTMCell for each time step, forward, in reverse or both ways. Ho and Co are the states after the last step.
+
+    A sequence has its own length: in reverse it begins there, and Y is 0 behind it. Ho and Co of an empty one are 0.
+
+    Constraints:
+        C1: activations names a function for each of f, g and h: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: num_directions is 2 for the direction bidirectional, else 1.
+        C4: sequence_lengths lie in [0, seq_length].
+        C5: W, R and B have 4 * hidden_size rows.
+
+    Source: sequence/lstm-sequence-5.rst
+
+    >>> one, zeros, lengths = np.ones((1, 1, 1)), np.zeros((1, 4, 1)), np.array([2])
+    >>> attrs = {"hidden_size": 1, "direction": "forward", "activations": ("sigmoid", "tanh", "relu")}
+    >>> y, h, c = op(np.zeros((1, 3, 1)), one, 4 * one, lengths, zeros, zeros, zeros[0].T, **attrs)
+    >>> y.ravel().tolist(), h.ravel().tolist(), c.ravel().tolist()
+    ([1.0, 0.5, 0.0], [0.5], [1.0])
+    """
+    states = [initial_hidden_state, initial_cell_state]
+    outputs = unrolled(lstm(R, activations, clip), projected(X, W, B), states, sequence_lengths, direction)
+    return tuple(output.astype(X.dtype, copy=False) for output in outputs)
+
+
+@lstm_sequence.shapes
+def _(node: Node) -> None:
+    check_sequence(node, 3)
+    check_rows(node, "C5", "4 * hidden_size", 4)
+
+
+ONE_HOT_INPUTS = (
+    Input("indices", "T1", "[*indices]"),
+    Input("depth", "T_DEPTH", "[]"),
+    Input("on_value", "T2", "[]"),
+    Input("off_value", "T2", "[]"),
+)
+ONE_HOT_TYPES = {"T1": INDEX, "T_DEPTH": INDEX, "T2": ANY}
+
+
+@op(
+    "OneHot-1",
+    types=ONE_HOT_TYPES,
+    inputs=ONE_HOT_INPUTS,
+    outputs=[Output("output", "T2", "[*output]")],
+    attrs=[Attr("axis", INT)],
+)
+def one_hot_1(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int) -> Any:
+    """Insert an axis where the element at the index has on_value and the others off_value.
+
+    An index outside [0, depth) gives off_value throughout; the page leaves negative ones undefined.
+
+    Constraints:
+        C1: axis lies in [-r - 1, r], r the rank of indices.
+        C2: depth is positive.
+
+    Deviation: indices and depth may be of different types, as OpenVINO has it.
+
+    Source: sequence/one-hot-1.rst
+
+    >>> op(np.array([0, 3, 1, 2]), np.array(3), np.array(1), np.array(2), axis=-1).tolist()
+    [[1, 2, 2], [2, 2, 2], [2, 1, 2], [2, 2, 1]]
+    """
+    return _one_hot(indices, int(depth), on_value, off_value, axis)
+
+
+@op(
+    "OneHot-16",
+    types=ONE_HOT_TYPES,
+    inputs=ONE_HOT_INPUTS,
+    outputs=[Output("output", "T2", "[*output]")],
+    attrs=[
+        Attr("axis", INT),
+        Attr(
+            "negative_indices_mode",
+            choice("ignore_negative", "ignore-negative", "normalize"),
+            default="ignore_negative",
+        ),
+    ],
+)
+def one_hot(
+    indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int, negative_indices_mode: str
+) -> Any:
+    """Insert an axis where the element at the index has on_value and the others off_value.
+
+    With `normalize` a negative index counts from the end; one outside, or any other negative one, gives off_value
+    throughout. The page writes `ignore-negative`, OpenVINO `ignore_negative`.
+
+    Constraints:
+        C1: axis lies in [-r - 1, r], r the rank of indices.
+        C2: depth is positive.
+
+    Deviation: indices and depth may be of different types, as OpenVINO has it.
+
+    Source: sequence/one-hot-16.rst
+
+    >>> mode = "normalize"
+    >>> op(np.array([0, -5, -2, 2]), np.array(3), np.array(1), np.array(2), axis=-1, negative_indices_mode=mode).tolist()
+    [[1, 2, 2], [2, 2, 2], [2, 1, 2], [2, 2, 1]]
+    """
+    size = int(depth)
+    if negative_indices_mode == "normalize":
+        indices = np.where(indices < 0, indices.astype(np.int64) + size, indices)
+    return _one_hot(indices, size, on_value, off_value, axis)
+
+
+@one_hot_1.shapes
+@one_hot.shapes
+def _(node: Node) -> Shapes:
+    depth = node.size("depth")
+    node.require("C2", depth >= 1, f"`depth` is {depth}, expected a positive number")
+    if isinstance(depth, Dim):
+        depth = depth.within(1)
+    indices = node.shape("indices")
+    axis = node.axis("C1", node.attrs["axis"], len(indices) + 1)
+    return {"output": (*indices[:axis], depth, *indices[axis:])}
+
+
+def _one_hot(indices: Array, depth: int, on_value: Array, off_value: Array, axis: int) -> Any:
+    axis %= indices.ndim + 1
+    places = np.arange(depth).reshape(-1, *[1] * (indices.ndim - axis))
+    return np.where(np.expand_dims(indices, axis) == places, on_value, off_value)
+
+
+@op(
+    "RNNCell-3",
+    types={"T": FLOAT},
+    inputs=[
+        Input("X", "T", "[batch_size, input_size]"),
+        Input("H", "T", "[batch_size, hidden_size]"),
+        Input("W", "T", "[hidden_size, input_size]"),
+        Input("R", "T", "[hidden_size, hidden_size]"),
+        Input("B", "T", "[hidden_size]"),
+    ],
+    outputs=[Output("Ho", "T", "[batch_size, hidden_size]")],
+    attrs=cell_attrs("tanh"),
+    opsets=frozenset({1, *range(3, 17)}),
+    extension_versions=("experimental", "extension"),
+)
+def rnn_cell(
+    X: Array,
+    H: Array,
+    W: Array,
+    R: Array,
+    B: Array,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+) -> Any:
+    """One step of a recurrent network: Ho = f(X W + H R + B), the argument of f clipped to [-clip, clip].
+
+    A clip of 0 clips nothing, as OpenVINO writes it.
+
+    Constraints:
+        C1: activations names the function f: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+
+    Source: sequence/rnn-cell-3.rst
+
+    >>> one = np.ones((1, 1))
+    >>> op(2 * one, 3 * one, one, one, -one[0], hidden_size=1, activations=("relu",)).tolist()
+    [[4.0]]
+    """
+    step = rnn(R, activations, clip)
+    return step(projected(X, W, B), [widened(H)])[0].astype(X.dtype, copy=False)
+
+
+@rnn_cell.shapes
+def _(node: Node) -> None:
+    check_cell(node, 1)
+
+
+@op(
+    "RNNSequence-5",
+    types={"T1": FLOAT, "T2": INTEGER},
+    inputs=[
+        Input("X", "T1", "[batch_size, seq_length, input_size]"),
+        Input("H", "T1", "[batch_size, num_directions, hidden_size]"),
+        Input("sequence_lengths", "T2", "[batch_size]"),
+        Input("W", "T1", "[num_directions, hidden_size, input_size]"),
+        Input("R", "T1", "[num_directions, hidden_size, hidden_size]"),
+        Input("B", "T1", "[num_directions, hidden_size]"),
+    ],
+    outputs=[
+        Output("Y", "T1", "[batch_size, num_directions, seq_length, hidden_size]"),
+        Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
+    ],
+    attrs=[*cell_attrs("tanh"), DIRECTION],
+)
+def rnn_sequence(
+    X: Array,
+    H: Array,
+    sequence_lengths: Array,
+    W: Array,
+    R: Array,
+    B: Array,
+    *,
+    hidden_size: int,
+    activations: Sequence[str],
+    activations_alpha: Sequence[float],
+    activations_beta: Sequence[float],
+    clip: float,
+    direction: str,
+) -> Any:
+    """An RNNCell for each time step, forward, in reverse or both ways. Ho is the state after the last step.
+
+    A sequence has its own length: in reverse it begins there, and Y is 0 behind it. Ho of an empty sequence is 0.
+
+    Constraints:
+        C1: activations names the function f: relu, sigmoid or tanh; further ones are ignored.
+        C2: hidden_size is that of the states.
+        C3: num_directions is 2 for the direction bidirectional, else 1.
+        C4: sequence_lengths lie in [0, seq_length].
+
+    Source: sequence/rnn-sequence-5.rst
+
+    >>> x, one = np.array([[[1.0], [2.0], [4.0]]]), np.ones((1, 1, 1))
+    >>> attrs = {"hidden_size": 1, "activations": ("relu",), "direction": "reverse"}
+    >>> y, h = op(x, 0 * one, np.array([2]), one, one, 0 * one[0], **attrs)
+    >>> y.ravel().tolist(), h.ravel().tolist()
+    ([3.0, 2.0, 0.0], [3.0])
+    """
+    outputs = unrolled(rnn(R, activations, clip), projected(X, W, B), [H], sequence_lengths, direction)
+    return tuple(output.astype(X.dtype, copy=False) for output in outputs)
+
+
+@rnn_sequence.shapes
+def _(node: Node) -> None:
+    check_sequence(node, 1)
+
+
+@op(
+    "ScaledDotProductAttention-13",
+    types={"T": FLOAT, "T_MASK": FLOAT | {"boolean"}},
+    inputs=[
+        Input("query", "T", "[N, *query_batch, L, E]"),
+        Input("key", "T", "[N_key, *key_batch, S, E]"),
+        Input("value", "T", "[N_value, *value_batch, S, Ev]"),
+        Input("attention_mask", "T_MASK", "...", optional=True),
+        Input("scale", "T", "[] | [1]", optional=True),
+        Input("sink", "T", "[*sink_rows, 1]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[*batch, L, Ev]")],
+    attrs=[Attr("causal", BOOL)],
+)
+def scaled_dot_product_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attention_mask: Array | None = None,
+    scale: Array | None = None,
+    sink: Array | None = None,
+    *,
+    causal: bool,
+) -> Any:
+    """Average the values with the weights softmax(query key * scale + mask); scale is 1 / sqrt(E) unless given.
+
+    A boolean mask says what to attend to, any other is added; causal stands in its place and lets row i see the keys up
+    to i. A row that sees no key is NaN. The sink is one more score in each row, which takes its share of the weight and
+    has no value. 16-bit floats are computed in f32 and rounded once.
+
+    Constraints:
+        C1: the dimensions before the last two of query, key and value fit under numpy's broadcasting.
+        C2: attention_mask is boolean or of the type of query.
+        C3: attention_mask is the scalar 0 or has a rank of 2 or more.
+        C4: attention_mask is [..., L or 1, S], with leading dimensions that broadcast to the others.
+        C5: sink has the rank of query and broadcasts to the scores' [..., L, 1].
+
+    The page asks for rank 3 of attention_mask and knows no sink; OpenVINO takes both as here. With causal, attention_mask
+    is ignored, whatever it is.
+
+    Source: sequence/scaled-dot-product-attention.rst
+
+    >>> query, key, value = np.zeros((1, 2, 4)), np.ones((1, 2, 4)), np.array([[[1.0], [3.0]]])
+    >>> op(query, key, value, causal=True).tolist()
+    [[[1.0], [2.0]]]
+    """
+    size, keys = query.shape[-1], key.shape[-2]
+    factor = float(scale.item()) if scale is not None else max(size, 1) ** -0.5
+    scores = np.matmul(widened(query) * factor, widened(key).swapaxes(-1, -2))
+    if causal:
+        hidden = np.arange(keys) > np.arange(query.shape[-2])[:, None]
+        np.copyto(scores, -np.inf, where=hidden)
+    elif attention_mask is not None and attention_mask.ndim:
+        mask = widened(attention_mask)
+        if mask.dtype == bool:
+            mask = np.where(mask, scores.dtype.type(0), scores.dtype.type(-np.inf))
+        fits = np.broadcast_shapes(scores.shape, mask.shape) == scores.shape
+        scores = np.add(scores, mask, out=scores if fits else None)
+    peak = scores.max(-1, keepdims=True, initial=-np.inf)
+    if sink is not None:
+        peak = np.maximum(peak, widened(sink))
+        scores = scores - peak
+    else:
+        scores -= peak
+    np.exp(scores, out=scores)
+    total = scores.sum(-1, keepdims=True)
+    if sink is not None:
+        total += np.exp(widened(sink) - peak)
+    result = np.matmul(scores, widened(value))
+    if keys:
+        result /= total
+    return result.astype(query.dtype, copy=False)
+
+
+@scaled_dot_product_attention.shapes
+def _(node: Node) -> Shapes:
+    query, key, value = node.shape("query"), node.shape("key"), node.shape("value")
+    batch = broadcast_shapes(query[:-2], key[:-2], value[:-2])
+    if batch is None:
+        shapes = ", ".join(f"`{name}` {shape_text(node.shape(name)[:-2])}" for name in ("query", "key", "value"))
+        node.fail("C1", f"the batch dimensions do not broadcast: {shapes}")
+    mask = node.inputs["attention_mask"]
+    if mask is not None and not node.attrs["causal"]:
+        kind = node.types.get("T")
+        if mask.type not in (kind, "boolean", "dynamic") and kind:
+            node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}")
+        shape = node.shape("attention_mask")
+        number = node.value("attention_mask") if not shape else None
+        if len(shape) == 1 or (number is not None and number != 0):
+            found = f"the scalar {number}" if number is not None else "of rank 1"
+            node.fail("C3", f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more")
+        if shape:
+            leading = broadcast_shapes(batch, shape[:-2])
+            rows = (shape[-2] == query[-2]) is not False or (shape[-2] == 1) is not False
+            if leading is None or not rows or (shape[-1] == key[-2]) is False:
+                scores = shape_text((*batch, query[-2], key[-2]))
+                node.fail("C4", f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {scores}")
+            batch = leading
+    if node.inputs["sink"] is not None:
+        sink, scores = node.shape("sink"), (*batch, query[-2], 1)
+        if len(sink) != len(query) or not _broadcasts_to(sink, scores):
+            node.fail("C5", f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(scores)}")
+    return {"batch": batch}
+
+
+def _broadcasts_to(shape: Sequence[Any], target: Sequence[Any]) -> bool:
+    return len(shape) <= len(target) and all(
+        (a == b) is not False or (a == 1) is not False for a, b in zip(shape[::-1], target[::-1], strict=False)
+    )

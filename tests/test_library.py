@@ -1,8 +1,10 @@
 """What must hold for every op of the library."""
 
+import ast
 import doctest
 import inspect
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from irrun.spec.registry import registry
 
 OPS = registry().ops
 every_op = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
-TESTS = "\n".join(path.read_text() for path in (Path(__file__).parent / "ops").glob("test_*.py"))
+TEST_FILES = [ast.parse(path.read_text()) for path in sorted((Path(__file__).parent / "ops").glob("test_*.py"))]
 
 
 def labels(op: Op) -> set[str]:
@@ -53,8 +55,90 @@ def checked_labels(op: Op) -> set[str]:
 @every_op
 def test_every_constraint_has_a_test_of_its_name(op):
     slug = re.sub(r"[^a-z0-9]+", "_", op.name.lower())
-    missing = [label for label in labels(op) if f"test_{slug}_{label.lower()}_" not in TESTS]
+    missing = [
+        label
+        for label in labels(op)
+        if (op.name, label) not in FAMILY_TESTED
+        and not any(name.startswith(f"test_{slug}_{label.lower()}_") for name in TEST_NAMES)
+    ]
     assert not missing, f"tests/ops has no test_{slug}_c..._ for {missing}"
+
+
+def functions(module: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)]
+
+
+def family_tested(module: ast.Module) -> Iterator[tuple[str, str]]:
+    """Pairs (op name, label) that one test checks for many ops.
+
+    Such a test is called `test_<family>_c1_...`, is parametrised by `name` over a literal list of op names, uses
+    `name`, expects a `Violation`, and compares with the label.
+    """
+    for test in functions(module):
+        found = re.match(r"test_[a-z_]+_c(\d+)_", test.name)
+        if not found:
+            continue
+        label = f"C{found[1]}"
+        inside = [node for statement in test.body for node in ast.walk(statement)]
+        names = {node.id for node in inside if isinstance(node, ast.Name)}
+        raises = any(isinstance(node, ast.Attribute) and node.attr == "raises" for node in inside)
+        compared = any(isinstance(node, ast.Constant) and node.value == label for node in inside)
+        if {"name", "Violation"} <= names and raises and compared:
+            yield from ((name, label) for name in parametrised_names(test, module))
+
+
+def parametrised_names(test: ast.FunctionDef, module: ast.Module) -> list[str]:
+    """The literal list over which `name` runs: written in the decorator, or a constant of the same file."""
+    constants = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for decorator in test.decorator_list:
+        match decorator:
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[ast.Constant(value="name"), values, *_]):
+                literal = constants.get(values.id) if isinstance(values, ast.Name) else values
+                if isinstance(literal, ast.List | ast.Tuple):
+                    return [item.value for item in literal.elts if isinstance(item, ast.Constant)]
+    return []
+
+
+TEST_NAMES = {test.name for module in TEST_FILES for test in functions(module)}
+FAMILY_TESTED = {pair for module in TEST_FILES for pair in family_tested(module)}
+
+FAMILY_TEST = """
+BOTH = ["Add-1", "Subtract-1"]
+
+@pytest.mark.parametrize("name", BOTH)
+def test_sums_c1_shapes(name):
+    with pytest.raises(Violation) as caught:
+        ops[name](a, b)
+    assert caught.value.label == "C1"
+"""
+
+
+def test_a_test_of_a_family_counts_for_every_op_of_its_list():
+    assert set(family_tested(ast.parse(FAMILY_TEST))) == {("Add-1", "C1"), ("Subtract-1", "C1")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('label == "C1"', 'label == "C2"'),
+        ("ops[name]", "ops['Add-1']"),
+        ("pytest.raises(Violation)", "pytest.raises(ValueError)"),
+        ("test_sums_c1_shapes", "test_sums_of_shapes"),
+        ('("name", BOTH)', '("name", every_op())'),
+        ('("name", BOTH)', '("op", BOTH)'),
+        ("@pytest.mark.parametrize", "# @pytest.mark.parametrize"),
+    ],
+    ids=" to ".join,
+)
+def test_a_test_of_a_family_that_does_not_check_the_label_of_each_op_counts_for_none(change):
+    assert change[0] in FAMILY_TEST
+    assert not set(family_tested(ast.parse(FAMILY_TEST.replace(*change))))
 
 
 @every_op

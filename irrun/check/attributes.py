@@ -8,7 +8,7 @@ from typing import Any
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_place
-from irrun.spec.attributes import REQUIRED
+from irrun.spec.attributes import REQUIRED, SHAPE
 from irrun.spec.op import Op
 
 _CACHE: dict[tuple[Op, frozenset[tuple[str, str]]], dict[str, Any]] = {}
@@ -40,7 +40,7 @@ def read_attributes(op: Op, layer: Layer) -> tuple[dict[str, Any] | None, list[D
     if problems:
         return None, problems + _unknown(op, layer)
     problems = _unknown(op, layer)
-    if not problems:
+    if not problems and all(attr.kind is not SHAPE for attr in op.attrs):  # each unknown size is one of its own
         if len(_CACHE) >= _CACHE_SIZE:
             _CACHE.clear()
         _CACHE[key] = values

@@ -29,7 +29,7 @@ def _compare(node: Node, port: Port, tensor: Tensor, where: str) -> Iterator[Dia
     if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         yield Diagnostic("W932", message, port.element.place, node.layer.label, _HELP)
-    if tensor.shape is None or port.dims == tensor.shape or not contradicts(port.dims, tensor):
+    if not contradicts(port.dims, tensor):
         return
     declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
     message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"

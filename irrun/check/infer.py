@@ -255,11 +255,12 @@ def _compute(
     arrays = [value for value in values if value is not None]
     symbolic = any(value.dtype == object for value in arrays)
     small = sum(value.size for value in arrays) <= MOST_PROPAGATED
-    if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
+    if not (op.pure and small and op.context <= {"types", "warn"} and (op.symbolic or not symbolic)):
         return None
     if not all(_small(tensor) for tensor in outputs):
         return None
-    extra = {"types": types} if "types" in op.context else {}
+    context = {"types": types, "warn": _ignore}
+    extra = {name: context[name] for name in op.context}
     try:
         with np.errstate(all="ignore"):
             results = op.kernel(*values, **attrs, **extra)
@@ -267,6 +268,10 @@ def _compute(
         return None
     results = results if isinstance(results, tuple | list) else (results,)
     return [_valued(tensor, np.asarray(result)) for tensor, result in zip(outputs, results, strict=True)]
+
+
+def _ignore(message: str) -> None:
+    """Warnings about data are the run's."""
 
 
 def _valued(tensor: Tensor, value: Any) -> Tensor:

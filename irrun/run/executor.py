@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,10 +151,9 @@ class GraphExecutor:
                 context["bodies"] = bodies
             if "state" in op.context:
                 context["state"] = state
-            if op.warns:
-                results = _warn_with_place(partial(step.kernel, *args, **context), step.node.layer, self.model.path)
-            else:
-                results = step.kernel(*args, **context)
+            if "warn" in op.context:
+                context["warn"] = partial(self._warn, step.node.layer)
+            results = step.kernel(*args, **context)
         except Violation as violation:
             raise ExecutionError([self._placed(violated(violation, op, step.node.layer, self._inference))]) from None
         except (IRError, KeyboardInterrupt):
@@ -172,6 +170,9 @@ class GraphExecutor:
         state.commit()
         return results
 
+    def _warn(self, layer: Layer, message: str) -> None:
+        warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=6)
+
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
         return replace(diagnostic, file=str(self.model.path))
 
@@ -179,16 +180,6 @@ class GraphExecutor:
 def _present(array: Array | None) -> Array:
     assert array is not None, "a plan computes what its results read"
     return array
-
-
-def _warn_with_place(kernel: Any, layer: Layer, path: Path) -> Any:
-    """Run a kernel and pass its warnings on with the layer that they come from."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        results = kernel()
-    for warning in caught:
-        warnings.warn(f"{path}:{layer.place.line}: layer {layer}: {warning.message}", warning.category, stacklevel=5)
-    return results
 
 
 def _output_names(model: Model) -> list[str]:

@@ -123,9 +123,9 @@ def _fold(step: Step, slots: list[Array | None]) -> bool:
     """Compute a step whose inputs are all constant; False where it must wait for the run."""
     op = step.node.op
     arrays = [slots[number] for number in step.inputs if number != NOT_CONNECTED]
-    if not arrays or any(array is None for array in arrays) or not op.pure or step.bodies or step.recheck:
+    if not arrays or any(array is None for array in arrays) or step.bodies or step.recheck:
         return False
-    if any(not tensor.static for tensor in step.node.outputs):
+    if not op.pure or op.context - {"types"} or any(not tensor.static for tensor in step.node.outputs):
         return False
     sizes = (_bytes(tensor) for tensor in step.node.outputs)
     if sum(sizes) > MOST_FOLDED:

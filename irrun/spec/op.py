@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,11 +27,11 @@ NUMERIC = FLOAT | INTEGER
 INDEX = TypeSet({"i32", "i64"})
 ANY = TypeSet(ELEMENT_TYPES)
 
-CONTEXT = {"types", "state", "bodies"}
+CONTEXT = {"types", "state", "bodies", "warn"}
 """What a kernel may ask for besides attributes, as a keyword-only argument.
 
 `types` maps its type symbols to element types, `state` is a mapping from variable ids to arrays that lives between
-runs, `bodies` maps the names of its bodies to `Body`.
+runs, `bodies` maps the names of its bodies to `Body`, `warn` takes a sentence about data that are doubtful.
 """
 
 
@@ -228,8 +229,7 @@ class Op:
     `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other
     words that a layer's `version` may have for it, such as "extension". `symbolic` says that the kernel also computes
     on arrays of dimensions (dtype object), `view_of` names the input that its results may share memory with. `pure` is
-    False for ops that must not be computed ahead: those with state or random results. `warns` says that the kernel may
-    issue warnings.
+    False for ops that must not be computed ahead: those with state or random results.
     """
 
     name: str
@@ -243,7 +243,6 @@ class Op:
     symbolic: bool = False
     view_of: str | None = None
     pure: bool = True
-    warns: bool = False
     rule: Rule | None = None
     doc: str | None = None
 
@@ -276,8 +275,9 @@ class Op:
         tensors = [None if array is None else Tensor.of(array) for array in arrays]
         values = self.defaults | attrs
         inferred = self.infer(tensors, values)
-        extra: dict[str, Any] = {"types": inferred.types} if "types" in self.context else {}
-        return self.kernel(*arrays, **values, **extra)
+        context = {"types": inferred.types, "warn": partial(warnings.warn, stacklevel=3)}
+        asked = {name: context[name] for name in self.context}
+        return self.kernel(*arrays, **values, **asked)
 
     def infer(
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None

@@ -1,0 +1,249 @@
+"""The command line, run as a process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+INVALID = Path(__file__).parent / "invalid"
+CNN = SAMPLES / "cnn" / "model.xml"
+
+
+def irrun(*args: object, status: int = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", "from irrun.cli import main; main(prog_name='irrun')", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | (env or {}), timeout=60, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def test_help_loads_neither_numpy_nor_an_xml_parser():
+    script = (
+        "import sys; sys.argv = ['irrun', '--help']\n"
+        "from irrun.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'lxml', 'pyexpat', 'scipy', 'ml_dtypes'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+
+
+def test_validate_does_not_load_scipy():
+    script = (
+        f"import sys; sys.argv = ['irrun', 'validate', {str(CNN)!r}]\n"
+        "from irrun.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'scipy', 'openvino'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+
+
+def test_version_and_help():
+    assert "version" in irrun("--version").stdout
+    for command in ("validate", "execute", "ops", "explain"):
+        assert "Usage" in irrun(command, "--help").stdout
+
+
+def test_validate_a_good_model():
+    assert irrun("validate", CNN).stdout.endswith("layers checked\n")
+
+
+def test_validate_reports_five_defects_with_their_lines_in_one_run():
+    done = irrun("validate", INVALID / "five_defects.xml", status=1)
+    for heading in ("error[E306]", "error[E301]", "error[E401]", "error[E206]", "warning[W931]"):
+        assert heading in done.stdout
+    assert "help: did you mean `ReLU`?" in done.stdout
+    assert "^^^^" in done.stdout
+    assert done.stdout.endswith("4 errors, 1 warning\n")
+
+
+def test_the_json_form_is_stable():
+    report = json.loads(irrun("validate", "--format", "json", INVALID / "five_defects.xml", status=1).stdout)
+    assert {key: report[key] for key in ("version", "ok", "errors", "warnings")} == {
+        "version": 1,
+        "ok": False,
+        "errors": 4,
+        "warnings": 1,
+    }
+    first = report["diagnostics"][0]
+    assert list(first) == [
+        *("severity", "code", "constraint", "message", "file", "line", "column", "end_column", "layer", "help", "notes"),
+    ]
+    assert first["code"] == "E306"
+    assert first["line"] == 11
+    assert first["layer"] == {"id": 1, "name": "bounded", "type": "Clamp"}
+
+
+def test_several_models_give_one_report_each():
+    reports = json.loads(irrun("validate", "--format", "json", CNN, INVALID / "missing_input.xml", status=1).stdout)
+    assert [report["ok"] for report in reports] == [True, False]
+
+
+def test_strict_fails_on_warnings():
+    path = INVALID / "unknown_attribute.xml"
+    assert "warning[W930]" in irrun("validate", path).stdout
+    irrun("validate", "--strict", path, status=1)
+
+
+def test_a_shape_of_an_input_is_taken_into_account(tmp_path):
+    model = Model()
+    x, y = model.parameter("x", "f32", ("?",)), model.parameter("y", "f32", (3,))
+    model.result(model.layer("Add", [x, y], [("f32", (3,))], auto_broadcast="numpy")[0])
+    path = model.save(tmp_path)
+    irrun("validate", path)
+    assert "`a` is [2] and `b` is [3]" in irrun("validate", path, "--shape", "x=2", status=1).stdout
+    assert "is no input of the model" in irrun("validate", path, "--shape", "z=2", status=2).stderr
+    assert "is not of the form" in irrun("validate", path, "--shape", "x=a", status=2).stderr
+
+
+def test_colour_only_where_it_is_wanted():
+    path = INVALID / "missing_input.xml"
+    assert "\x1b[" not in irrun("validate", path, status=1).stdout
+    assert "\x1b[" in irrun("validate", path, status=1, env={"FORCE_COLOR": "1"}).stdout
+    assert "\x1b[" not in irrun("validate", path, status=1, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+
+
+@pytest.mark.parametrize("name", ["nothing.xml", "model.bin"])
+def test_files_that_are_no_models(tmp_path, name):
+    if name == "model.bin":
+        (tmp_path / name).write_bytes(b"\x00" * 64)
+        assert "error[E107]" in irrun("validate", tmp_path / name, status=1).stdout
+    else:
+        assert "there is no file" in irrun("validate", tmp_path / name, status=2).stderr
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        '<layer ... type="ScatterElementsUpdate">\n<input>\n<port id="0">\n<dim>4</dim>\n</port>\n</input>\n</layer>\n',
+        '<layer id="1" type="EmbeddingSegmentsSum">\n<input>\n<port id="2"/>\n<dim>4</dim>\n</port>\n</input>\n</layer>\n',
+    ],
+)
+def test_a_fragment_pasted_from_the_specification_gets_a_helpful_error(tmp_path, fragment):
+    path = tmp_path / "fragment.xml"
+    path.write_text(fragment)
+    done = irrun("validate", path, status=1)
+    assert "error[E101]" in done.stdout
+    assert "specification pages are abbreviated" in done.stdout
+    assert f"{path}:{1 if '...' in fragment else 5}:" in done.stdout
+
+
+def test_execute_prints_the_results():
+    folder = SAMPLES / "embedding-segments-sum"
+    done = irrun("execute", folder / "model.xml", "--inputs", folder / "inputs.npz")
+    assert done.stdout == "segments f32[3, 2]\n[[-1.05 -1.2 ]\n [-0.2  -0.6 ]\n [-0.1   0.4 ]]\n"
+    assert not done.stderr
+
+
+def test_execute_writes_results_with_their_types(tmp_path):
+    folder = SAMPLES / "sparse-fill-empty-rows"
+    output = tmp_path / "out.npz"
+    done = irrun("execute", folder / "model.xml", "--inputs", folder / "inputs.npz", "--output", output)
+    assert not done.stdout
+    written = np.load(output)
+    assert written["output_values"].tolist() == [1, 2, 42, 3, 4, 42]
+    index = json.loads(written["irrun.json"])["arrays"]
+    assert index[2] == {"name": "empty_row_indicator", "type": "boolean", "stored_as": "boolean", "shape": [5]}
+
+
+def test_execute_takes_single_files_and_random_inputs(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 16, 16), np.float32))
+    one = irrun("execute", CNN, "--input", f"image={tmp_path / 'x.npy'}").stdout
+    assert one.startswith("probabilities f32[1, 10]")
+    made = irrun("execute", CNN, "--random", 7, "--shape", "image=2,3,16,16").stdout
+    assert made.startswith("probabilities f32[2, 10]")
+    assert made == irrun("execute", CNN, "--random", 7, "--shape", "image=2,3,16,16").stdout
+
+
+def test_a_failed_run_names_layer_line_constraint_and_position(tmp_path):
+    folder = SAMPLES / "embedding-segments-sum"
+    inputs = dict(np.load(folder / "inputs.npz"))
+    inputs["indices"][2] = 5
+    np.savez(tmp_path / "in.npz", **inputs)
+    output = tmp_path / "out.npz"
+    done = irrun("execute", folder / "model.xml", "--inputs", tmp_path / "in.npz", "--output", output, status=1)
+    assert "`indices[2]` is 5, outside [0, 5)" in done.stderr
+    assert "EmbeddingSegmentsSum-3 C" in done.stderr
+    assert "model.xml:" in done.stderr
+    assert list(tmp_path.iterdir()) == [tmp_path / "in.npz"]
+
+
+def test_a_doubtful_run_warns_on_stderr(tmp_path):
+    folder = SAMPLES / "embedding-segments-sum"
+    inputs = dict(np.load(folder / "inputs.npz"))
+    inputs["segment_ids"][:] = [2, 2, 0, 0]
+    np.savez(tmp_path / "in.npz", **inputs)
+    done = irrun("execute", folder / "model.xml", "--inputs", tmp_path / "in.npz")
+    assert "warning: " in done.stderr
+    assert "segment_ids" in done.stderr
+    assert done.stdout.startswith("segments")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"not a zip", "is not an .npz file"),
+        (None, "holds Python objects, which irrun never unpickles"),
+    ],
+)
+def test_inputs_that_cannot_be_read(tmp_path, content, message):
+    path = tmp_path / "in.npz"
+    if content is None:
+        np.savez(path, image=np.array([{}]))
+    else:
+        path.write_bytes(content)
+    assert message in irrun("execute", CNN, "--inputs", path, status=1).stderr
+
+
+def test_wrong_use_is_status_2(tmp_path):
+    assert "there is no file" in irrun("execute", CNN, "--inputs", "nothing.npz", status=2).stderr
+    assert "there is no folder" in irrun("execute", CNN, "--random", 1, "--output", tmp_path / "a" / "b", status=2).stderr
+    assert "NAME=file.npy" in irrun("execute", CNN, "--input", "x", status=2).stderr
+    irrun("validate", status=2)
+    irrun("unknown", status=2)
+
+
+def test_ops_lists_and_shows():
+    assert "EmbeddingSegmentsSum-3 " in irrun("ops").stdout
+    shown = irrun("ops", "ScatterElementsUpdate").stdout
+    assert "ScatterElementsUpdate-3  in opset3 to opset16" in shown
+    assert "reduction: none | sum | prod | min | max | mean, default none" in shown
+    (data,) = json.loads(irrun("ops", "gather-8", "--json").stdout)
+    assert data["attributes"][0]["name"] == "batch_dims"
+    assert data["source"] == "movement/gather-8.rst"
+    assert "did you mean" in irrun("ops", "Gathr", status=2).stderr
+
+
+def test_explain():
+    assert irrun("explain", "E304").stdout.startswith("E304: sizes that disagree")
+    assert "E101  not well-formed XML" in irrun("explain").stdout
+    assert "there is no code E999" in irrun("explain", "E999", status=2).stderr
+
+
+def test_a_custom_op_from_a_file(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from irrun.spec import FLOAT, Input, Output, op\n"
+        "@op('Twice-1', types={'T': FLOAT}, inputs=[Input('x', 'T', '[*s]')], outputs=[Output('y', 'T', '[*s]')],\n"
+        "    opsets=frozenset(), extension_versions=('extension',))\n"
+        "def twice(x):\n    '''Twice.'''\n    return x + x\n"
+    )
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    model.result(model.layer("Twice", [x], [("f32", (2,))], "extension", name="twice")[0])
+    path = model.save(tmp_path)
+    assert "error[E301]" in irrun("validate", path, status=1).stdout
+    irrun("validate", path, "--ops", tmp_path / "own.py")
+    np.savez(tmp_path / "in.npz", x=np.float32([1, 2]))
+    done = irrun("execute", path, "--ops", tmp_path / "own.py", "--inputs", tmp_path / "in.npz")
+    assert "[2. 4.]" in done.stdout
+    (tmp_path / "own.py").write_text("1 / 0")
+    assert "ZeroDivisionError" in irrun("validate", path, "--ops", tmp_path / "own.py", status=2).stderr

@@ -1,0 +1,243 @@
+"""The executor: inputs bound, steps run, outputs named, errors placed, state kept."""
+
+import gc
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+from irrun.spec.dtypes import numpy_dtype
+
+F32 = "f32"
+
+
+def add(model, a, b, dims=(2,), type=F32, **options):
+    return model.layer("Add", [a, b], [(type, dims)], auto_broadcast="numpy", **options)[0]
+
+
+@pytest.fixture
+def doubled(tmp_path):
+    """y = x + x, for f32 of shape [?, 2]."""
+    model = Model()
+    x = model.parameter("x", F32, ("?", 2))
+    model.result(add(model, x, x, (-1, 2), name="sum", names=["y"]))
+    return model.save(tmp_path)
+
+
+def test_inputs_go_by_name_by_position_and_by_number(doubled):
+    executor = irrun.GraphExecutor(doubled)
+    x = np.float32([[1, 2]])
+    for inputs in ({"x": x}, [x], {"0": x}):
+        assert executor.run(inputs)["y"].tolist() == [[2, 4]]
+
+
+def test_a_list_of_numbers_becomes_an_array_of_the_declared_type(doubled):
+    y = irrun.GraphExecutor(doubled).run({"x": [[1, 2.5]]})["y"]
+    assert y.dtype == np.float32
+    assert y.tolist() == [[2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "no array for input `x`"),
+        ({"z": np.zeros((1, 2))}, "`z` is no input of the model; its inputs are `x`"),
+        ({"x": np.zeros((1, 2))}, "input `x` is f64, expected f32"),
+        ({"x": np.zeros((1, 3), "f4")}, r"input `x` has shape \[1, 3\], expected \[\?, 2\]"),
+        ({"x": np.zeros(2, "f4")}, r"input `x` has shape \[2\], expected \[\?, 2\]"),
+        ({"x": np.zeros((1, 2), complex)}, "complex128, which the IR has no element type for"),
+        ({"x": np.zeros((1, 2), object)}, "object, which the IR has no element type for"),
+        ({"x": [[1, 2], [3]]}, "input `x` is no array"),
+        ({"x": np.zeros((1, 2), "f4"), "0": np.zeros((1, 2), "f4")}, "gives input `x` a second time"),
+    ],
+)
+def test_inputs_that_do_not_fit(doubled, inputs, message):
+    with pytest.raises(irrun.InputError, match=message):
+        irrun.GraphExecutor(doubled).run(inputs)
+
+
+def test_an_input_of_the_other_byte_order_is_taken(doubled):
+    assert irrun.GraphExecutor(doubled).run({"x": np.array([[1, 2]], ">f4")})["y"].tolist() == [[2, 4]]
+
+
+def test_bf16_inputs_come_as_bf16_or_as_f32_that_loses_nothing(tmp_path):
+    model = Model()
+    x = model.parameter("x", "bf16", (2,))
+    model.result(add(model, x, x, type="bf16", name="sum"))
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    bf16 = numpy_dtype("bf16")
+    assert executor.run({"x": np.array([1, 2], bf16)})["sum"].dtype == bf16
+    assert executor.run({"x": np.float32([1, 2])})["sum"].tolist() == [2, 4]
+    with pytest.raises(irrun.InputError, match="values that bf16 cannot hold exactly"):
+        executor.run({"x": np.float32([1, 1.001])})
+
+
+def test_outputs_are_named_by_tensor_by_producer_and_made_unique(tmp_path):
+    model = Model()
+    x = model.parameter("x", F32, (4,))
+    axis = model.constant(np.int64(0))
+    halves = model.layer("Split", [x, axis], [(F32, (2,)), (F32, (2,))], name="halves", num_splits="2")
+    named = add(model, *halves, names=["first,second"])
+    for value in (*halves, named, named):
+        model.result(value)
+    outputs = irrun.GraphExecutor(model.save(tmp_path)).run([np.float32([1, 2, 3, 4])])
+    assert {name: array.tolist() for name, array in outputs.items()} == {
+        "halves.0": [1, 2],
+        "halves.1": [3, 4],
+        "first": [4, 6],
+        "first_1": [4, 6],
+    }
+
+
+def test_a_result_is_the_callers_own(tmp_path):
+    model = Model()
+    x = model.parameter("x", F32, (2,))
+    shape = model.constant(np.int64([2, 1]))
+    model.result(x)
+    model.result(model.layer("Reshape", [x, shape], [(F32, (2, 1))], special_zero="false")[0])
+    model.result(model.constant(np.float32([5]), "weights"))
+    given = np.float32([1, 2])
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    for array in executor.run([given]).values():
+        array[...] = 7
+    assert given.tolist() == [1, 2]
+    assert executor.run([given])["weights"].tolist() == [5]
+
+
+def test_constants_are_folded_and_dead_layers_dropped(tmp_path):
+    model = Model()
+    x = model.parameter("x", F32, (2,))
+    folded = add(model, model.constant(np.float32([1, 2])), model.constant(np.float32([3, 4])))
+    model.result(add(model, x, folded))
+    add(model, x, x)
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    assert len(executor._plan.steps) == 1
+    assert executor.run([np.float32([0, 0])]).popitem()[1].tolist() == [4, 6]
+
+
+def test_memory_is_freed_at_the_last_use(tmp_path):
+    model = Model()
+    value = model.parameter("x", F32, (2,))
+    for _ in range(3):
+        value = add(model, value, value)
+    model.result(value)
+    steps = irrun.GraphExecutor(model.save(tmp_path))._plan.steps
+    assert [step.frees for step in steps] == [(), (steps[0].outputs[0],), (steps[1].outputs[0],)]
+
+
+def test_a_model_with_errors_is_not_run(tmp_path):
+    model = Model()
+    model.result(add(model, model.parameter("x", F32, (2,)), model.parameter("y", F32, (3,))))
+    with pytest.raises(irrun.IRError, match=r"model.xml:\d+:1: error\[E401\]: Add-1 C1"):
+        irrun.GraphExecutor(model.save(tmp_path))
+
+
+def test_data_that_break_a_constraint_name_layer_line_and_position(tmp_path):
+    model = Model()
+    table = model.constant(np.zeros((5, 2), np.float32))
+    ids = model.parameter("ids", "i32", ("?",))
+    number = model.constant(np.int32(2))
+    segments = model.parameter("segments", "i32", ("?",))
+    pooled = model.layer("EmbeddingSegmentsSum", [table, ids, segments, number], [(F32, (2, 2))], "opset3", "pool")
+    model.result(pooled[0])
+    path = model.save(tmp_path)
+    executor = irrun.GraphExecutor(path)
+    with pytest.raises(irrun.ExecutionError, match=r"`indices\[1\]` is 9, outside \[0, 5\)") as error:
+        executor.run([np.int32([0, 9]), np.int32([0, 1])])
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.label.startswith("C")
+    assert diagnostic.layer.name == "pool"
+    assert 'name="pool"' in path.read_text().split("\n")[diagnostic.line - 1] or diagnostic.notes
+    with pytest.raises(irrun.ExecutionError, match="`num_indices` is 1 in `segment_ids`, but 2 in `indices`"):
+        executor.run([np.int32([0, 1]), np.int32([0])])
+
+
+def test_warnings_of_a_run_name_the_layer(tmp_path):
+    model = Model()
+    table = model.constant(np.ones((5, 2), np.float32))
+    ids, segments = model.parameter("ids", "i32", (2,)), model.parameter("segments", "i32", (2,))
+    number = model.constant(np.int32(2))
+    model.result(model.layer("EmbeddingSegmentsSum", [table, ids, segments, number], [(F32, (2, 2))], "opset3", "pool")[0])
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    with pytest.warns(UserWarning, match=r"model.xml:\d+: layer 4 `pool` \(EmbeddingSegmentsSum\): .*segment_ids"):
+        executor.run([np.int32([0, 1]), np.int32([1, 0])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        executor.run([np.int32([0, 1]), np.int32([0, 1])])
+
+
+def stateful(folder):
+    """total = total + x, from zeros; [2] of f32."""
+    model = Model()
+    x = model.parameter("x", F32, (2,))
+    variable = {"variable_id": "total", "variable_type": F32, "variable_shape": "2"}
+    start = model.constant(np.zeros(2, np.float32))
+    read = model.layer("ReadValue", [start], [(F32, (2,))], "opset6", **variable)[0]
+    total = add(model, read, x, names=["total"])
+    model.layer("Assign", [total], [(F32, (2,))], "opset6", **variable)
+    model.result(total)
+    return model.save(folder)
+
+
+def test_state_lives_between_runs_until_it_is_reset(tmp_path):
+    executor = irrun.GraphExecutor(stateful(tmp_path))
+    x = np.float32([1, 2])
+    assert [executor.run([x])["total"].tolist() for _ in range(3)] == [[1, 2], [2, 4], [3, 6]]
+    executor.reset_state()
+    assert executor.run([x])["total"].tolist() == [1, 2]
+
+
+def test_a_result_does_not_share_memory_with_the_state(tmp_path):
+    executor = irrun.GraphExecutor(stateful(tmp_path))
+    executor.run([np.float32([1, 2])])["total"][...] = 100
+    assert executor.run([np.float32([1, 2])])["total"].tolist() == [2, 4]
+
+
+def test_version_10_hands_out_the_types_of_its_time(tmp_path):
+    model = Model(version=10)
+    x, y = model.parameter("x", "f16", (2,)), model.parameter("y", "i64", (2,))
+    model.result(add(model, x, x, type="f16"))
+    model.result(add(model, y, y, type="i64"))
+    first, second = irrun.GraphExecutor(model.save(tmp_path)).run([np.float32([1, 2]), np.int64([3, 4])]).values()
+    assert first.dtype == np.float32
+    assert second.dtype == np.int32
+    assert second.tolist() == [6, 8]
+
+
+def test_one_executor_serves_several_threads(doubled):
+    executor = irrun.GraphExecutor(doubled)
+    wrong = []
+
+    def work(number):
+        for _ in range(50):
+            y = executor.run([np.full((3, 2), number, np.float32)])["y"]
+            if not (y == 2 * number).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_random_inputs_are_seeded_and_fit(doubled):
+    executor = irrun.GraphExecutor(doubled)
+    one, two = (executor.random_inputs(3, {"x": [4, 2]}) for _ in range(2))
+    assert one["0"].shape == (4, 2)
+    np.testing.assert_array_equal(one["0"], two["0"])
+    assert executor.random_inputs(3)["0"].shape == (1, 2)
+    assert executor.random_inputs(3, given={"x": 1}) == {"x": 1}
+
+
+def test_an_executor_lets_go_of_its_model(doubled):
+    executor = irrun.GraphExecutor(doubled)
+    gone = weakref.ref(executor)
+    del executor
+    gc.collect()
+    assert gone() is None
