@@ -1,16 +1,15 @@
-"""Recurrent cells: their attributes, the step from state to state that cells and sequences share, the loop over time."""
+"""Recurrent cells: attributes and checks, the steps from state to state, and the loop over time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from irrun.spec import FLOATS, INT, STRINGS, Array, Attr, Node, choice
-from irrun.spec.attributes import FLOAT_NUMBER
+from irrun.spec import FLOAT_NUMBER, FLOATS, INT, STRINGS, Array, Attr, Node, choice
 
 from ._precision import widened
 
@@ -72,9 +71,8 @@ def projected(X: Array, W: Array, B: Array | None) -> Any:
 
     X is [*rows, input_size] and W [*directions, gates, input_size]; the result is [*rows, *directions, gates].
     """
-    result = widened(X).reshape(-1, X.shape[-1]) @ widened(W).reshape(-1, W.shape[-1]).T if X.shape[-1] else None
-    if result is None:  # nothing to multiply
-        result = np.zeros((int(np.prod(X.shape[:-1])), int(np.prod(W.shape[:-1]))), widened(X[:0]).dtype)
+    rows, columns = prod(X.shape[:-1]), prod(W.shape[:-1])
+    result = widened(X).reshape(rows, X.shape[-1]) @ widened(W).reshape(columns, W.shape[-1]).T
     if B is not None:
         result += widened(B).ravel()
     return result.reshape(*X.shape[:-1], *W.shape[:-1])
@@ -87,8 +85,9 @@ def unrolled(step: Step, inputs: Any, states: Sequence[Array], lengths: Array, d
     length only, backward too; behind it outputs are 0. The states of an empty sequence are 0.
     """
     batch, steps, directions, _ = inputs.shape
+    lengths = lengths.astype(np.int64)
     places = np.arange(steps)
-    order = np.where(places < lengths[:, None], lengths[:, None].astype(np.int64) - 1 - places, places)[..., None]
+    order = np.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)[..., None]
     if direction != "forward":
         inputs[:, :, -1] = np.take_along_axis(inputs[:, :, -1], order, 1)
     now: tuple[Any, ...] = tuple(widened(state).swapaxes(0, 1) for state in states)

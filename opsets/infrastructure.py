@@ -32,7 +32,7 @@ from irrun.spec import (
 def parameter(*, shape: Any, element_type: str) -> Any:
     """An input of the model, which the caller of the run gives.
 
-    Deviation: the specification allows sizes only; files also have unknown ones (`?`, `1..8`) and unknown ranks (`...`).
+    Deviation: the page allows sizes only; files also have unknown ones (`?`, `1..8`) and unknown ranks (`...`).
 
     Source: infrastructure/parameter-1.rst
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -384,6 +385,6 @@ def _standardized(
     wide = widened(data)
     result = wide - wide.mean(axes, keepdims=True)
     if normalize:
-        variance = _sum_of_squares(result, axes) / np.prod([data.shape[axis] for axis in axes], dtype=result.dtype)
+        variance = _sum_of_squares(result, axes) / prod(data.shape[axis] for axis in axes)
         result *= 1 / (np.sqrt(variance) + eps if outside else np.sqrt(variance + eps))
     return result.astype(data.dtype, copy=False)

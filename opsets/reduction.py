@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ The result has the rank of data without the axes, or 1 in their place with keep_
 reduced by itself.
 
 Constraints:
-    C1: axes lie in [-r, r), r the rank of data; for a scalar 0 and -1 are taken, too.
+    C1: axes lie in [-r, r), r the rank of data; for a scalar 0 is taken, too.
     C2: axes are unique.
 
 {notes}
@@ -45,14 +47,27 @@ Source: reduction/{page}.rst
 {example}
 """
 
+WRAPS = "f16 and bf16 are computed in f32 and rounded once; integers wrap around."
+MEAN = """f16 and bf16 are computed in f32 and rounded once. The mean of integers is that of their exact sum, without
+its fraction; OpenVINO lets the sum of small integers overflow. The mean of nothing is 0."""
+MAX = """NaN is skipped, unless there is nothing else. The maximum of nothing, which the page leaves undefined, is the
+lowest finite number; OpenVINO gives that for elements that are all -infinity, too, where we give -infinity."""
+MIN = """NaN is skipped, unless there is nothing else. The minimum of nothing, which the page leaves undefined, is
+infinity, or the largest integer; the CPU plugin of OpenVINO gives the largest finite number."""
+L1 = """f16 and bf16 are computed in f32 and rounded once; integers wrap around.
+Without axes the result is the absolute value, as in OpenVINO; the page says that it is the element itself."""
+L2 = """f16 and bf16 are computed in f32 and rounded once; for integers the fraction is dropped.
+Without axes the result is the absolute value, as in OpenVINO; the page says that it is the element itself."""
+BOOLEAN = frozenset({"boolean"})
+
 Reduce = Callable[[Array, tuple[int, ...], bool], Any]
+Limit = Callable[[np.dtype[Any]], Any]
 
 
 def _reduction(
     name: str,
     reduce: Reduce,
     first: str,
-    page: str,
     example: str,
     notes: str = "",
     types: frozenset[str] = NUMERIC,
@@ -62,6 +77,7 @@ def _reduction(
         along = tuple(sorted({int(axis) % data.ndim for axis in axes.ravel()})) if data.ndim else ()
         return np.asarray(reduce(data, along, keep_dims)).astype(data.dtype, copy=False)
 
+    page = re.sub("(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
     example_data = "[[1, 2], [3, 4]]" if types == NUMERIC else "[[True, False], [True, True]]"
     return Op(
         name,
@@ -138,22 +154,28 @@ def _l2(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
     return np.sqrt(np.sum(np.square(_wide(data)), axis=axes, keepdims=keep_dims))
 
 
-def _max(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def _extreme(
+    pick: Any, pick_size: Callable[..., Size], limit: Limit, data: Array, axes: tuple[int, ...], keep_dims: bool
+) -> Any:
+    """The extreme that the ufunc `pick` finds, or `pick_size` among dimensions; that of nothing is `limit`."""
     if data.dtype == object:
-        return _fold(largest, data, axes, keep_dims)
-    if _count(data, axes):
-        return np.fmax.reduce(data, axis=axes, keepdims=keep_dims)
-    none = np.iinfo(data.dtype).min if data.dtype.kind in "iu" else np.nextafter(*np.array([-np.inf, 0], data.dtype))
-    return np.fmax.reduce(data, axis=axes, keepdims=keep_dims, initial=none)
+        for axis in reversed(axes):
+            data = np.frompyfunc(pick_size, 2, 1).reduce(data, axis=axis, keepdims=keep_dims)
+        return data
+    initial = {} if _count(data, axes) else {"initial": limit(data.dtype)}
+    return pick.reduce(data, axis=axes, keepdims=keep_dims, **initial)
 
 
-def _min(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    if data.dtype == object:
-        return _fold(smallest, data, axes, keep_dims)
-    if _count(data, axes):
-        return np.fmin.reduce(data, axis=axes, keepdims=keep_dims)
-    none = np.iinfo(data.dtype).max if data.dtype.kind in "iu" else np.array(np.inf, data.dtype)
-    return np.fmin.reduce(data, axis=axes, keepdims=keep_dims, initial=none)
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else np.nextafter(*np.array([-np.inf, 0], dtype))
+
+
+def _highest(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).max if dtype.kind in "iu" else np.array(np.inf, dtype)
+
+
+_max = partial(_extreme, np.fmax, largest, _lowest)
+_min = partial(_extreme, np.fmin, smallest, _highest)
 
 
 def _all(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
@@ -176,21 +198,12 @@ def _count(data: Array, axes: tuple[int, ...]) -> int:
     return int(product(data.shape[axis] for axis in axes))
 
 
-def _fold(choose: Callable[..., Size], data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """`data` of ints and dimensions, reduced one axis after the other."""
-    for axis in reversed(axes):
-        data = np.frompyfunc(choose, 2, 1).reduce(data, axis=axis, keepdims=keep_dims)
-    return data
-
-
-WRAPS = "f16 and bf16 are computed in f32 and rounded once; integers wrap around."
-TRUNCATES = "f16 and bf16 are computed in f32 and rounded once; for integers it is exact and loses its fraction."
-SKIPS_NAN = """NaN is skipped, unless there is nothing else. Of nothing the result is the {none}, which the page
-leaves undefined. OpenVINO gives the {limit} finite number where all elements are {sign}infinity."""
-MAX_NOTES = SKIPS_NAN.format(none="lowest finite number", limit="lowest", sign="-")
-MIN_NOTES = """NaN is skipped, unless there is nothing else. Of nothing the result is infinity, or the largest integer,
-which the page leaves undefined; OpenVINO's CPU plugin gives the largest finite number."""
-MEAN_NOTES = TRUNCATES + " The mean of nothing is 0. OpenVINO\nlets the sum of small integers saturate."
-NORM_NOTES = " The page calls it\nthe identity without axes, but OpenVINO gives the absolute values, and so do we."
-
-reduce_sum = _reduction("ReduceSum-1", _sum, "The sum over axes.", "reduce-sum-1", "[3, 7]", WRAPS, symbolic=True)
+reduce_sum = _reduction("ReduceSum-1", _sum, "The sum over axes.", "[3, 7]", WRAPS, symbolic=True)
+reduce_prod = _reduction("ReduceProd-1", _prod, "The product over axes.", "[2, 12]", WRAPS, symbolic=True)
+reduce_mean = _reduction("ReduceMean-1", _mean, "The mean over axes.", "[1, 3]", MEAN)
+reduce_max = _reduction("ReduceMax-1", _max, "The maximum over axes.", "[2, 4]", MAX, symbolic=True)
+reduce_min = _reduction("ReduceMin-1", _min, "The minimum over axes.", "[1, 3]", MIN, symbolic=True)
+reduce_l1 = _reduction("ReduceL1-4", _l1, "The sum of absolute values over axes.", "[3, 7]", L1)
+reduce_l2 = _reduction("ReduceL2-4", _l2, "The root of the sum of squares over axes.", "[2, 5]", L2)
+reduce_and = _reduction("ReduceLogicalAnd-1", _all, "Whether all are true over axes.", "[False, True]", types=BOOLEAN)
+reduce_or = _reduction("ReduceLogicalOr-1", _any, "Whether any is true over axes.", "[True, True]", types=BOOLEAN)

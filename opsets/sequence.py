@@ -208,7 +208,12 @@ def _(node: Node) -> None:
         for row in np.flatnonzero(short > long)[:1]:
             node.fail("C2", f"`label_length[{row}]` is {short[row]}, but `logit_length[{row}]` is {long[row]}")
     labels, blank = node.value("labels"), node.value("blank_index")
-    if labels is None or short is None or isinstance(classes, Dim) or (blank is None and node.inputs["blank_index"]):
+    if (
+        labels is None
+        or short is None
+        or isinstance(classes, Dim)
+        or (blank is None and node.inputs["blank_index"] is not None)
+    ):
         return
     none = classes - 1 if blank is None else int(blank)
     used = np.arange(labels.shape[1]) < short[:, None]
@@ -414,7 +419,8 @@ def lstm_cell_1(
 
     Source: sequence/lstm-cell-1.rst
 
-    >>> h, c = op(np.zeros((1, 2)), np.ones((1, 1)), np.array([[2.0]]), np.zeros((4, 2)), np.zeros((4, 1)), hidden_size=1)
+    >>> x, one, weights = np.zeros((1, 1)), np.ones((1, 1)), np.zeros((4, 1))
+    >>> h, c = op(x, one, 2 * one, weights, weights, hidden_size=1)
     >>> h.round(4).tolist(), c.tolist()
     ([[0.3808]], [[1.0]])
     """
@@ -456,7 +462,8 @@ def lstm_cell(
 
     Source: sequence/lstm-cell-1.rst
 
-    >>> h, c = op(np.zeros((1, 2)), np.ones((1, 1)), np.array([[2.0]]), np.zeros((4, 2)), np.zeros((4, 1)), hidden_size=1)
+    >>> x, one, weights = np.zeros((1, 1)), np.ones((1, 1)), np.zeros((4, 1))
+    >>> h, c = op(x, one, 2 * one, weights, weights, hidden_size=1)
     >>> h.round(4).tolist(), c.tolist()
     ([[0.3808]], [[1.0]])
     """
@@ -603,8 +610,8 @@ def one_hot(
 
     Source: sequence/one-hot-16.rst
 
-    >>> mode = "normalize"
-    >>> op(np.array([0, -5, -2, 2]), np.array(3), np.array(1), np.array(2), axis=-1, negative_indices_mode=mode).tolist()
+    >>> attrs = {"axis": -1, "negative_indices_mode": "normalize"}
+    >>> op(np.array([0, -5, -2, 2]), np.array(3), np.array(1), np.array(2), **attrs).tolist()
     [[1, 2, 2], [2, 2, 2], [2, 1, 2], [2, 2, 1]]
     """
     size = int(depth)
@@ -778,8 +785,9 @@ def scaled_dot_product_attention(
         C4: attention_mask is [..., L or 1, S], with leading dimensions that broadcast to the others.
         C5: sink has the rank of query and broadcasts to the scores' [..., L, 1].
 
-    The page asks for rank 3 of attention_mask and knows no sink; OpenVINO takes both as here. With causal, attention_mask
-    is ignored, whatever it is.
+    With causal, attention_mask is ignored, whatever it is.
+
+    Deviation: the page asks for rank 3 of attention_mask and knows no sink; OpenVINO has both as here.
 
     Source: sequence/scaled-dot-product-attention.rst
 
@@ -836,8 +844,8 @@ def _(node: Node) -> Shapes:
             leading = broadcast_shapes(batch, shape[:-2])
             rows = (shape[-2] == query[-2]) is not False or (shape[-2] == 1) is not False
             if leading is None or not rows or (shape[-1] == key[-2]) is False:
-                scores = shape_text((*batch, query[-2], key[-2]))
-                node.fail("C4", f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {scores}")
+                expected = shape_text((*batch, query[-2], key[-2]))
+                node.fail("C4", f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}")
             batch = leading
     if node.inputs["sink"] is not None:
         sink, scores = node.shape("sink"), (*batch, query[-2], 1)

@@ -22,7 +22,6 @@ from irrun.spec import (
     Size,
     Tensor,
     choice,
-    every,
     fresh,
     numpy_dtype,
     op,

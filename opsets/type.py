@@ -164,9 +164,9 @@ def _to_f4e2m1(values: Any) -> Any:
 
 def _converted_sizes(data: Array, target: str) -> Any:
     """An array of ints and dimensions; a dimension stays what it is in the types that hold every size."""
-    result = np.empty(data.shape, object)
-    result.flat = [_converted_size(size, target) for size in data.flat]
-    return result
+    result = np.empty(data.size, object)
+    result[:] = [_converted_size(size, target) for size in data.flat]
+    return result.reshape(data.shape)
 
 
 def _converted_size(size: Any, target: str) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
+from irrun.check.documentation import close_matches
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_place
@@ -51,7 +51,7 @@ def _unknown(op: Op, layer: Layer) -> list[Diagnostic]:
     names = [attr.name for attr in op.attrs]
     problems = []
     for name in layer.attributes.keys() - set(names) - FOREIGN:
-        close = get_close_matches(name, names, n=1)
+        close = close_matches(name, names)
         known = f"{op.name} has {', '.join(f'`{n}`' for n in names)}" if names else f"{op.name} has none"
         hint = f"did you mean `{close[0]}`?" if close else known
         problems.append(_problem("W930", f"{op.name} has no attribute `{name}`; it is ignored", layer, name, hint))

@@ -19,7 +19,8 @@ def compare_declared(inference: Inference) -> Iterator[Diagnostic]:
         for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
             yield from _compare(node, value.port, tensor, f"output {value.index}")
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
-            if source is not None and port.dims != source.port.dims:  # else it is reported at the producer
+            # a port that says nothing says nothing wrong, and what the producer's port says is reported there
+            if source is not None and port.dims and port.dims != source.port.dims:
                 known = inference.tensor(source)
                 if known is not None:
                     yield from _compare(node, port, known, f"input {index}")

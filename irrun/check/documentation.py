@@ -1,8 +1,10 @@
-"""What an op's docstring says of it, by the parts that messages and listings quote."""
+"""What messages and listings quote: the parts of an op's docstring, and names that a misspelt one may stand for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from irrun.spec.op import Op
 
@@ -31,3 +33,9 @@ def constraint_text(op: Op, label: str) -> str:
                 parts.append(more.strip())
             return " ".join(parts).rstrip(".")
     return op.name
+
+
+def close_matches(word: str, known: Iterable[str]) -> list[str]:
+    """The known words that `word` may be meant for, the likeliest first; case makes no difference."""
+    spelling = {name.lower(): name for name in known}
+    return [spelling[match] for match in get_close_matches(word.lower(), spelling)]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irrun.check.attributes import read_attributes
-from irrun.check.documentation import constraint_text, source_page
+from irrun.check.documentation import close_matches, constraint_text, source_page
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Body as LayerBody
 from irrun.ir.graph import Graph, Layer, Value
@@ -61,10 +60,10 @@ class Inference:
     seen: set[tuple[Any, ...]] = field(default_factory=set)
     visited: set[Graph] = field(default_factory=set)
 
-    def tensor(self, value: Value | None) -> Tensor | None:
-        """What is known of a value; None stands for an input that is not connected."""
+    def tensor(self, value: Value | None) -> Tensor:
+        """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""
         if value is None:
-            return None
+            return _UNKNOWN
         node = self.nodes.get(value.layer)
         return node.outputs[value.index] if node and value.index < len(node.outputs) else _UNKNOWN
 
@@ -139,8 +138,8 @@ def find_op(layer: Layer, inference: Inference) -> Op | None:
         message = f"{layer.version} does not contain {layer.type}"
         hint = f"{versions[0].type} is in opset{held[0]} to opset{held[-1]}" if held else None
     else:
-        close = get_close_matches(layer.type, list(known.types()), n=1)
         name, message = "type", f"unknown op `{layer.type}` of {layer.version}"
+        close = close_matches(layer.type, known.types())
         hint = f"did you mean `{close[0]}`?" if close else "a custom op can be declared in a module given with --ops"
     place = attribute_place(layer.element, name)
     inference.report(Diagnostic("E301", message, place, layer.label, hint))
@@ -157,7 +156,7 @@ def violated(violation: Violation, op: Op, layer: Layer, inference: Inference | 
         position = names.index(violation.port)
         value = layer.inputs[position] if position < len(layer.inputs) else None
         tensor = inference.tensor(value)
-        if value is not None and tensor is not None:
+        if value is not None:
             what = f"`{violation.port}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
             notes.append(Note(what, value.layer.place))
             place = layer.input_ports[position].element.place
@@ -197,7 +196,7 @@ def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | Non
 
 def _infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
     infer_graph(graph, inference, dict(zip(graph.parameters, tensors, strict=True)))
-    return [inference.tensor(layer.inputs[0] if layer.inputs else None) or _UNKNOWN for layer in graph.results]
+    return [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
 
 
 def _meet(declared: Tensor, given: Tensor) -> Tensor:

@@ -19,9 +19,9 @@ def explain(context: click.Context, code: str | None) -> None:
         return
     entry = CODES.get(code.upper())
     if entry is None:
-        from difflib import get_close_matches
+        from irrun.check.documentation import close_matches
 
-        close = get_close_matches(code.upper(), CODES, n=1)
+        close = close_matches(code, CODES)
         hint = f"; did you mean {close[0]}?" if close else "; `irrun explain` lists them"
         raise click.BadParameter(f"there is no code {code}{hint}", context, param_hint="CODE")
     heading = paint(f"{code.upper()}: {entry.title}", "bold")

@@ -27,9 +27,9 @@ def ops(context: click.Context, name: str | None, as_json: bool) -> None:
     if name is not None:
         chosen = [op for op in chosen if name.lower() in (op.type.lower(), op.name.lower())]
         if not chosen:
-            from difflib import get_close_matches
+            from irrun.check.documentation import close_matches
 
-            close = get_close_matches(name, [*known.types(), *known.ops], n=3)
+            close = close_matches(name, [*known.ops, *known.types()])
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise click.BadParameter(f"there is no operation {name}{hint}", context, param_hint="NAME")
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import re
@@ -56,7 +57,7 @@ class Blob:
 
     @property
     def count(self) -> int:
-        return int(np.prod(self.shape, dtype=object))
+        return math.prod(self.shape)
 
     @property
     def needed(self) -> int:
@@ -124,6 +125,7 @@ class Weights:
         self.path = path
         self.size: int | None = None
         self._bytes: mmap.mmap | None = None
+        self._checked: dict[Layer, Blob] = {}
         if path is None:
             return
         try:
@@ -152,6 +154,8 @@ class Weights:
     def constant(self, layer: Layer) -> Array:
         """The array of a Const layer, read-only and without a copy where the file holds it as numpy does.
 
+        The array may be unaligned, as the file may.
+
         Raises WeightsError where `check` does.
         """
         blob = self.check(layer)
@@ -164,6 +168,11 @@ class Weights:
 
     def check(self, layer: Layer) -> Blob:
         """The blob of a Const layer, after all that can be wrong with it. Raises WeightsError."""
+        if layer not in self._checked:
+            self._checked[layer] = self._check(layer)
+        return self._checked[layer]
+
+    def _check(self, layer: Layer) -> Blob:
         blob = read_blob(layer.attributes)
         if self.path is None or self.size is None:
             if blob.size or blob.count:
@@ -212,8 +221,6 @@ def decode(data: mmap.mmap | bytes, blob: Blob) -> Array:
         flags: Array = raw != 0
         return flags.reshape(blob.shape)
     array: Array = np.frombuffer(data, numpy_dtype(name), count, blob.offset)
-    if not array.flags.aligned:
-        array = array.copy()  # some of numpy's and scipy's compiled loops are slow on, or refuse, unaligned data
     return array.reshape(blob.shape)
 
 

@@ -74,7 +74,8 @@ def make_plan(graph: Graph, inference: Inference) -> Plan:
         if layer not in needed or layer.type in ("Parameter", "Result"):
             continue
         if layer.type == "Const":
-            slots[numbers[layer.outputs[0]]] = inference.weights.constant(layer)
+            # compiled loops are slow on, or refuse, unaligned data
+            slots[numbers[layer.outputs[0]]] = np.require(inference.weights.constant(layer), requirements="A")
             continue
         step = _step(inference.nodes[layer], inference, numbers)
         if not _fold(step, slots):

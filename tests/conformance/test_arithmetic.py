@@ -1,0 +1,289 @@
+"""Arithmetic ops, compared with OpenVINO. Inputs that are all constants are folded by its reference kernels."""
+
+import ml_dtypes
+import numpy as np
+from openvino import opset1, opset4, opset5, opset16, opset17
+
+from conformance.harness import Case, Const, conformance
+
+i32, i64, u8 = np.int32, np.int64, np.uint8
+f16, f32, f64 = np.float16, np.float32, np.float64
+bf16 = ml_dtypes.bfloat16
+
+SMALL = [[-0.9, -0.5, -0.25], [0.0, 0.125, 0.75]]
+LARGE = [[1.0, 1.5, 2.25], [3.0, 7.5, 40.0]]
+ANY = [[-7.5, -2.0, -0.5], [0.25, 1.5, 3.0]]
+
+# the function, numbers of its domain, integers that the reference rounds or truncates
+ELEMENTARY = {
+    "Acos-1": (opset1.acos, SMALL, [-1, 0, 1]),
+    "Acosh-4": (opset4.acosh, LARGE, [1, 2, 3, 100]),
+    "Asin-1": (opset1.asin, SMALL, [-1, 0, 1]),
+    "Asinh-4": (opset4.asinh, ANY, [-3, 0, 2]),
+    "Atan-1": (opset1.atan, ANY, [-100, 0, 1]),
+    "Atanh-4": (opset4.atanh, SMALL, [-5, -1, 0, 1, 7]),
+    "Cos-1": (opset1.cos, ANY, [-3, 0, 2, 8]),
+    "Cosh-1": (opset1.cosh, ANY, [-1, 0, 3]),
+    "Erf-1": (opset1.erf, ANY, [-1, 0, 1]),
+    "Log-1": (opset1.log, LARGE, [1, 3, 8, 100]),
+    "Sin-1": (opset1.sin, ANY, [-2, 0, 2]),
+    "Sinh-1": (opset1.sinh, ANY, [-1, 0, 2]),
+    "Sqrt-1": (opset1.sqrt, LARGE, [4, 7, 9, 10]),
+    "Tan-1": (opset1.tan, ANY, [-2, -1, 0, 1, 2]),
+    "Tanh-1": (opset1.tanh, ANY, [-5, -1, 0, 2]),
+}
+
+EXACT = {
+    "Abs-1": opset1.absolute,
+    "Ceiling-1": opset1.ceiling,
+    "Floor-1": opset1.floor,
+    "Negative-1": opset1.negative,
+    "Sign-1": opset1.sign,
+}
+
+BINARY = {
+    "Add-1": opset1.add,
+    "FloorMod-1": opset1.floor_mod,
+    "Maximum-1": opset1.maximum,
+    "Minimum-1": opset1.minimum,
+    "Mod-1": opset1.mod,
+    "Multiply-1": opset1.multiply,
+    "SquaredDifference-1": opset1.squared_difference,
+    "Subtract-1": opset1.subtract,
+    "Divide-1": opset1.divide,
+    "Power-1": opset1.power,
+}
+
+
+def elementary():
+    for op, (build, data, integers) in ELEMENTARY.items():
+        yield Case(op, "f32", build, [np.array(data, f32)])
+        yield Case(op, "f16", build, [np.array(data, f16)], rtol=2e-3)
+        yield Case(op, "dynamic shape", build, [np.array(data, f32)], dynamic=True)
+        yield Case(op, "scalar", build, [np.array(data[0][1], f32)])
+        yield Case(op, "folded i32", build, [Const(np.array(integers, i32))])
+        if op != "Atanh-4":
+            yield Case(op, "folded i64", build, [Const(np.array(integers, i64))])
+        yield Case(op, "empty", build, [np.zeros((0, 2), f32)], dynamic=True)
+
+
+def exact():
+    for op, build in EXACT.items():
+        yield Case(op, "f32", build, [np.array(ANY, f32)])
+        yield Case(op, "f16", build, [np.array(ANY, f16)])
+        yield Case(op, "i32 with a dynamic shape", build, [np.array([[-3, 0], [2, 9]], i32)], dynamic=True)
+        yield Case(op, "folded i64", build, [Const(np.array([-3, 0, 2**31 - 1], i64))])
+        yield Case(op, "scalar with a negative zero", build, [np.array(-0.0, f32)])
+
+
+def binary():
+    row = np.array([2.0, -3.0, 0.5])
+    for op, build in BINARY.items():
+        a = np.abs(ANY) if op == "Power-1" else np.array(ANY)
+        yield Case(op, "f32 broadcast", build, [a.astype(f32), row.astype(f32)])
+        yield Case(op, "f16", build, [a.astype(f16), row.astype(f16)], rtol=2e-3, atol=2e-3)
+        yield Case(op, "dynamic shapes", build, [a[:, None].astype(f32), row.astype(f32)], dynamic=True)
+        yield Case(op, "scalar", build, [np.array(3, f32), np.array(2, f32)])
+        yield Case(op, "empty", build, [np.zeros((0, 3), f32), row.astype(f32)], dynamic=True)
+        integers = [np.array([[7, 6], [5, 9]], i32), np.array([2, 3], i32)]
+        yield Case(op, "i32", build, integers)
+        yield Case(op, "folded i64", build, [Const(array.astype(i64)) for array in integers])
+        yield Case(op, "none", lambda a, b, build=build: build(a, b, auto_broadcast="none"), [a.astype(f32)] * 2)
+        if op not in ("Mod-1", "Subtract-1", "Divide-1"):  # which the plugin does not take with pdpd
+            yield Case(
+                op,
+                "pdpd from axis 0",
+                lambda a, b, build=build: build(a, b, auto_broadcast="pdpd"),
+                [a.astype(f32), np.array([2, 0.5], f32)],
+            )
+
+
+INTEGERS = [
+    Case(
+        "Divide-1",
+        "folded i32 of both signs",
+        opset1.divide,
+        [Const(np.array([-7, 7, -7, 7], i32)), Const(np.array([2, -2, -2, 2], i32))],
+    ),
+    Case(
+        "FloorMod-1",
+        "i32 of both signs",
+        opset1.floor_mod,
+        [np.array([-7, 7, -7, 7], i32), np.array([3, -3, -3, 3], i32)],
+    ),
+    Case("Mod-1", "i32 of both signs", opset1.mod, [np.array([-7, 7, -7, 7], i32), np.array([3, -3, -3, 3], i32)]),
+    Case(
+        "Power-1",
+        "folded i32",
+        opset1.power,
+        [Const(np.array([2, 2, -2, -1, 0], i32)), Const(np.array([-1, 31, 3, -3, 0], i32))],
+    ),
+    Case(
+        "Divide-1",
+        "i32 of both signs",
+        opset1.divide,
+        [np.array([-7, 7], i32), np.array([2, 2], i32)],
+        deviates="the plugin truncates whatever m_pythondiv says",
+        expected=[np.array([-4, 3], i32)],
+    ),
+    Case(
+        "Add-1",
+        "i8 beyond the type",
+        opset1.add,
+        [np.array([127], np.int8), np.array([1], np.int8)],
+        deviates="the plugin saturates",
+        expected=[np.array([-128], np.int8)],
+    ),
+    Case(
+        "Subtract-1",
+        "u8 beyond the type",
+        opset1.subtract,
+        [np.array([3], u8), np.array([5], u8)],
+        deviates="the plugin saturates",
+        expected=[np.array([254], u8)],
+    ),
+    Case(
+        "SquaredDifference-1",
+        "u8 beyond the type",
+        opset1.squared_difference,
+        [np.array([200], u8), np.array([10], u8)],
+        deviates="the plugin saturates",
+        expected=[np.array([190 * 190 % 256], u8)],
+    ),
+    Case(
+        "Add-1",
+        "i64 beyond i32",
+        opset1.add,
+        [np.array([2**40], i64), np.array([1], i64)],
+        deviates="the plugin computes in i32",
+        expected=[np.array([2**40 + 1], i64)],
+    ),
+    Case(
+        "Atanh-4",
+        "folded i64",
+        opset4.atanh,
+        [Const(np.array([-5, -1, 0, 1], i64))],
+        deviates="the plugin hands i64 out through i32",
+        expected=[np.array([-(2**63), -(2**63), 0, 2**63 - 1], i64)],
+    ),
+    Case(
+        "Power-1",
+        "folded i32 beyond the type",
+        opset1.power,
+        [Const(np.array([2, 3], i32)), Const(np.array([33, 21], i32))],
+        deviates="the reference converts an f64 that is too large, which C++ leaves undefined",
+        expected=[np.array([0, 3**21 % 2**32], i32)],
+    ),
+]
+
+FLOATS = [
+    Case("Divide-1", "f32 by zero", opset1.divide, [np.array([1, -1, 0], f32), np.array([0, 0, 0], f32)]),
+    Case("Mod-1", "f32 by zero", opset1.mod, [np.array([7], f32), np.array([0], f32)]),
+    Case(
+        "Power-1", "f32 at the edges", opset1.power, [np.array([0, -8, 2, -2], f32), np.array([0, 1 / 3, -1, 3], f32)]
+    ),
+    Case("Power-1", "f32 squared", opset1.power, [np.array(ANY, f32), Const(np.array(2, f32))]),
+    Case("Add-1", "bf16", opset1.add, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),
+    Case("Multiply-1", "bf16", opset1.multiply, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),
+    Case("Sqrt-1", "f32 below zero", opset1.sqrt, [np.array([-1, 4], f32)]),
+    Case("Log-1", "f32 at zero", opset1.log, [np.array([0, -1, 1], f32)]),
+    Case("Sign-1", "f32 nan", opset1.sign, [np.array([np.nan, 0, -2], f32)]),
+    Case(
+        "Add-1",
+        "f64",
+        opset1.add,
+        [np.array([1], f64), np.array([1e-12], f64)],
+        rtol=0,
+        atol=0,
+        deviates="the plugin computes in f32",
+        expected=[np.array([1 + 1e-12])],
+    ),
+]
+
+ROUND = [
+    Case("Round-5", title, lambda data, mode=mode: opset5.round(data, mode), [np.array(data, type)], dynamic=dynamic)
+    for mode in ("half_to_even", "half_away_from_zero")
+    for title, data, type, dynamic in (
+        (f"{mode} f32", [-4.5, -1.9, -1.5, -0.3, 0.5, 0.9, 1.5, 2.3, 2.5], f32, False),
+        (f"{mode} f16", [-4.5, -1.9, 0.5, 2.5], f16, False),
+        (f"{mode} i32", [-3, 0, 5], i32, False),
+        (f"{mode} with a dynamic shape", [[0.5, 1.5]], f32, True),
+    )
+] + [
+    Case(
+        "Round-5",
+        "just below a half",
+        lambda data: opset5.round(data, "half_away_from_zero"),
+        [np.array([0.49999997], f32)],
+        deviates="the plugin adds a half and rounds down",
+        expected=[np.array([0], f32)],
+    ),
+]
+
+CUMSUM = [
+    Case(
+        "CumSum-3",
+        f"axis {axis}, exclusive {exclusive}, reverse {reverse}, {np.dtype(type).name}",
+        lambda data, axis, exclusive=exclusive, reverse=reverse: opset4.cum_sum(data, axis, exclusive, reverse),
+        [np.arange(1, 13).reshape(3, 4).astype(type), Const(np.array(axis, i64))],
+        dynamic=reverse,
+    )
+    for axis in (0, -1)
+    for exclusive in (False, True)
+    for reverse in (False, True)
+    for type in (f32, i32)
+] + [
+    Case(
+        "CumSum-3",
+        "axis as an input",
+        opset4.cum_sum,
+        [np.arange(6, dtype=f32).reshape(2, 3), np.array(1, i32)],
+    ),
+    Case("CumSum-3", "f16", opset4.cum_sum, [np.array([2048, 1, 1], f16), Const(np.array(0))]),
+]
+
+ERFINV = [
+    Case("ErfInv-17", "f32", opset17.erfinv, [np.array([-0.9, -0.5, 0, 0.25, 0.75], f32)], rtol=1e-4),
+    Case("ErfInv-17", "f16", opset17.erfinv, [np.array([-0.9, 0, 0.5], f16)], rtol=2e-3),
+    Case("ErfInv-17", "dynamic shape", opset17.erfinv, [np.array([[0.5]], f32)], dynamic=True, rtol=1e-4),
+    Case("ErfInv-17", "at and beyond 1", opset17.erfinv, [np.array([-1, 1, 1.5], f32)]),
+]
+
+
+def segment_max(fill_mode):
+    return lambda data, ids, count=None: opset16.segment_max(data, ids, count, fill_mode)
+
+
+SEGMENTS = np.array([0, 0, 2, 3, 3], i32)
+SEGMENT_MAX = [
+    Case("SegmentMax-16", "zero", segment_max("ZERO"), [np.array([3, 1, -4, 1, 5], f32), Const(SEGMENTS)]),
+    Case("SegmentMax-16", "lowest", segment_max("LOWEST"), [np.array([3, 1, -4, 1, 5], f32), Const(SEGMENTS)]),
+    Case("SegmentMax-16", "i32 lowest", segment_max("LOWEST"), [np.array([3, 1, -4, 1, 5], i32), Const(SEGMENTS)]),
+    Case(
+        "SegmentMax-16",
+        "rows and more segments",
+        segment_max("ZERO"),
+        [np.arange(10, dtype=f32).reshape(5, 2) - 20, Const(SEGMENTS), Const(np.array(6))],
+    ),
+    Case(
+        "SegmentMax-16",
+        "segments as inputs",
+        segment_max("LOWEST"),
+        [np.arange(10, dtype=f32).reshape(5, 2), SEGMENTS, np.array(4, i32)],
+        dynamic=True,
+    ),
+]
+
+CASES = [
+    *elementary(),
+    *exact(),
+    *binary(),
+    *INTEGERS,
+    *FLOATS,
+    *ROUND,
+    *CUMSUM,
+    *ERFINV,
+    *SEGMENT_MAX,
+]
+
+test_agrees_with_openvino = conformance(CASES)

@@ -1,0 +1,59 @@
+"""Bitwise ops, compared with OpenVINO."""
+
+import numpy as np
+from openvino import opset13, opset15
+
+from conformance.harness import Case, conformance
+
+i32, i64, i8, u8 = np.int32, np.int64, np.int8, np.uint8
+
+BINARY = {
+    "BitwiseAnd-13": opset13.bitwise_and,
+    "BitwiseOr-13": opset13.bitwise_or,
+    "BitwiseXor-13": opset13.bitwise_xor,
+}
+SHIFTS = {
+    "BitwiseLeftShift-15": opset15.bitwise_left_shift,
+    "BitwiseRightShift-15": opset15.bitwise_right_shift,
+}
+
+A, B = np.array([[21, 120, 0], [-1, 7, -100]]), np.array([3, 37, -2])
+COUNTS = np.array([1, 3, 5])
+
+CASES = [
+    *(
+        Case(op, title, build, [A.astype(type), B.astype(type)], dynamic=dynamic)
+        for op, build in BINARY.items()
+        for title, type, dynamic in (
+            ("i32", i32, False),
+            ("i8", i8, False),
+            ("u8", u8, False),
+            ("boolean", bool, False),
+            ("i32 with dynamic shapes", i32, True),
+        )
+    ),
+    *(
+        Case("BitwiseNot-13", np.dtype(type).name, opset13.bitwise_not, [A.astype(type)], dynamic=type is i64)
+        for type in (i32, i64, i8, u8, bool)
+    ),
+    *(
+        Case(op, title, build, [A.astype(type), COUNTS.astype(type)], dynamic=dynamic)
+        for op, build in SHIFTS.items()
+        for title, type, dynamic in (
+            ("i32", i32, False),
+            ("u8", u8, False),
+            ("i8", i8, False),
+            ("i32 with dynamic shapes", i32, True),
+        )
+    ),
+    Case(
+        "BitwiseLeftShift-15",
+        "by the width and more",
+        opset15.bitwise_left_shift,
+        [np.array([1, 1], i32), np.array([33, -1], i32)],
+        deviates="the page leaves this to the hardware, which takes the count modulo the width",
+        expected=[np.array([0, 0], i32)],
+    ),
+]
+
+test_agrees_with_openvino = conformance(CASES)

@@ -1,0 +1,139 @@
+"""Pooling ops, against OpenVINO."""
+
+from functools import partial
+
+import numpy as np
+from openvino import opset1, opset8, opset14, opset16
+
+from conformance.harness import Case, conformance
+
+random = np.random.default_rng(6)
+LINE = np.array([[[1, 2, 3, 4, 5, 6, 7]]], np.float32)
+
+
+def normal(*shape, dtype=np.float32):
+    return (random.standard_normal(shape) * 10).astype(dtype)
+
+
+def pool(op, title, data, kernel, dynamic=False, deviates=None, expected=None, rtol=1e-5, **attrs):
+    rank = data.ndim - 2
+    attrs = {"strides": [1] * rank, "pads_begin": [0] * rank, "pads_end": [0] * rank} | attrs
+    if op in ("MaxPool-8", "MaxPool-14"):
+        attrs.setdefault("dilations", [1] * rank)
+    if op.startswith("Avg"):
+        attrs.setdefault("exclude_pad", True)
+    make = {
+        "MaxPool-1": opset1.max_pool,
+        "MaxPool-8": opset8.max_pool,
+        "MaxPool-14": opset14.max_pool,
+        "AvgPool-1": opset1.avg_pool,
+        "AvgPool-14": opset14.avg_pool,
+        "AvgPool-16": opset16.avg_pool,
+    }[op]
+    build = partial(make, kernel_shape=kernel, **attrs)
+    return Case(op, title, build, [data], dynamic, deviates, expected, rtol=rtol, atol=1e-5 if rtol == 1e-5 else 0.02)
+
+
+IMAGE, CUBE = normal(2, 3, 9, 8), normal(2, 2, 5, 6, 7)
+TIES = random.integers(0, 3, (2, 3, 9, 8)).astype(np.float32)
+PADS = {"pads_begin": [1, 0], "pads_end": [1, 2]}
+CASES = [
+    case
+    for op in ("MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14")
+    for case in (
+        pool(op, "strides and pads", IMAGE, [3, 3], strides=[2, 1], **PADS),
+        pool(op, "ceil", IMAGE, [3, 2], strides=[2, 3], rounding_type="ceil", **PADS),
+        pool(op, "ceil without pads", IMAGE, [3, 2], strides=[2, 3], rounding_type="ceil"),
+        pool(op, "valid", IMAGE, [2, 3], strides=[2, 2], auto_pad="valid"),
+        pool(op, "valid ceil", IMAGE, [2, 3], strides=[2, 2], auto_pad="valid", rounding_type="ceil"),
+        pool(op, "same_upper", IMAGE, [4, 3], strides=[2, 1], auto_pad="same_upper"),
+        pool(op, "same_lower", IMAGE, [2, 3], strides=[1, 2], auto_pad="same_lower"),
+        pool(op, "same_upper, strides wider than the kernel", LINE, [1], strides=[2], auto_pad="same_upper"),
+        pool(op, "dynamic", IMAGE, [3, 3], strides=[2, 2], dynamic=True, **PADS),
+        pool(op, "dynamic same_upper", IMAGE, [3, 2], strides=[2, 1], auto_pad="same_upper", dynamic=True),
+        pool(op, "1D", LINE, [3], strides=[2], pads_begin=[1]),
+        pool(op, "3D", CUBE, [2, 3, 2], strides=[1, 2, 2], pads_begin=[1, 0, 1], pads_end=[0, 1, 1]),
+        pool(op, "f16", IMAGE.astype(np.float16), [3, 3], rtol=2e-2, **PADS),
+    )
+]
+CASES += [
+    case
+    for op in ("MaxPool-8", "MaxPool-14")
+    for case in (
+        pool(op, "dilations", IMAGE, [3, 2], dilations=[2, 3], **PADS),
+        pool(op, "3D dilations", CUBE, [2, 2, 2], dilations=[2, 1, 3], axis=-3),
+        pool(op, "ties", TIES, [3, 3], **PADS),
+        pool(op, "axis 1", IMAGE, [2, 2], axis=1),
+        pool(op, "axis 2", IMAGE, [2, 2], axis=2),
+        pool(op, "last axis", IMAGE, [2, 2], axis=-1),
+        pool(op, "i32 indices", IMAGE, [2, 2], index_element_type="i32"),
+        pool(
+            op,
+            "ceil with a window of padding",
+            LINE,
+            [3],
+            strides=[2],
+            pads_begin=[1],
+            pads_end=[2],
+            rounding_type="ceil",
+        ),
+        pool(op, "infinity and nan", np.array([[[-np.inf, -np.inf, -np.inf, np.nan, 1, np.nan, 2]]], np.float32), [2]),
+    )
+]
+CASES += [
+    pool(
+        op,
+        f"ceil_torch, strides {stride}, pads {pads}",
+        LINE,
+        [3],
+        strides=[stride],
+        rounding_type="ceil_torch",
+        pads_begin=[pads[0]],
+        pads_end=[pads[1]],
+    )
+    for op in ("MaxPool-14", "AvgPool-14")
+    for stride in (2, 3)
+    for pads in ((0, 0), (1, 1), (1, 2), (0, 2))
+]
+CASES += [
+    pool(
+        op,
+        f"{rounding}, pads counted",
+        IMAGE,
+        [3, 3],
+        strides=[2, 3],
+        rounding_type=rounding,
+        exclude_pad=False,
+        **PADS,
+    )
+    for op in ("AvgPool-1", "AvgPool-14")
+    for rounding in ("floor", "ceil")
+]
+CASES += [
+    pool("AvgPool-1", "pads counted, without pads", LINE, [3], strides=[3], rounding_type="ceil", exclude_pad=False),
+    pool("AvgPool-1", "pads counted, same_lower", LINE, [4], strides=[2], auto_pad="same_lower", exclude_pad=False),
+    pool("MaxPool-1", "i32", normal(1, 2, 5, 5, dtype=np.int32), [2, 2]),
+    pool("MaxPool-1", "i64", normal(1, 2, 5, 5, dtype=np.int64), [2, 2]),
+    pool("MaxPool-8", "i8", normal(1, 2, 5, 5, dtype=np.int8), [2, 2]),
+    pool("MaxPool-8", "u8", np.abs(normal(1, 2, 5, 5)).astype(np.uint8), [2, 2], pads_begin=[1, 1]),
+    pool("AvgPool-1", "i32", normal(1, 2, 5, 5, dtype=np.int32), [3, 3]),
+    pool("AvgPool-1", "i8", normal(1, 2, 5, 5, dtype=np.int8), [3, 3]),
+    pool("AvgPool-1", "u8", np.abs(normal(1, 2, 5, 5)).astype(np.uint8), [3, 3], pads_begin=[1, 1]),
+]
+CASES += [
+    pool(
+        *("AvgPool-16", title, LINE, [3]),
+        deviates="OpenVINO's plugin crashes",
+        expected=[np.array([[expected]], np.float32)],
+        **attrs,
+    )
+    for title, attrs, expected in (
+        ("plain", {"strides": [2]}, [2, 4, 6]),
+        ("dilations", {"dilations": [2]}, [3, 4, 5]),
+        ("dilations and pads", {"dilations": [2], "strides": [3], "pads_begin": [1], "pads_end": [2]}, [3, 5]),
+        ("pads counted", {"dilations": [2], "strides": [3], "pads_begin": [1], "exclude_pad": False}, [2, 5]),
+        ("ceil_torch", {"strides": [3], "pads_end": [2], "rounding_type": "ceil_torch"}, [2, 5, 7]),
+    )
+]
+
+test_agrees_with_openvino = conformance(CASES)
