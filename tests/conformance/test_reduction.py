@@ -1,0 +1,92 @@
+"""Reduction ops, against OpenVINO."""
+
+from functools import partial
+
+import numpy as np
+from openvino import opset1, opset4
+
+from conformance.harness import Case, Const, conformance
+
+random = np.random.default_rng(13)
+CUBE = random.standard_normal((2, 3, 4, 5)).astype(np.float32)
+WHOLE = random.integers(-5, 6, (3, 4)).astype(np.int32)
+TRUTH = random.random((2, 3, 4)) > 0.3
+NAN, INF = float("nan"), float("inf")
+
+BUILD = {
+    "ReduceSum-1": opset1.reduce_sum,
+    "ReduceProd-1": opset1.reduce_prod,
+    "ReduceMean-1": opset1.reduce_mean,
+    "ReduceMax-1": opset1.reduce_max,
+    "ReduceMin-1": opset1.reduce_min,
+    "ReduceL1-4": opset4.reduce_l1,
+    "ReduceL2-4": opset4.reduce_l2,
+    "ReduceLogicalAnd-1": opset1.reduce_logical_and,
+    "ReduceLogicalOr-1": opset1.reduce_logical_or,
+}
+
+
+def reduce(op, title, data, axes, keep_dims=False, **rest):
+    axes = axes if isinstance(axes, np.ndarray) else Const(np.array(axes, np.int64))
+    return Case(op, title, partial(BUILD[op], keep_dims=keep_dims), [np.asarray(data), axes], **rest)
+
+
+CASES = []
+for op in BUILD:
+    data = TRUTH if "Logical" in op else CUBE
+    CASES += [
+        reduce(op, "last axis", data, [-1]),
+        reduce(op, "scalar axis, kept", data, 1, keep_dims=True),
+        reduce(op, "two axes", data, [2, 0]),
+        reduce(op, "all axes", data, [0, 1, 2] if data is TRUTH else [0, 1, 2, 3]),
+        reduce(op, "dynamic", data, [1, -1], keep_dims=True, dynamic=True),
+        reduce(op, "axes of i32", data, np.array([1], np.int32)),
+        reduce(op, "nothing, kept", data[:0], [0], keep_dims=True)
+        if op not in ("ReduceMin-1",)
+        else reduce(
+            op,
+            "nothing, kept",
+            data[:0],
+            [0],
+            keep_dims=True,
+            deviates="the CPU plugin gives the largest finite number, the reference infinity",
+            expected=[np.full((1, 3, 4, 5), np.inf, np.float32)],
+        ),
+    ]
+    if data is CUBE:
+        CASES += [
+            reduce(op, "i32", WHOLE, [1]),
+            reduce(op, "f16", CUBE.astype(np.float16), [1, 2], rtol=2e-3, atol=2e-3),
+            reduce(op, "i64", WHOLE.astype(np.int64), [0], keep_dims=True),
+        ]
+
+CASES += [
+    reduce("ReduceMean-1", "u8", np.array([[10, 21], [30, 40]], np.uint8), [1]),
+    reduce(
+        *("ReduceMean-1", "u8 whose sum is no u8", np.array([200, 200], np.uint8), [0]),
+        deviates="OpenVINO sums in u8, and saturates",
+        expected=[np.array(200, np.uint8)],
+    ),
+    reduce(
+        *("ReduceSum-1", "i8 overflow", np.array([100, 100], np.int8), [0]),
+        deviates="the CPU plugin saturates, the reference wraps around",
+        expected=[np.array(-56, np.int8)],
+    ),
+    reduce(
+        *("ReduceMax-1", "-infinity", np.array([-INF, -INF], np.float32), [0]),
+        deviates="OpenVINO starts at the lowest finite number, so that the maximum is no element",
+        expected=[np.array(-INF, np.float32)],
+    ),
+    reduce("ReduceMax-1", "nan", np.array([NAN, 1, 2], np.float32), [0]),
+    reduce(
+        *("ReduceMin-1", "nan", np.array([1, NAN, 2], np.float32), [0]),
+        deviates="the CPU plugin forgets what comes before a NaN, the reference skips it",
+        expected=[np.array(1, np.float32)],
+    ),
+    reduce(
+        *("ReduceSum-1", "an axis for each run", WHOLE, np.array([0])),
+        dynamic=True,
+    ),
+]
+
+test_agrees_with_openvino = conformance(CASES)
