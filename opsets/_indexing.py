@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node, Shape, Size
+from irrun.spec import Array, Dim, Node, Shape, Size, broadcast
 
 UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -69,9 +69,8 @@ def take(data: Array, indices: Array, axis: int, batch: int) -> Array:
         return np.asarray(np.take(data, indices, axis), data.dtype)
     ahead = np.moveaxis(data, axis, batch)
     taken: Array = ahead[(*grid(indices.shape, range(batch)), indices)]
-    for _ in range(indices.ndim - batch):  # the dimensions of the indices belong where the axis was
-        taken = np.moveaxis(taken, batch, batch + axis - batch + indices.ndim - batch - 1)
-    return taken
+    inner = indices.ndim - batch  # the dimensions of the indices belong where the axis was
+    return np.moveaxis(taken, range(batch, indices.ndim), range(axis, axis + inner))
 
 
 def grid(shape: Sequence[int], axes: Sequence[int]) -> list[Array]:
@@ -120,21 +119,13 @@ def gather_nd_shape(node: Node, labels: Sequence[str], *, negative: bool) -> Sha
     node.require(labels[1], length <= len(data) - batch, over, "indices")
     common: list[Size] = []
     for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
-        size = _broadcast(a, b)
+        size = broadcast(a, b)
         if size is None:
             node.fail(labels[2], f"dimension {number} is {a} in `data`, but {b} in `indices`")
         common.append(size)
     rank_known = int(length)  # raises Undecided where the length of the tuples, so the rank, is unknown
     check_tuples(node, labels[3], "indices", data[batch : batch + rank_known], negative=negative)
     return (*common, *indices[batch:-1], *data[batch + rank_known :])
-
-
-def _broadcast(a: Size, b: Size) -> Size | None:
-    if (a == 1) is True or (b == 1) is True:
-        return b if (a == 1) is True else a
-    if (a == b) is not False:
-        return agreed(a, b) if (a == 1) is False or (b == 1) is False or (a == b) is True else _either(a, b)
-    return None if (a == 1) is False and (b == 1) is False else (b if (b == 1) is False else a)
 
 
 def scatter(target: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool = True) -> None:
@@ -185,4 +176,4 @@ def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return limits.min if least else limits.max
-    return dtype.type("-inf" if least else "inf")
+    return dtype.type(-np.inf if least else np.inf)

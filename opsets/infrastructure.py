@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, MutableMapping
 from typing import Any
+
+import numpy as np
 
 from irrun.spec import (
     ANY,
     ELEMENT_TYPE,
+    INDEX,
     INT,
     SHAPE,
+    STRING,
     STRINGS,
     Array,
     Attr,
+    Body,
     Dim,
     Input,
     Node,
+    Op,
     Output,
+    Shape,
+    Size,
     Tensor,
+    Undecided,
+    Violation,
+    fresh,
+    numpy_dtype,
     op,
+    product,
     shape_text,
 )
+
+from ._bodies import bounded, count_slices, fewest, iterate, loop_outputs, settle, slice_count
 
 
 @op(
@@ -97,3 +113,315 @@ def result(input: Array, *, output_names: tuple[str, ...]) -> Any:
 @result.shapes
 def _(node: Node) -> list[Tensor]:
     return [node.inputs["input"]]
+
+
+@op(
+    "TensorIterator-1",
+    inputs=[Input("inputs", "dynamic", "...", variadic=True)],
+    outputs=[Output("outputs", "dynamic", "...", variadic=True)],
+)
+def tensor_iterator(*inputs: Array, bodies: Mapping[str, Body]) -> Any:
+    """Run the body once for each slice of its sliced inputs.
+
+    `start` and `end` are the first and the last index that slices cover, `part_size` is the length of a slice, `stride`
+    how far the next one is away; negative strides go, and join results, backwards. Without sliced inputs the first
+    joined output says how often: |end - start| / part_size times; without any, the body runs once.
+    An iterator without slices gives carried values as they came, joins nothing to an empty tensor, and has zeros for all
+    else; sizes that only an iteration would tell are 0 then.
+    Constraints:
+        C1: the axis of a sliced input lies within its rank.
+        C2: strides are not 0, and part_size is 1 or more.
+        C3: start and end lie on the axis, in the order of the stride.
+        C4: the slices fill the range from start to end exactly.
+        C5: all sliced inputs have equally many slices.
+        C6: a parameter of the body gets the element type that it declares, and keeps it in all iterations.
+        C7: the axis of a joined output lies within the rank of its result.
+        C8: joined results differ in size along their axis only.
+        C9: a joined result has part_size elements along its axis.
+
+    Source: infrastructure/tensor-iterator-1.rst
+    """
+    body = bodies["body"]
+    return iterate(body, inputs, _iterations(body, [array.shape for array in inputs]))
+
+
+@tensor_iterator.shapes
+def _(node: Node) -> list[Tensor]:
+    body = _body(node)
+    tensors = node.inputs["inputs"]
+    slices = slice_count(node, body, tensors)
+    for port in body.outputs:
+        if port.axis is not None and (port.part_size < 1 or port.stride == 0):
+            node.fail("C2", f"result {port.result} is joined with stride {port.stride} and part_size {port.part_size}")
+    parameters, results = settle(node, body, tensors)
+    count = _iterations(body, []) if slices is None else slices
+    outputs = loop_outputs(node, body, tensors, parameters, results, count)
+    for port in body.outputs:
+        shape = results[port.result].shape
+        if port.axis is not None and shape:
+            size = shape[port.axis]
+            message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
+            node.require("C9", size == port.part_size, message)
+    return outputs
+
+
+def _body(node: Node) -> Body:
+    body = node.bodies.get("body")
+    if body is None:  # the reader reports it
+        raise Undecided
+    return body
+
+
+def _iterations(body: Body, shapes: list[Any]) -> int:
+    """How often a TensorIterator runs its body."""
+    for port in body.inputs:
+        if port.axis is not None and port.external >= 0:
+            return int(count_slices(port, shapes[port.external][port.axis]))
+    for output in body.outputs:
+        if output.axis is not None:
+            return abs(output.end - output.start) // output.part_size
+    return 1
+
+
+@op(
+    "Loop-5",
+    types={"T_COUNT": INDEX},
+    inputs=[
+        Input("trip_count", "T_COUNT", "[] | [1]"),
+        Input("execution_condition", "boolean", "[] | [1]"),
+        Input("inputs", "dynamic", "...", variadic=True),
+    ],
+    outputs=[Output("outputs", "dynamic", "...", variadic=True)],
+)
+def loop(trip_count: Array, execution_condition: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
+    """Run the body trip_count times (endlessly if negative), as long as the condition holds and there are slices.
+
+    A loop without iterations gives carried values as they came, joins nothing to an empty tensor, and has zeros for all
+    else; sizes that only an iteration would tell are 0 then.
+    Deviation: OpenVINO's CPU plugin gives tensors of size 0 where the condition is false from the start; its reference
+    takes the last slice again where a sliced input has fewer slices than there are iterations.
+    Constraints:
+        C1: the axis of a sliced input lies within its rank.
+        C2: strides are not 0, and part_size is 1 or more.
+        C3: start and end lie on the axis, in the order of the stride.
+        C4: the slices fill the range from start to end exactly.
+        C5: all sliced inputs have equally many slices.
+        C6: a parameter of the body gets the element type that it declares, and keeps it in all iterations.
+        C7: the axis of a joined output lies within the rank of its result.
+        C8: joined results differ in size along their axis only.
+        C9: a result of the body is the execution_condition.
+        C10: the execution_condition of the body is one boolean.
+        C11: the current_iteration of the body is one i32 or i64.
+
+    Source: infrastructure/loop-5.rst
+    """
+    body = bodies["body"]
+    arrays = (trip_count, execution_condition, *inputs)
+    trips = int(trip_count.item())
+    sliced = any(port.axis is not None and port.external >= 0 for port in body.inputs)
+    slices = _iterations(body, [array.shape for array in arrays]) if sliced else None
+    most = fewest(None if trips < 0 else trips, slices)
+    return iterate(body, arrays, most, bool(execution_condition.item()), _condition(body))  # type: ignore[arg-type]
+
+
+@loop.shapes
+def _(node: Node) -> list[Tensor]:
+    body = _body(node)
+    tensors = [node.inputs["trip_count"], node.inputs["execution_condition"], *node.inputs["inputs"]]
+    condition = _condition(body)
+    if condition is None:
+        node.fail("C9", "the port map has no <output> with the purpose `execution_condition`")
+    _check_counters(node, body)
+    slices = slice_count(node, body, tensors)
+    parameters, results = settle(node, body, tensors)
+    goes_on = results[condition]
+    if goes_on.type not in ("boolean", "dynamic") or not _single(goes_on.shape):
+        found = f"{goes_on.type}{shape_text(goes_on.shape)}"
+        node.fail("C10", f"result {condition} of the body is {found}, expected one boolean")
+    return loop_outputs(node, body, tensors, parameters, results, _trips(node, slices, goes_on))
+
+
+def _condition(body: Body) -> int | None:
+    """The number of the result that says whether to go on."""
+    return next((port.result for port in body.outputs if port.purpose == "execution_condition"), None)
+
+
+def _check_counters(node: Node, body: Body) -> None:
+    for port in body.inputs:
+        if port.purpose == "current_iteration" and body.declared:
+            declared = body.declared[port.parameter]
+            if declared.type not in INDEX | {"dynamic"} or not _single(declared.shape):
+                found = f"{declared.type}{shape_text(declared.shape)}"
+                node.fail("C11", f"parameter {port.parameter} of the body is {found}, expected one i32 or i64")
+
+
+def _single(shape: Shape | None) -> bool:
+    """Whether a shape may be one of a scalar or of a vector with one element."""
+    return shape is None or (len(shape) < 2 and (product(shape) == 1) is not False)
+
+
+def _trips(node: Node, slices: Size | None, goes_on: Tensor) -> Size:
+    """How often a Loop runs its body, as far as that is known."""
+    start = node.value("execution_condition")
+    trips: Size | None = node.size("trip_count")
+    if start is not None and not start.item():
+        return 0
+    if isinstance(trips, int) and trips < 0:
+        trips = None
+    elif trips is not None and (trips >= 0) is not True:
+        trips = fresh()
+    most = fewest(trips, slices)
+    if start is None:
+        return 0 if isinstance(most, int) and most == 0 else fresh() if most is None else bounded(most)
+    going = goes_on.value.item() if goes_on.value is not None and goes_on.known else None
+    if going is False:
+        most = fewest(most, 1)
+        assert most is not None
+        return most
+    if going is None or most is None:
+        least = 1 if most is None or (most >= 1) is True else 0
+        return fresh(1) if most is None else bounded(most, least)
+    return most
+
+
+VARIABLE = Attr("variable_id", STRING)
+
+
+def _check_variable(node: Node) -> None:
+    if not node.attrs["variable_id"]:
+        node.fail("C1", "`variable_id` is empty")
+
+
+@op(
+    "ReadValue-3",
+    types={"T": ANY},
+    inputs=[Input("init_value", "T", "[*shape]")],
+    outputs=[Output("value", "T", "[*shape]")],
+    attrs=[VARIABLE],
+    opsets=frozenset({3, 4, 5}),
+    view_of="init_value",
+    pure=False,
+)
+def read_value_3(init_value: Array, *, variable_id: str, state: MutableMapping[str, Array]) -> Any:
+    """The value that an Assign has stored under variable_id, or init_value where there is none.
+
+    Constraints:
+        C1: variable_id is not empty.
+        C2: the stored value has the element type and the shape of init_value.
+
+    Source: infrastructure/read-value-3.rst
+    """
+    stored = state.get(variable_id)
+    if stored is None:
+        return init_value
+    if (stored.dtype != init_value.dtype and stored.dtype.kind != "U") or stored.shape != init_value.shape:
+        found, expected = (
+            f"{stored.dtype}{shape_text(stored.shape)}",
+            f"{init_value.dtype}{shape_text(init_value.shape)}",
+        )
+        raise Violation("C2", f"variable `{variable_id}` is {found}, but `init_value` is {expected}")
+    return stored
+
+
+@read_value_3.shapes
+def _(node: Node) -> None:
+    _check_variable(node)
+
+
+@op(
+    "ReadValue-6",
+    types={"T": ANY},
+    inputs=[Input("init_value", "T", "...", optional=True)],
+    outputs=[Output("value", "variable_type", "...")],
+    attrs=[VARIABLE, Attr("variable_type", ELEMENT_TYPE), Attr("variable_shape", SHAPE)],
+    view_of="init_value",
+    pure=False,
+)
+def read_value(
+    init_value: Array | None = None,
+    *,
+    variable_id: str,
+    variable_type: str,
+    variable_shape: Shape | None,
+    state: MutableMapping[str, Array],
+) -> Any:
+    """The value that an Assign has stored under variable_id; where there is none, init_value, or else zeros.
+
+    The zeros have the shape variable_shape; its unknown sizes, or all of it, are 0.
+    Constraints:
+        C1: variable_id is not empty.
+        C2: variable_shape covers the shape of init_value.
+        C3: variable_type is the element type of init_value; it may be dynamic where there is an init_value.
+        C4: the stored value has the type variable_type and a shape that variable_shape covers.
+
+    Source: infrastructure/read-value-6.rst
+    """
+    stored = state.get(variable_id)
+    if stored is None:
+        if init_value is not None:
+            return init_value
+        shape = (0,) if variable_shape is None else variable_shape
+        return np.zeros(tuple(0 if isinstance(size, Dim) else size for size in shape), numpy_dtype(variable_type))
+    same_type = variable_type == "dynamic" or stored.dtype.kind == "U" or stored.dtype == numpy_dtype(variable_type)
+    if not same_type or not _covers(variable_shape, stored.shape):
+        found, expected = f"{stored.dtype}{shape_text(stored.shape)}", f"{variable_type}{shape_text(variable_shape)}"
+        raise Violation("C4", f"variable `{variable_id}` is {found}, expected {expected}")
+    return stored
+
+
+@read_value.shapes
+def _(node: Node) -> list[Tensor]:
+    _check_variable(node)
+    type, shape = node.attrs["variable_type"], node.attrs["variable_shape"]
+    init = node.inputs["init_value"]
+    if init is None:
+        if type == "dynamic":
+            node.fail("C3", "`variable_type` is dynamic, expected a type: there is no `init_value` to give it")
+        return [Tensor(type, shape)]
+    if not _covers(shape, init.shape):
+        found, expected = shape_text(init.shape), shape_text(shape)
+        node.fail("C2", f"`init_value` is {found}, but `variable_shape` is {expected}", "init_value")
+    if "dynamic" not in (type, init.type) and init.type != type:
+        node.fail("C3", f"`init_value` is {init.type}, but `variable_type` is {type}", "init_value")
+    return [Tensor(init.type if type == "dynamic" else type, shape)]
+
+
+def _covers(declared: Shape | None, shape: Shape | None) -> bool:
+    """Whether a tensor may have `shape` where `declared` is what a variable declares."""
+    if declared is None or shape is None:
+        return True
+    return len(declared) == len(shape) and all((a == b) is not False for a, b in zip(declared, shape, strict=True))
+
+
+def _assign(new_value: Array, *, variable_id: str, state: MutableMapping[str, Array]) -> Any:
+    state[variable_id] = new_value
+    return new_value
+
+
+ASSIGN = """Store a tensor under variable_id, for ReadValue in the next run, and pass it on.
+
+Constraints:
+    C1: variable_id is not empty.
+
+Source: infrastructure/assign-{version}.rst
+"""
+
+
+def _assign_op(version: int, opsets: frozenset[int] | None) -> Op:
+    return Op(
+        f"Assign-{version}",
+        _assign,
+        inputs=[Input("new_value", "T", "[*shape]")],
+        outputs=[Output("value", "T", "[*shape]")],
+        attrs=[VARIABLE],
+        types={"T": ANY},
+        opsets=opsets,
+        view_of="new_value",
+        pure=False,
+        rule=_check_variable,
+        doc=ASSIGN.format(version=version),
+    )
+
+
+assign_3 = _assign_op(3, frozenset({3, 4, 5}))
+assign_6 = _assign_op(6, None)

@@ -38,8 +38,7 @@ Constraints:
     C1: axes lie in [-r, r), r the rank of data; for a scalar 0 is taken, too.
     C2: axes are unique.
 
-{notes}
-Deviation: OpenVINO takes an axis that is named twice as one.
+{notes}Deviation: OpenVINO takes an axis that is named twice as one.
 
 Source: reduction/{page}.rst
 
@@ -88,7 +87,7 @@ def _reduction(
         types={"T": types, "T_IND": INTEGER},
         symbolic=symbolic,
         rule=_shapes,
-        doc=DOC.format(first=first, page=page, example=example, notes=notes and notes + "\n", data=example_data),
+        doc=DOC.format(first=first, page=page, example=example, notes=notes and notes + "\n\n", data=example_data),
     )
 
 
@@ -163,7 +162,7 @@ def _extreme(
             data = np.frompyfunc(pick_size, 2, 1).reduce(data, axis=axis, keepdims=keep_dims)
         return data
     initial = {} if _count(data, axes) else {"initial": limit(data.dtype)}
-    return pick.reduce(data, axis=axes, keepdims=keep_dims, **initial)
+    return pick.reduce(_single(data), axis=axes, keepdims=keep_dims, **initial)
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
@@ -190,7 +189,13 @@ def _wide(data: Array) -> Array:
     """The data in a type that sums of them fit into: f32 for f16 and bf16, 64 bits for integers."""
     if data.dtype.kind in "iu":
         return data.astype(f"{data.dtype.kind}8", copy=False)
-    return data.astype(np.float32) if data.dtype != object and data.dtype.itemsize == 2 else data
+    return _single(data)
+
+
+def _single(data: Array) -> Array:
+    """The data, with f16 and bf16 as f32."""
+    half = data.dtype != object and data.dtype.kind not in "iu" and data.dtype.itemsize == 2
+    return data.astype(np.float32) if half else data
 
 
 def _count(data: Array, axes: tuple[int, ...]) -> int:

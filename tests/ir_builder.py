@@ -48,7 +48,9 @@ class Model:
         **data: str,
     ) -> list[Tensor]:
         number = len(self.layers)
-        lines = [f'<layer id="{number}" name={quoteattr(name or f"{type}_{number}")} type="{type}" version="{version}">']
+        lines = [
+            f'<layer id="{number}" name={quoteattr(name or f"{type}_{number}")} type="{type}" version="{version}">'
+        ]
         if data:
             lines.append(f"<data {' '.join(f'{key}={quoteattr(value)}' for key, value in data.items())}/>")
         if inputs:
@@ -70,7 +72,9 @@ class Model:
     def save(self, folder: Path) -> Path:
         path = folder / "model.xml"
         body = ["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>"]
-        path.write_text("\n".join(['<?xml version="1.0"?>', f'<net name="m" version="{self.version}">', *body, "</net>", ""]))
+        path.write_text(
+            "\n".join(['<?xml version="1.0"?>', f'<net name="m" version="{self.version}">', *body, "</net>", ""])
+        )
         path.with_suffix(".bin").write_bytes(self.weights)
         return path
 

@@ -17,7 +17,9 @@ CNN = SAMPLES / "cnn" / "model.xml"
 
 def irrun(*args: object, status: int = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", "from irrun.cli import main; main(prog_name='irrun')", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | (env or {}), timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | (env or {}), timeout=60, check=False
+    )
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     return done
@@ -76,7 +78,19 @@ def test_the_json_form_is_stable():
     }
     first = report["diagnostics"][0]
     assert list(first) == [
-        *("severity", "code", "constraint", "message", "file", "line", "column", "end_column", "layer", "help", "notes"),
+        *(
+            "severity",
+            "code",
+            "constraint",
+            "message",
+            "file",
+            "line",
+            "column",
+            "end_column",
+            "layer",
+            "help",
+            "notes",
+        ),
     ]
     assert first["code"] == "E306"
     assert first["line"] == 11
@@ -206,7 +220,9 @@ def test_inputs_that_cannot_be_read(tmp_path, content, message):
 
 def test_wrong_use_is_status_2(tmp_path):
     assert "there is no file" in irrun("execute", CNN, "--inputs", "nothing.npz", status=2).stderr
-    assert "there is no folder" in irrun("execute", CNN, "--random", 1, "--output", tmp_path / "a" / "b", status=2).stderr
+    assert (
+        "there is no folder" in irrun("execute", CNN, "--random", 1, "--output", tmp_path / "a" / "b", status=2).stderr
+    )
     assert "NAME=file.npy" in irrun("execute", CNN, "--input", "x", status=2).stderr
     irrun("validate", status=2)
     irrun("unknown", status=2)

@@ -161,7 +161,9 @@ def test_warnings_of_a_run_name_the_layer(tmp_path):
     table = model.constant(np.ones((5, 2), np.float32))
     ids, segments = model.parameter("ids", "i32", (2,)), model.parameter("segments", "i32", (2,))
     number = model.constant(np.int32(2))
-    model.result(model.layer("EmbeddingSegmentsSum", [table, ids, segments, number], [(F32, (2, 2))], "opset3", "pool")[0])
+    model.result(
+        model.layer("EmbeddingSegmentsSum", [table, ids, segments, number], [(F32, (2, 2))], "opset3", "pool")[0]
+    )
     executor = irrun.GraphExecutor(model.save(tmp_path))
     with pytest.warns(UserWarning, match=r"model.xml:\d+: layer 4 `pool` \(EmbeddingSegmentsSum\): .*segment_ids"):
         executor.run([np.int32([0, 1]), np.int32([1, 0])])

@@ -74,7 +74,9 @@ def test_nothing_else_lies_at_the_top():
 def backend(tmp_path_factory):
     """An environment with setuptools, which builds."""
     python = environment(tmp_path_factory.mktemp("backend"))
-    probe = subprocess.run([python, "-c", "import setuptools; print(setuptools.__version__)"], capture_output=True, text=True)
+    probe = subprocess.run(
+        [python, "-c", "import setuptools; print(setuptools.__version__)"], capture_output=True, text=True
+    )
     if probe.returncode or int(probe.stdout.split(".")[0]) < 77:
         run(python, "-m", "pip", "install", "-q", "setuptools>=77")
     return python

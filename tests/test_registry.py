@@ -88,3 +88,21 @@ def test_a_user_module_adds_to_the_library(tmp_path):
         assert registry().find("TestRegistryOwn", "extension").version == 1
     finally:
         registry.cache_clear()
+
+
+def test_installed_packages_are_asked_only_for_unknown_types():
+    asked = []
+
+    def installed():
+        asked.append(True)
+        module = ModuleType("theirs")
+        module.op = Op("Theirs-1", nothing)
+        yield module
+
+    found = Registry(installed)
+    found.add(Op("ReLU-1", nothing))
+    assert found.find("ReLU", "opset1").name == "ReLU-1"
+    assert not asked
+    assert found.find("Theirs", "opset1").name == "Theirs-1"
+    assert found.find("Unknown", "opset1") is None
+    assert asked == [True]

@@ -191,7 +191,13 @@ def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | Non
         results=len(results),
         infer=partial(_infer_body, body.graph, inference),
         run=run,
+        declared=tuple(_declared(parameter, inference) for parameter in parameters),
     )
+
+
+def _declared(parameter: Layer, inference: Inference) -> Tensor:
+    node = infer_layer(parameter, inference)
+    return node.outputs[0] if node is not None and node.outputs else _UNKNOWN
 
 
 def _infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:

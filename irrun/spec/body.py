@@ -51,8 +51,8 @@ class BodyOutput:
 class Body:
     """The body of an op. `back_edges` are pairs (result, parameter), each result the parameter's next value.
 
-    `infer` maps what is known of the parameters to what is known of the results; `run` maps arrays to arrays. A shape
-    rule may only infer, a kernel may only run.
+    `declared` is what the parameters declare. `infer` maps what is known of the parameters to what is known of the
+    results; `run` maps arrays to arrays. A kernel infers only what a body that does not run would give.
     """
 
     inputs: tuple[BodyInput, ...]
@@ -62,3 +62,4 @@ class Body:
     results: int
     infer: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
     run: Callable[[Sequence[Array]], list[Any]] | None = None
+    declared: tuple[Tensor, ...] = ()

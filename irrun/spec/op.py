@@ -49,6 +49,8 @@ class Violation(Exception):
 class Input:
     """An input port. `type` is a symbol of the op's `types` or an element type; `shape` is a pattern.
 
+    The type `dynamic` takes tensors of any types, also where a variadic input takes several.
+
     The last input may be `variadic`: any number of tensors, none of which binds the symbols of the pattern.
     """
 
@@ -338,6 +340,8 @@ class Op:
             return
         allowed = self.types.get(port.type)
         if allowed is None:
+            if port.type == "dynamic":
+                return
             if tensor.type != port.type:
                 raise Violation("E303", f"`{name}` is {tensor.type}, expected {port.type}", port.name)
             return

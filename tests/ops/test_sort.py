@@ -81,7 +81,9 @@ def test_top_k_of_the_extremes_of_integers(type):
     assert (values.tolist(), indices.tolist()) == ([low, low, 1], [1, 3, 0])
 
 
-@pytest.mark.parametrize(("axis", "mode", "sort"), list(itertools.product([0, 1, -1], ["min", "max"], ["value", "index"])))
+@pytest.mark.parametrize(
+    ("axis", "mode", "sort"), list(itertools.product([0, 1, -1], ["min", "max"], ["value", "index"]))
+)
 def test_top_k_agrees_with_a_loop(axis, mode, sort):
     data = np.random.default_rng(3).integers(-4, 4, (4, 5, 6)).astype(np.float32)
     for k in (1, 2, 4):

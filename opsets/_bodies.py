@@ -1,0 +1,387 @@
+"""Bodies: how TensorIterator and Loop slice, iterate and concatenate, and what If, they and inference have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import (
+    Array,
+    Body,
+    BodyInput,
+    BodyOutput,
+    Dim,
+    Node,
+    Shape,
+    Size,
+    Tensor,
+    Violation,
+    fresh,
+    largest,
+    numpy_dtype,
+    product,
+    shape_text,
+    smallest,
+)
+
+UNKNOWN = Tensor("dynamic", None)
+MOST_ROUNDS = 8
+"""Rounds that a loop gets to settle what it carries from one iteration to the next; two are usual."""
+
+
+# What If, Loop and TensorIterator have in common
+
+
+def arguments(body: Body, arrays: Sequence[Array | None]) -> list[Any]:
+    """The arrays that the parameters of the body get as they are; a parameter that gets none has nothing to read it."""
+    parameters = [_filler(tensor) for tensor in body.declared] or [np.zeros(0)] * body.parameters
+    for port in body.inputs:
+        if port.external >= 0:
+            parameters[port.parameter] = arrays[port.external]
+    return parameters
+
+
+def parameter_tensors(body: Body, tensors: Sequence[Tensor | None]) -> list[Tensor]:
+    """What is known of the parameters of the body in the first iteration."""
+    parameters = [UNKNOWN] * body.parameters
+    for port in body.inputs:
+        tensor = tensors[port.external] if port.external >= 0 else None
+        if tensor is not None:
+            parameters[port.parameter] = tensor if port.axis is None else _part_tensor(tensor, port)
+    return parameters
+
+
+def infer(body: Body, parameters: Sequence[Tensor]) -> list[Tensor]:
+    return [UNKNOWN] * body.results if body.infer is None else body.infer(parameters)
+
+
+def output_count(*bodies: Body) -> int:
+    """How many outputs an op has that gets them from `bodies`."""
+    return max((port.external for body in bodies for port in body.outputs), default=-1) + 1
+
+
+def union(a: Tensor, b: Tensor) -> Tensor:
+    """What is known of a tensor that is `a` or `b`."""
+    type = b.type if a.type == "dynamic" else a.type
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return Tensor(type, None)
+    return Tensor(type, tuple(_either(x, y) for x, y in zip(a.shape, b.shape, strict=True)))
+
+
+def _either(a: Size, b: Size) -> Size:
+    if (a == b) is True:
+        return a
+    lows = [size.low if isinstance(size, Dim) else size for size in (a, b)]
+    highs = [size.high if isinstance(size, Dim) else size for size in (a, b)]
+    high = None if highs[0] is None or highs[1] is None else max(highs[0], highs[1])
+    return fresh(min(low or 0 for low in lows), high)
+
+
+def _filler(tensor: Tensor) -> Array:
+    """An array of what is known of a tensor; unknown sizes are 0."""
+    shape = tuple(0 if isinstance(size, Dim) else size for size in tensor.shape or ())
+    return np.zeros(shape, np.uint8 if tensor.type == "dynamic" else numpy_dtype(tensor.type))
+
+
+# Slices
+
+
+def slice_count(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> Size | None:
+    """How many slices the sliced inputs have, all the same number; None where no input is sliced."""
+    counts: list[tuple[int, Size]] = []
+    for port in body.inputs:
+        if port.axis is None or port.external < 0:
+            continue
+        name = f"input {port.external}"
+        if port.stride == 0 or port.part_size < 1:
+            node.fail("C2", f"{name} is sliced with stride {port.stride} and part_size {port.part_size}")
+        tensor = tensors[port.external]
+        shape = tensor.shape if tensor is not None else None
+        if shape is None:
+            counts.append((port.external, fresh()))
+            continue
+        if not -len(shape) <= port.axis < len(shape):
+            node.fail("C1", f"{name} is sliced along axis {port.axis}, outside its rank {len(shape)}")
+        counts.append((port.external, _checked_count(node, port, shape[port.axis])))
+    for external, count in counts[1:]:
+        first, expected = counts[0]
+        message = f"input {external} has {count} slices, but input {first} has {expected}"
+        node.require("C5", count == expected, message)
+    known = [count for _, count in counts if isinstance(count, int)]
+    return known[0] if known else counts[0][1] if counts else None
+
+
+def _checked_count(node: Node, port: BodyInput, size: Size) -> Size:
+    first, last = _span(port, size)
+    where = f"start {port.start} and end {port.end} of input {port.external}, whose axis has {size} elements"
+    node.require("C3", first >= 0, f"{where}, lie before it")
+    node.require("C3", last < size, f"{where}, lie behind it")
+    length = last - first + 1
+    node.require("C3", length >= 0, f"{where}, are in the wrong order for stride {port.stride}")
+    rest = (length - port.part_size) % abs(port.stride)
+    message = (
+        f"input {port.external} has {length} elements from start to end, which slices of {port.part_size} elements"
+    )
+    if (length == 0) is not True:
+        node.require("C4", rest == 0, f"{message} at stride {port.stride} do not fill")
+    return count_slices(port, size)
+
+
+def count_slices(port: BodyInput, size: Size) -> Size:
+    """How many slices of an axis with `size` elements there are."""
+    first, last = _span(port, size)
+    length = last - first + 1
+    step = abs(port.stride)
+    return length // step if step == port.part_size else largest(0, (length - port.part_size) // step + 1)
+
+
+def _span(port: BodyInput, size: Size) -> tuple[Size, Size]:
+    """The lowest and the highest index that are sliced; `start` and `end` are both included."""
+    start, end = (size + index if index < 0 else index for index in (port.start, port.end))
+    return (start, end) if port.stride > 0 else (end, start)
+
+
+def _part(array: Array, port: BodyInput, number: int) -> Array:
+    """Slice number `number` of an array."""
+    axis = (port.axis or 0) % array.ndim
+    first, last = _span(port, array.shape[axis])
+    low = first + number * port.stride if port.stride > 0 else last + number * port.stride - port.part_size + 1
+    where: list[Any] = [slice(None)] * array.ndim
+    where[axis] = slice(low, low + port.part_size)
+    return array[tuple(where)]
+
+
+def _part_tensor(tensor: Tensor, port: BodyInput) -> Tensor:
+    if tensor.shape is None or port.axis is None:
+        return Tensor(tensor.type, None)
+    shape = list(tensor.shape)
+    shape[port.axis] = port.part_size
+    return Tensor(tensor.type, tuple(shape))
+
+
+# Running
+
+
+def iterate(
+    body: Body,
+    arrays: Sequence[Array],
+    most: int | None = None,
+    go: bool = True,
+    condition: int | None = None,
+) -> tuple[Any, ...]:
+    """Run the body at most `most` times, as long as `go` and then its result number `condition` hold."""
+    assert body.run is not None, "a body that is run has a plan"
+    parameters = arguments(body, arrays)
+    sliced = [port for port in body.inputs if port.axis is not None and port.external >= 0]
+    back = {parameter for _, parameter in body.back_edges}
+    counters = [port.parameter for port in body.inputs if port.purpose == "current_iteration"]
+    for parameter in counters:
+        if not any(port.parameter == parameter and port.external >= 0 for port in body.inputs):
+            parameters[parameter] = _counter(body, parameter, 0)
+    collected: dict[int, list[Any]] = {port.external: [] for port in body.outputs if port.axis is not None}
+    results: list[Any] | None = None
+    number = 0
+    while go and (most is None or number < most):
+        for port in sliced:
+            parameters[port.parameter] = _part(arrays[port.external], port, number)
+        for parameter in counters:
+            if parameter not in back:
+                parameters[parameter] = _counter(body, parameter, number)
+        results = body.run(parameters)
+        for output in body.outputs:
+            if output.axis is not None and output.external >= 0:
+                collected[output.external].append(results[output.result])
+        for result, parameter in body.back_edges:
+            parameters[parameter] = results[result]
+        if condition is not None:
+            go = bool(np.asarray(results[condition]).item())
+        number += 1
+    outputs: list[Any] = [None] * output_count(body)
+    blank = _blank_results(body, arrays) if results is None else []
+    carried = {result: parameters[parameter] for result, parameter in body.back_edges}
+    for output in body.outputs:
+        if output.external < 0:
+            continue
+        if output.axis is not None:
+            outputs[output.external] = _joined(output, collected[output.external], blank)
+        elif results is not None:
+            outputs[output.external] = results[output.result]
+        else:
+            outputs[output.external] = carried.get(output.result, blank[output.result])
+    return tuple(outputs)
+
+
+def _counter(body: Body, parameter: int, number: int) -> Array:
+    declared = body.declared[parameter] if body.declared else UNKNOWN
+    shape = () if declared.shape == () else (1,)
+    return np.full(shape, number, np.int32 if declared.type == "i32" else np.int64)
+
+
+def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) -> Array:
+    """The results of all iterations, one behind the other, or before it where stride is negative."""
+    lines = [part.reshape(1) if part.ndim == 0 else part for part in parts or [blank[output.result]]]
+    axis = (output.axis or 0) % lines[0].ndim
+    if not parts:
+        return np.take(lines[0], [], axis)
+    for number, line in enumerate(lines):
+        if (
+            line.ndim != lines[0].ndim
+            or np.delete(line.shape, axis).tolist() != np.delete(lines[0].shape, axis).tolist()
+        ):
+            raise Violation(
+                "C8",
+                f"output {output.external} joins {shape_text(lines[0].shape)} of the first iteration "
+                f"and {shape_text(line.shape)} of iteration {number} along axis {axis}",
+            )
+    return np.concatenate(lines[::-1] if output.stride < 0 else lines, axis)
+
+
+def _blank_results(body: Body, arrays: Sequence[Array]) -> list[Array]:
+    """Zeros in place of the results of a body that does not run."""
+    return [_filler(tensor) for tensor in infer(body, parameter_tensors(body, [Tensor.of(a) for a in arrays]))]
+
+
+# Inference
+
+
+def settle(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
+    """What holds of the parameters and the results of the body in every iteration."""
+    parameters = parameter_tensors(body, tensors)
+    _check_types(node, body, parameters, infer(body, parameters))
+    loose: set[tuple[int, int]] = set()
+    for last in range(MOST_ROUNDS):
+        results = infer(body, parameters)
+        wider = list(parameters)
+        for result, parameter in body.back_edges:
+            wider[parameter] = _carried(parameter, wider[parameter], results[result], loose)
+        if all(a is b for a, b in zip(wider, parameters, strict=True)):
+            break
+        if last == MOST_ROUNDS - 2:
+            for _, parameter in body.back_edges:
+                wider[parameter] = Tensor(wider[parameter].type, None)
+        parameters = wider
+    return parameters, results
+
+
+def _check_types(node: Node, body: Body, parameters: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+    for port in body.inputs:
+        check_declared(node, "C6", body, port, parameters[port.parameter])
+    for result, parameter in body.back_edges:
+        known = [parameters[parameter].type, *(tensor.type for tensor in body.declared[parameter : parameter + 1])]
+        expected = next((type for type in known if type != "dynamic"), "dynamic")
+        if "dynamic" not in (results[result].type, expected) and results[result].type != expected:
+            node.fail(
+                "C6",
+                f"result {result} of the body is {results[result].type}, "
+                f"but parameter {parameter}, its next value, is {expected}",
+            )
+
+
+def check_declared(node: Node, label: str, body: Body, port: BodyInput, given: Tensor) -> None:
+    """A parameter of a body gets the element type that it declares."""
+    declared = body.declared[port.parameter].type if body.declared else "dynamic"
+    if "dynamic" not in (declared, given.type) and declared != given.type:
+        node.fail(
+            label,
+            f"input {port.external} is {given.type}, but parameter {port.parameter} of the body declares {declared}",
+        )
+
+
+def _carried(parameter: int, tensor: Tensor, result: Tensor, loose: set[tuple[int, int]]) -> Tensor:
+    """What is known of a parameter that is `tensor` now and may be `result` next; itself where that is no news."""
+    a, b = tensor.value, result.value
+    value = a if a is not None and tensor.known and b is not None and result.known and np.array_equal(a, b) else None
+    if tensor.shape is None:
+        return tensor if value is a else Tensor(tensor.type, None, value)
+    if result.shape is None or len(result.shape) != len(tensor.shape):
+        return Tensor(tensor.type, None)
+    shape: list[Size] = []
+    for axis, (now, then) in enumerate(zip(tensor.shape, result.shape, strict=True)):
+        if (now == then) is True or (parameter, axis) in loose:
+            shape.append(now)
+        else:
+            loose.add((parameter, axis))
+            shape.append(fresh())
+    same = all(x is y for x, y in zip(shape, tensor.shape, strict=True))
+    return tensor if same and value is a else Tensor(tensor.type, tuple(shape), value)
+
+
+def loop_outputs(
+    node: Node,
+    body: Body,
+    tensors: Sequence[Tensor | None],
+    parameters: Sequence[Tensor],
+    results: Sequence[Tensor],
+    count: Size,
+) -> list[Tensor]:
+    """What is known of the outputs after `count` iterations."""
+    first = parameter_tensors(body, tensors)
+    again: list[Tensor] | None = None
+    outputs = [UNKNOWN] * output_count(body)
+    for port in body.outputs:
+        if port.axis is not None:
+            _check_join_axis(node, port, results[port.result].shape)
+        if port.external < 0:
+            continue
+        result = results[port.result]
+        if port.axis is None:
+            result = Tensor(result.type, result.shape)
+            starts = [first[parameter] for number, parameter in body.back_edges if number == port.result]
+            if starts and (count >= 1) is not True:
+                result = starts[0] if (count == 0) is True else union(starts[0], result)
+            outputs[port.external] = result
+            continue
+        if again is None and not result.static:
+            again = infer(body, _renewed(parameters, first))
+        other = result if again is None else again[port.result]
+        outputs[port.external] = Tensor(result.type, _joined_shape(port.axis, result.shape, other.shape, count))
+    return outputs
+
+
+def _check_join_axis(node: Node, port: BodyOutput, shape: Shape | None) -> None:
+    if shape is None or port.axis is None:
+        return
+    rank = max(len(shape), 1)  # scalars are joined to a vector
+    if not -rank <= port.axis < rank:
+        node.fail("C7", f"result {port.result} is joined along axis {port.axis}, outside its rank {len(shape)}")
+
+
+def _renewed(parameters: Sequence[Tensor], first: Sequence[Tensor]) -> list[Tensor]:
+    """The parameters of another iteration: a size that changes from one to the next is another unknown one."""
+    renewed = []
+    for now, start in zip(parameters, first, strict=True):
+        if now.shape is None or start.shape is None:
+            renewed.append(now)
+            continue
+        shape = tuple(a if (a == b) is True else fresh() for a, b in zip(now.shape, start.shape, strict=True))
+        renewed.append(replace(now, shape=shape))
+    return renewed
+
+
+def _joined_shape(axis: int, shape: Shape | None, other: Shape | None, count: Size) -> Shape | None:
+    """`count` results of that shape joined; `other` is the shape as another iteration has it."""
+    if shape is None:
+        return None
+    shape = shape or (1,)
+    other = other or (1,) * len(shape)
+    axis %= len(shape)
+    constant = len(other) == len(shape) and (shape[axis] == other[axis]) is True
+    total = product((count, shape[axis])) if constant or (count == 0) is True else fresh()
+    if (count == 1) is True:
+        total = shape[axis]
+    return (*shape[:axis], total, *shape[axis + 1 :])
+
+
+def bounded(count: Size, low: int = 0) -> Size:
+    """A number of iterations of which only an upper bound is known."""
+    high = count.high if isinstance(count, Dim) else count
+    return fresh(low if high is None else min(low, high), high)
+
+
+def fewest(*counts: Size | None) -> Size | None:
+    """The least of the counts that are not None."""
+    known = [count for count in counts if count is not None]
+    return smallest(*known) if known else None

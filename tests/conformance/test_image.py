@@ -1,0 +1,128 @@
+"""Image ops, against OpenVINO."""
+
+import ml_dtypes
+import numpy as np
+from openvino import opset1, opset4, opset11
+
+from conformance.harness import Case, Const, conformance
+
+random = np.random.default_rng(7)
+TRANSFORMS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+IMAGE = random.standard_normal((1, 2, 5, 6)).astype(np.float32)
+BYTES = random.integers(0, 256, (1, 2, 5, 6)).astype(np.uint8)
+SPATIAL = Const(np.array([2, 3]))
+
+
+def interpolate(op, title, data, targets, mode, axes=SPATIAL, dynamic=False, deviates=None, expected=None, **attrs):
+    targets = np.asarray(targets)
+    by = "scales" if targets.dtype.kind == "f" else "sizes"
+    loose = {"rtol": 2e-3, "atol": 2e-2} if data.dtype.itemsize == 2 else {"rtol": 1e-4, "atol": 1e-4}
+    if by == "scales":
+        targets = targets.astype(np.float32)
+    if op == "Interpolate-11":
+
+        def build(*nodes):
+            return opset11.interpolate(*nodes[:2], mode, by, axes=nodes[2] if len(nodes) > 2 else None, **attrs)
+
+        inputs = [data, Const(targets)]
+    else:
+
+        def build(*nodes):
+            names = {"image": nodes[0], "output_shape": nodes[1], "scales": nodes[2]}
+            return opset4.interpolate(
+                **names, axes=nodes[3] if len(nodes) > 3 else None, mode=mode, shape_calculation_mode=by, **attrs
+            )
+
+        unused = [np.array([1, 1]), np.array([1, 1], np.float32)]
+        inputs = [data, *(Const(targets if (by == "sizes") is (i == 0) else unused[i]) for i in (0, 1))]
+    return Case(op, title, build, [*inputs, axes] if axes is not None else inputs, dynamic, deviates, expected, **loose)
+
+
+CASES = [
+    interpolate(
+        *(op, f"nearest {rounding} {transform} to {sizes}", IMAGE, sizes, "nearest"),
+        coordinate_transformation_mode=transform,
+        nearest_mode=rounding,
+    )
+    for op, sizes in (("Interpolate-4", [9, 4]), ("Interpolate-11", [1, 12]))
+    for transform in TRANSFORMS
+    for rounding in ROUNDINGS
+]
+CASES += [
+    interpolate(op, f"{mode} {transform} to {sizes}", IMAGE, sizes, mode, coordinate_transformation_mode=transform)
+    for op, sizes in (("Interpolate-4", [9, 4]), ("Interpolate-11", [1, 12]))
+    for transform in TRANSFORMS
+    for mode in ("linear", "linear_onnx", "cubic")
+]
+CASES += [
+    case
+    for op in ("Interpolate-4", "Interpolate-11")
+    for case in (
+        interpolate(op, "scales", IMAGE, [1.7, 0.5], "linear"),
+        interpolate(op, "scales, nearest", IMAGE, [0.6, 2.0], "nearest"),
+        interpolate(op, "scales, cubic", IMAGE, [2.0, 1.3], "cubic", cube_coeff=-0.5),
+        interpolate(op, "pads", IMAGE, [8, 9], "linear_onnx", pads_begin=[0, 0, 1, 2], pads_end=[0, 0, 2, 0]),
+        interpolate(op, "pads, nearest", IMAGE, [8, 9], "nearest", pads_begin=[0, 0, 1, 2], pads_end=[0, 0, 2, 0]),
+        interpolate(op, "channels last", IMAGE, [4, 5], "linear", Const(np.array([1, 2]))),
+        interpolate(op, "axes backwards", IMAGE, [11, 3], "cubic", Const(np.array([3, 2]))),
+        interpolate(op, "all axes", IMAGE, [1, 2, 10, 3], "linear_onnx", None),
+        interpolate(op, "one axis", IMAGE, [12], "nearest", Const(np.array([3]))),
+        interpolate(op, "dynamic", IMAGE, [8, 3], "linear_onnx", dynamic=True),
+        interpolate(op, "dynamic scales", IMAGE, [2.0, 0.5], "nearest", dynamic=True),
+        interpolate(op, "f16", IMAGE.astype(np.float16), [8, 3], "cubic"),
+        interpolate(op, "bf16", IMAGE.astype(ml_dtypes.bfloat16), [8, 3], "nearest"),
+        interpolate(op, "u8", BYTES, [8, 3], "linear_onnx"),
+        interpolate(op, "u8 cubic saturates", BYTES, [13, 11], "cubic"),
+        interpolate(op, "i32", BYTES.astype(np.int32) - 99, [8, 13], "linear"),
+        interpolate(
+            op,
+            "5D",
+            random.standard_normal((1, 2, 3, 4, 5)).astype(np.float32),
+            [5, 3, 7],
+            "linear_onnx",
+            Const(np.array([2, 3, 4])),
+        ),
+    )
+]
+CASES += [
+    interpolate("Interpolate-11", f"bilinear_pillow to {sizes}", IMAGE, sizes, "bilinear_pillow", cube_coeff=-0.5)
+    for sizes in ([9, 4], [2, 12], [5, 3])
+]
+CASES += [
+    interpolate("Interpolate-11", f"bicubic_pillow to {sizes}", IMAGE, sizes, "bicubic_pillow", cube_coeff=-0.5)
+    for sizes in ([9, 4], [2, 12], [5, 3])
+]
+CASES += [
+    interpolate("Interpolate-11", "bilinear_pillow u8", BYTES, [3, 4], "bilinear_pillow"),
+    interpolate("Interpolate-11", "bicubic_pillow u8", BYTES, [3, 11], "bicubic_pillow", cube_coeff=-0.5),
+    interpolate("Interpolate-11", "pillow channels last", IMAGE, [4, 5], "bilinear_pillow", Const(np.array([1, 2]))),
+    interpolate("Interpolate-11", "pillow 2D without axes", IMAGE[0, 0], [4, 9], "bilinear_pillow", None),
+    interpolate("Interpolate-11", "antialias, enlarging", IMAGE, [8, 9], "linear", antialias=True),
+]
+
+
+def interpolate_1(title, data, sizes, axes=(2, 3), dynamic=False, **attrs):
+    attrs = {"axes": list(axes), "pads_begin": [0] * data.ndim, "pads_end": [0] * data.ndim} | attrs
+
+    def build(image, output_shape):
+        return opset1.interpolate(image, output_shape, attrs)
+
+    return Case("Interpolate-1", title, build, [data, Const(np.array(sizes))], dynamic, rtol=1e-4, atol=1e-4)
+
+
+VOLUME = random.standard_normal((1, 2, 3, 4, 5)).astype(np.float32)
+CASES += [
+    interpolate_1(f"{mode} {align} to {sizes}", IMAGE, sizes, mode=mode, align_corners=align)
+    for mode in ("nearest", "linear", "cubic")
+    for align in (True, False)
+    for sizes in ([9, 4], [3, 12])
+]
+CASES += [
+    interpolate_1("dynamic", IMAGE, [8, 9], mode="linear", dynamic=True),
+    interpolate_1("5D", VOLUME, [6, 3, 4], (2, 3, 4), mode="linear", align_corners=False),
+    interpolate_1("5D aligned", VOLUME, [6, 3, 4], (2, 3, 4), mode="linear", align_corners=True),
+    interpolate_1("3D", VOLUME[0, 0], [6, 3], (1, 2), mode="linear", align_corners=False),
+]
+
+test_agrees_with_openvino = conformance(CASES)
