@@ -1,4 +1,4 @@
-"""Bodies: how TensorIterator and Loop slice, iterate and concatenate, and what If, they and inference have in common."""
+"""Bodies: how If, TensorIterator and Loop hand tensors to them and take what they give, in a run and before it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_ROUNDS = 8
 
 def arguments(body: Body, arrays: Sequence[Array | None]) -> list[Any]:
     """The arrays that the parameters of the body get as they are; a parameter that gets none has nothing to read it."""
-    parameters = [_filler(tensor) for tensor in body.declared] or [np.zeros(0)] * body.parameters
+    parameters: list[Any] = [_filler(tensor) for tensor in body.declared] or [np.zeros(0)] * body.parameters
     for port in body.inputs:
         if port.external >= 0:
             parameters[port.parameter] = arrays[port.external]
@@ -151,7 +151,8 @@ def _part(array: Array, port: BodyInput, number: int) -> Array:
     low = first + number * port.stride if port.stride > 0 else last + number * port.stride - port.part_size + 1
     where: list[Any] = [slice(None)] * array.ndim
     where[axis] = slice(low, low + port.part_size)
-    return array[tuple(where)]
+    part: Array = array[tuple(where)]
+    return part
 
 
 def _part_tensor(tensor: Tensor, port: BodyInput) -> Tensor:

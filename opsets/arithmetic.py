@@ -156,20 +156,6 @@ atan = elementary(
     """,
 )
 
-atan2 = binary(
-    "Atan2-17",
-    np.arctan2,
-    """Angle of the point (b, a) from the positive first axis, in radians, from -pi to pi.
-
-    Source: arithmetic/atan2-17.rst
-
-    >>> op(np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, -1.0])).round(4).tolist()
-    [0.0, 1.5708, 2.3562]
-    """,
-    types=FLOAT,
-    opsets=OPSET17,
-)
-
 
 def _atanh(data: Array) -> Any:
     if data.dtype.kind not in "iu":

@@ -126,8 +126,8 @@ def tensor_iterator(*inputs: Array, bodies: Mapping[str, Body]) -> Any:
     `start` and `end` are the first and the last index that slices cover, `part_size` is the length of a slice, `stride`
     how far the next one is away; negative strides go, and join results, backwards. Without sliced inputs the first
     joined output says how often: |end - start| / part_size times; without any, the body runs once.
-    An iterator without slices gives carried values as they came, joins nothing to an empty tensor, and has zeros for all
-    else; sizes that only an iteration would tell are 0 then.
+    Without a slice it gives carried values as they came, joins nothing to an empty tensor, and has zeros for all else;
+    sizes that only an iteration would tell are 0 then.
     Constraints:
         C1: the axis of a sliced input lies within its rank.
         C2: strides are not 0, and part_size is 1 or more.

@@ -22,6 +22,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Shape,
     Shapes,
     Size,
     Tensor,
@@ -141,7 +142,7 @@ def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -
     along = int(axis.item()) % data.ndim
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[along]
-    places = indices.astype(np.intp)  # of an unsigned index only the sign bit could be lost, and that lies outside
+    places = indices.astype(np.intp)
     inside = (places >= -size) & (places < size)
     if inside.all():
         return take(data, places, along, batch)
@@ -211,9 +212,10 @@ def gather_elements(data: Array, indices: Array, *, axis: int) -> Any:
 
 @gather_elements.shapes
 def _(node: Node) -> Shapes:
-    known = node.inputs["data"].shape or node.shape("indices")
-    axis = normal_axis(node, "C1", node.attrs["axis"], len(known))
-    data, indices = node.shape("data"), node.shape("indices")
+    data, indices = node.inputs["data"].shape, node.inputs["indices"].shape
+    axis = normal_axis(node, "C1", node.attrs["axis"], len(data or node.shape("indices")))
+    if data is None or indices is None:
+        return {"output": indices}
     if len(indices) != len(data):
         node.fail("C2", f"`indices` has rank {len(indices)}, expected {len(data)}", "indices")
     output = list(indices)
@@ -328,15 +330,13 @@ def scatter_elements_update_3(data: Array, indices: Array, updates: Array, axis:
 
 @scatter_elements_update_3.shapes
 def _(node: Node) -> Shapes:
-    _check_rank(node, "C2")
-    shape = node.dims.get("data") or node.dims["indices"]  # of one rank
-    axis = axis_of(node, "C1", len(shape))
-    data, indices = node.dims.get("data"), node.dims.get("indices")
+    data, indices, rank = _scatter_elements_shapes(node, "C2")
+    axis = axis_of(node, "C1", rank)
     for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
         message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
         node.require("C3", updates <= size, message, "indices")
     node.within("C4", "indices", 0, fresh() if axis is None or data is None else data[axis])
-    return {} if data is not None else {"data": tuple(fresh() for _ in shape)}
+    return {} if data is not None else {"data": tuple(fresh() for _ in range(rank))}
 
 
 @op(
@@ -380,7 +380,8 @@ def scatter_elements_update_12(
     if reduction == "none":
         return _put(data, indices, updates, along)
     output = np.array(data, order="C")
-    scatter(output.reshape(-1), element_positions(indices, data.shape, along).ravel(), updates.ravel(), reduction, use_init_val)
+    positions = element_positions(indices, data.shape, along).ravel()
+    scatter(output.reshape(-1), positions, updates.ravel(), reduction, use_init_val)
     return output
 
 
@@ -389,28 +390,27 @@ def _(node: Node) -> Shapes:
     type, reduction = node.types.get("T"), node.attrs["reduction"]
     if type is not None and reduction != "none" and not _reduces(type, reduction):
         node.fail("C5", f"`reduction` is {reduction} for elements of type {type}")
-    _check_rank(node, "C2")
-    shape = node.dims.get("data") or node.dims["indices"]  # of one rank
-    axis = axis_of(node, "C1", len(shape))
-    data, indices = node.dims.get("data"), node.dims.get("indices")
+    data, indices, rank = _scatter_elements_shapes(node, "C2")
+    axis = axis_of(node, "C1", rank)
     for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
         if axis is not None and number != axis:
             message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
             node.require("C3", updates <= size, message, "indices")
     size = fresh() if axis is None or data is None else data[axis]
     node.within("C4", "indices", -size, size)
-    return {} if data is not None else {"data": tuple(fresh() for _ in shape)}
+    return {} if data is not None else {"data": tuple(fresh() for _ in range(rank))}
 
 
 def _reduces(type: str, reduction: str) -> bool:
     return type in NUMERIC or (type == "boolean" and reduction != "mean") or type == "dynamic"
 
 
-def _check_rank(node: Node, label: str) -> None:
-    """Require data and indices to be of one rank, as far as both are known."""
+def _scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shape | None, int]:
+    """The shapes of data and of indices with updates, and their rank, after checking that it is the same."""
     data, indices = node.dims.get("data"), node.dims.get("indices")
     if data is not None and indices is not None and len(data) != len(indices):
         node.fail(label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices")
+    return data, indices, len(node.dims["indices"] if data is None else data)
 
 
 def _put(data: Array, indices: Array, updates: Array, axis: int) -> Array:
@@ -738,3 +738,311 @@ def _(node: Node) -> list[Tensor]:
         Tensor(type, (*data[:axis], length if isinstance(length, int) else length.within(0), *data[axis + 1 :]))
         for length in (lengths if signs_known else [fresh() if isinstance(n, Dim) or n < 0 else n for n in lengths])
     ]
+
+
+SLICE_INPUTS = (
+    Input("start", "T_START", "[n]"),
+    Input("stop", "T_STOP", "[n]"),
+    Input("step", "T_STEP", "[n]"),
+    Input("axes", "T_AXIS", "[n]", optional=True),
+)
+SLICE_TYPES = dict.fromkeys(("T_START", "T_STOP", "T_STEP", "T_AXIS"), INTEGER)
+
+
+@op(
+    "Slice-8",
+    types={"T": ANY, **SLICE_TYPES},
+    inputs=[Input("data", "T", "[d, *data]"), *SLICE_INPUTS],
+    outputs=[Output("output", "T", "[*output]")],
+    symbolic=True,
+    view_of="data",
+)
+def slice_8(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Any:
+    """Select start:stop:step along some axes, by the rules of Python.
+
+    Constraints:
+        C1: no step is 0.
+        C2: each axis lies in [-r, r), r the rank of data.
+        C3: no axis occurs twice.
+
+    Source: movement/slice-8.rst
+
+    >>> op(np.arange(10), np.array([9]), np.array([-11]), np.array([-2])).tolist()
+    [9, 7, 5, 3, 1]
+    """
+    return data[cut_index(data.ndim, start, stop, step, axes)]
+
+
+@slice_8.shapes
+def _(node: Node) -> Shapes:
+    data = node.shape("data")
+    cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
+    if cuts is None:
+        return {"output": tuple(fresh(0, size if isinstance(size, int) else size.high) for size in data)}
+    return {"output": cut_shape(data, cuts)}
+
+
+@op(
+    "SliceScatter-15",
+    types={"T": NUMBER, **SLICE_TYPES},
+    inputs=[Input("data", "T", "[d, *data]"), Input("updates", "T", "[*updates]"), *SLICE_INPUTS],
+    outputs=[Output("output", "T", "[d, *data]")],
+    symbolic=True,
+)
+def slice_scatter(
+    data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
+) -> Any:
+    """Copy the data and put the updates where start:stop:step selects along some axes.
+
+    Constraints:
+        C1: no step is 0.
+        C2: each axis lies in [-r, r), r the rank of data.
+        C3: no axis occurs twice.
+        C4: updates has the shape of what is selected.
+
+    Source: movement/slice-scatter-15.rst
+
+    >>> op(np.arange(5), np.array([10, 20]), np.array([1]), np.array([9]), np.array([2])).tolist()
+    [0, 10, 2, 20, 4]
+    """
+    output = _copy(data, updates)
+    output[cut_index(data.ndim, start, stop, step, axes)] = updates
+    return output
+
+
+@slice_scatter.shapes
+def _(node: Node) -> None:
+    data = node.shape("data")
+    cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
+    updates = node.shape("updates")
+    expected = tuple(fresh() for _ in data) if cuts is None else cut_shape(data, cuts)
+    fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
+    node.require("C4", fits, f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}", "updates")
+
+
+MASK = {"kind": INTS, "least": 0, "most": 1}
+
+
+@op(
+    "StridedSlice-1",
+    types={"T": ANY, "T_BEGIN": INTEGER, "T_END": INTEGER, "T_STRIDE": INTEGER},
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("begin", "T_BEGIN", "[m]"),
+        Input("end", "T_END", "[m]"),
+        Input("stride", "T_STRIDE", "[m]", optional=True),
+    ],
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[
+        Attr("begin_mask", **MASK),
+        Attr("end_mask", **MASK),
+        Attr("new_axis_mask", default=(0,), **MASK),
+        Attr("shrink_axis_mask", default=(0,), **MASK),
+        Attr("ellipsis_mask", default=(0,), **MASK),
+    ],
+    symbolic=True,
+    view_of="data",
+)
+def strided_slice(
+    data: Array,
+    begin: Array,
+    end: Array,
+    stride: Array | None = None,
+    *,
+    begin_mask: tuple[int, ...],
+    end_mask: tuple[int, ...],
+    new_axis_mask: tuple[int, ...] = (0,),
+    shrink_axis_mask: tuple[int, ...] = (0,),
+    ellipsis_mask: tuple[int, ...] = (0,),
+) -> Any:
+    """Select begin:end:stride along the first axes; masks leave bounds out, add, remove and skip dimensions.
+
+    Bounds are clamped as in Python. Where masks meet, an ellipsis goes before a new axis, and that before a removed
+    one. Removing a dimension takes the element at begin, whatever end and stride are.
+
+    Constraints:
+        C1: no stride is 0 where it counts.
+        C2: there are at most as many slices as dimensions, new axes and an ellipsis apart.
+        C3: ellipsis_mask has at most one 1.
+        C4: where a dimension of size s is removed, begin lies in [-s, s).
+
+    Deviation: where the page contradicts itself we do as Python and OpenVINO: begin equal to end selects nothing,
+    and end_mask with a negative stride includes element 0. begin_mask also holds where a dimension is removed, by
+    the page; OpenVINO's reference differs from its CPU plugin there.
+
+    Source: movement/strided-slice-1.rst
+
+    >>> op(np.arange(6).reshape(2, 3), np.array([0, 1]), np.array([0, 1]), np.array([1, 1]),
+    ...    begin_mask=(1, 0), end_mask=(1, 0), shrink_axis_mask=(0, 1)).tolist()
+    [1, 4]
+    """
+    index: list[Any] = []
+    for kind, i in strided_parts(data.ndim, len(begin), new_axis_mask, shrink_axis_mask, ellipsis_mask) or ():
+        if kind == "new":
+            index.append(None)
+        elif kind == "full":
+            index.append(slice(None))
+        elif kind == "shrink":
+            index.append(0 if masked(begin_mask, i) else int(begin[i]))
+        else:
+            start = None if masked(begin_mask, i) else int(begin[i])
+            stop = None if masked(end_mask, i) else int(end[i])
+            index.append(slice(start, stop, None if stride is None else int(stride[i])))
+    return data[(*index, ...)]
+
+
+@strided_slice.shapes
+def _(node: Node) -> Shapes:
+    attrs = node.attrs
+    if sum(attrs["ellipsis_mask"]) > 1:
+        node.fail("C3", f"`ellipsis_mask` has {sum(attrs['ellipsis_mask'])} ones, expected one at most")
+    data, count = node.shape("data"), int(node.dims["m"])
+    masks = (attrs["new_axis_mask"], attrs["shrink_axis_mask"], attrs["ellipsis_mask"])
+    parts = strided_parts(len(data), count, *masks)
+    if parts is None:
+        node.fail("C2", f"`begin` has {count} slices for {len(data)} dimensions", "begin")
+    unknown = [fresh(None) for _ in range(count)]
+    begins, ends = node.sizes("begin") or unknown, node.sizes("end") or unknown
+    strides = [1] * count if node.inputs["stride"] is None else node.sizes("stride") or unknown
+    output: list[Size] = []
+    sizes = iter(data)
+    for kind, i in parts:
+        if kind == "new":
+            output.append(1)
+            continue
+        size = next(sizes)
+        if kind == "full":
+            output.append(size)
+        elif kind == "shrink":
+            at = 0 if masked(attrs["begin_mask"], i) else begins[i]
+            inside = every([at >= -size, at < size])
+            node.require("C4", inside, f"`begin[{i}]` is {at}, outside [{-size}, {size})", "begin")
+        else:
+            step = strides[i]
+            node.require("C1", step != 0, f"`stride[{i}]` is 0", "stride")
+            ahead = isinstance(step, Dim) or step > 0
+            start = (-ENDLESS if ahead else ENDLESS) if masked(attrs["begin_mask"], i) else begins[i]
+            stop = (ENDLESS if ahead else -ENDLESS) if masked(attrs["end_mask"], i) else ends[i]
+            output.append(slice_length(size, start, stop, step))
+    return {"output": tuple(output)}
+
+
+BROADCAST_INPUTS = (
+    Input("data", "T", "[*data]"),
+    Input("target_shape", "T_SHAPE", "[n]"),
+    Input("axes_mapping", "T_AXES", "...", optional=True),  # OpenVINO writes a scalar where the mode ignores it
+)
+BROADCAST_TYPES = {"T": ANY, "T_SHAPE": INTEGER, "T_AXES": INTEGER}
+
+
+@op(
+    "Broadcast-1",
+    types=BROADCAST_TYPES,
+    inputs=BROADCAST_INPUTS,
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[Attr("mode", choice("numpy", "explicit"), "numpy")],
+    opsets=frozenset({1, 2}),
+    symbolic=True,
+    view_of="data",
+)
+def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str = "numpy") -> Any:
+    """Repeat the data along dimensions of size 1 until it has the target shape.
+
+    Constraints:
+        C1: the sizes in target_shape are 0 or more.
+        C2: each dimension of data is 1, or the one of target_shape that it is mapped to: by axes_mapping in mode
+            explicit, else counted from the end.
+        C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
+        C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
+
+    Source: movement/broadcast-1.rst
+
+    >>> op(np.array([1, 2]), np.array([2, 3]), np.array([0]), mode="explicit").tolist()
+    [[1, 1, 1], [2, 2, 2]]
+    """
+    return _broadcasted(data, target_shape, axes_mapping, mode)
+
+
+@op(
+    "Broadcast-3",
+    types=BROADCAST_TYPES,
+    inputs=BROADCAST_INPUTS,
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[Attr("mode", choice("numpy", "explicit", "bidirectional"), "numpy")],
+    symbolic=True,
+    view_of="data",
+)
+def broadcast_3(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str = "numpy") -> Any:
+    """Repeat the data along dimensions of size 1 until it has the target shape; bidirectional also keeps its own.
+
+    Constraints:
+        C1: the sizes in target_shape are 0 or more.
+        C2: each dimension of data is 1, or the one of target_shape that it is mapped to: by axes_mapping in mode
+            explicit, else counted from the end. In mode bidirectional that one may also be 1 or missing.
+        C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
+        C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
+
+    Deviation: the page asks for numeric types; as in OpenVINO every type will do.
+
+    Source: movement/broadcast-3.rst
+
+    >>> op(np.array([[1], [2]]), np.array([1, 2]), mode="bidirectional").tolist()
+    [[1, 1], [2, 2]]
+    """
+    return _broadcasted(data, target_shape, axes_mapping, mode)
+
+
+def _broadcasted(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Array:
+    target = tuple(int(size) for size in target_shape)
+    if mode == "bidirectional":
+        target = np.broadcast_shapes(data.shape, target)
+    elif mode == "explicit" and axes_mapping is not None:
+        shape = np.ones(len(target), np.intp)
+        shape[axes_mapping] = data.shape
+        data = data.reshape(shape)
+    return np.broadcast_to(data, target)
+
+
+@broadcast_1.shapes
+@broadcast_3.shapes
+def _(node: Node) -> Shapes:
+    mode = node.attrs["mode"]
+    target = node.sizes("target_shape")
+    for number, size in enumerate(target or ()):
+        node.require("C1", size >= 0, f"`target_shape[{number}]` is {size}, expected 0 or more", "target_shape")
+    data = node.shape("data")
+    axes: list[Size] | None = None
+    if mode == "explicit":
+        mapping = node.inputs["axes_mapping"]
+        if mapping is None:
+            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit")
+        axes = node.sizes("axes_mapping")
+        count = None if axes is None else len(axes)
+        if count not in (None, len(data)):
+            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {len(data)}", "axes_mapping")
+    if target is None:
+        raise Undecided
+    output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]
+    if mode == "bidirectional":
+        output = [1] * (len(data) - len(output)) + output
+    if mode != "explicit":
+        axes = list(range(len(output) - len(data), len(output)))
+        if len(data) > len(output):
+            node.fail("C2", f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes", "data")
+    if axes is None or any(isinstance(axis, Dim) for axis in axes):
+        return {"output": tuple(output)}
+    for number, (size, axis) in enumerate(zip(data, map(int, axes), strict=True)):
+        if not 0 <= axis < len(output) or (number and axis <= axes[number - 1]):
+            message = f"`axes_mapping[{number}]` is {axis}, expected ascending axes in [0, {len(output)})"
+            node.fail("C4", message, "axes_mapping")
+        wanted = output[axis]
+        message = f"dimension {number} of `data` is {size}, which does not broadcast to {wanted}"
+        if mode == "bidirectional":
+            both = broadcast(size, wanted)
+            if both is None:
+                node.fail("C2", message, "data")
+            output[axis] = both
+        elif (size == 1) is not True:
+            node.require("C2", (size == wanted) if (size == 1) is False else every([True, _maybe(size, wanted)]), message, "data")
+            output[axis] = agreed(wanted, size) if (size == 1) is False else wanted
+    return {"output": tuple(output)}

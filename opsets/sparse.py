@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ PACKED_INPUTS = [
         Input("values", "T", "[M]"),
         Input("dense_shape", "T_IDX", "[2]"),
         Input("indices", "T_IDX", "[M, 2]"),
-        Input("default_value", "T", "[] | ..."),  # the rule reports any other rank, and says why it occurs
+        Input("default_value", "T", "[]"),
     ],
     outputs=[
         Output("output_indices", "T_IDX", "[M', 2]"),
@@ -98,12 +98,6 @@ def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, de
 
 @sparse_fill_empty_rows.shapes
 def _(node: Node) -> Shapes:
-    if node.inputs["default_value"].rank not in (0, None):
-        message = (
-            f"`default_value` has rank {node.inputs['default_value'].rank}, expected a scalar: a port without <dim> "
-            "(the specification's example has <dim>0</dim>, which is a tensor without elements)"
-        )
-        node.fail("E305", message, "default_value")
     rows, columns = node.sizes("dense_shape") or (fresh(None), fresh(None))
     for number, size in enumerate((rows, columns)):
         node.require("C1", size >= 0, f"`dense_shape[{number}]` is {size}, expected 0 or more", "dense_shape")
@@ -163,6 +157,8 @@ def embedding_segments_sum(
     num_segments: Array,
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
+    *,
+    warn: Callable[[str], None],
 ) -> Any:
     """Sum the weighted rows of each segment; an empty segment is the default row, unweighted, or zeros.
 
@@ -185,11 +181,7 @@ def embedding_segments_sum(
     falls = np.flatnonzero(segment_ids[1:] < segment_ids[:-1])
     if falls.size:
         at = int(falls[0]) + 1
-        message = (
-            f"`segment_ids[{at}]` is {segment_ids[at]}, below {segment_ids[at - 1]} before it; "
-            "segment_ids should be sorted"
-        )
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(f"`segment_ids[{at}]` is {segment_ids[at]}, below {segment_ids[at - 1]} before it; they should be sorted")
         order = np.argsort(segment_ids, kind="stable")
         indices = indices[order]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[order]

@@ -19,8 +19,8 @@ def compare_declared(inference: Inference) -> Iterator[Diagnostic]:
         for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
             yield from _compare(node, value.port, tensor, f"output {value.index}")
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
-            # a port that says nothing says nothing wrong, and what the producer's port says is reported there
-            if source is not None and port.dims and port.dims != source.port.dims:
+            # what the producer's port says is reported there
+            if source is not None and port.dims != source.port.dims:
                 known = inference.tensor(source)
                 if known is not None:
                     yield from _compare(node, port, known, f"input {index}")
@@ -30,7 +30,7 @@ def _compare(node: Node, port: Port, tensor: Tensor, where: str) -> Iterator[Dia
     if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         yield Diagnostic("W932", message, port.element.place, node.layer.label, _HELP)
-    if not contradicts(port.dims, tensor):
+    if not port.dims or not contradicts(port.dims, tensor):  # no dims: a scalar or an unknown rank, the file is silent
         return
     declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
     message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"

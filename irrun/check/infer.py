@@ -269,10 +269,10 @@ def _compute(
     try:
         with np.errstate(all="ignore"):
             results = op.kernel(*values, **attrs, **extra)
+        results = results if isinstance(results, tuple | list) else (results,)
+        return [_valued(tensor, np.asarray(result)) for tensor, result in zip(outputs, results, strict=True)]
     except Exception:  # a question about an unknown dimension, or a failure that the run will report better
         return None
-    results = results if isinstance(results, tuple | list) else (results,)
-    return [_valued(tensor, np.asarray(result)) for tensor, result in zip(outputs, results, strict=True)]
 
 
 def _ignore(message: str) -> None:

@@ -209,10 +209,11 @@ class Node:
         return shape
 
     def axis(self, label: str, axis: int, rank: int, name: str = "axis") -> int:
-        """`axis` counted from the front; a negative one counts from the end. Outside [-rank, rank) it is reported."""
-        if not -rank <= axis < max(rank, 1):
-            raise Violation(label, f"`{name}` is {axis}, outside [{-rank}, {max(rank, 1)}) for rank {rank}")
-        return axis % rank if rank else 0
+        """`axis` counted from the front; a negative one counts from the end, one outside [-rank, rank) is reported."""
+        span = max(rank, 1)  # a scalar has the axes of a vector
+        if not -span <= axis < span:
+            raise Violation(label, f"`{name}` is {axis}, outside [{-span}, {span}) for rank {rank}")
+        return axis % span
 
 
 @dataclass(frozen=True, slots=True)

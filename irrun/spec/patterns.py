@@ -70,7 +70,7 @@ def bind(
         if pattern.fits(rank):
             break
     else:
-        expected = " or ".join(pattern.text for pattern in patterns)
+        expected = " or ".join(pattern.text if pattern.text != "[]" else "a scalar" for pattern in patterns)
         raise Mismatch("E305", f"`{port}` has rank {rank}, expected {expected}")
     if pattern.anything:
         return
