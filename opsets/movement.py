@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.spec import (
+    UNDECIDED,
     ANY,
     BOOL,
     FLOAT,
@@ -29,6 +30,7 @@ from irrun.spec import (
     Undecided,
     broadcast,
     choice,
+    element_type,
     every,
     fresh,
     largest,
@@ -50,7 +52,7 @@ from ._indexing import (
     take,
     tuple_positions,
 )
-from ._slices import cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
+from ._slices import ENDLESS, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
 NUMBER = ANY - {"string"}
@@ -409,7 +411,9 @@ def _scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shap
     """The shapes of data and of indices with updates, and their rank, after checking that it is the same."""
     data, indices = node.dims.get("data"), node.dims.get("indices")
     if data is not None and indices is not None and len(data) != len(indices):
-        node.fail(label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices")
+        node.fail(
+            label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices"
+        )
     return data, indices, len(node.dims["indices"] if data is None else data)
 
 
@@ -941,7 +945,6 @@ BROADCAST_TYPES = {"T": ANY, "T_SHAPE": INTEGER, "T_AXES": INTEGER}
     inputs=BROADCAST_INPUTS,
     outputs=[Output("output", "T", "[*output]")],
     attrs=[Attr("mode", choice("numpy", "explicit"), "numpy")],
-    opsets=frozenset({1, 2}),
     symbolic=True,
     view_of="data",
 )
@@ -1042,7 +1045,878 @@ def _(node: Node) -> Shapes:
             if both is None:
                 node.fail("C2", message, "data")
             output[axis] = both
-        elif (size == 1) is not True:
-            node.require("C2", (size == wanted) if (size == 1) is False else every([True, _maybe(size, wanted)]), message, "data")
-            output[axis] = agreed(wanted, size) if (size == 1) is False else wanted
+        else:
+            same, single = size == wanted, size == 1
+            fits = True if single is True or same is True else single if same is False else UNDECIDED
+            node.require("C2", fits, message, "data")
+            output[axis] = agreed(wanted, size) if single is False else wanted
     return {"output": tuple(output)}
+
+
+@op(
+    "Tile-1",
+    types={"T": ANY, "T_REPEATS": INTEGER},
+    inputs=[Input("data", "T", "[*data]"), Input("repeats", "T_REPEATS", "[n]")],
+    outputs=[Output("output", "T", "[*output]")],
+    symbolic=True,
+)
+def tile(data: Array, repeats: Array) -> Any:
+    """Repeat the data along its dimensions; the shorter of the shape and repeats gets ones in front.
+
+    A negative number of repeats counts as 0, as in OpenVINO; the page does not say.
+
+    Source: movement/tile-1.rst
+
+    >>> op(np.array([1, 2]), np.array([2, 2])).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    return np.tile(data, [max(int(times), 0) for times in repeats])
+
+
+@tile.shapes
+def _(node: Node) -> Shapes:
+    repeats, data = node.sizes("repeats"), node.shape("data")
+    if repeats is None:
+        raise Undecided
+    rank = max(len(repeats), len(data))
+    sizes = (1,) * (rank - len(data)) + data
+    times = [1] * (rank - len(repeats)) + [largest(number, 0) for number in repeats]
+    return {"output": tuple(size * number for size, number in zip(sizes, times, strict=True))}
+
+
+PAD_INPUTS = (
+    Input("data", "T", "[*data]"),
+    Input("pads_begin", "T_BEGIN", "[n]"),
+    Input("pads_end", "T_END", "[n]"),
+    Input("pad_value", "T", "[]", optional=True),
+)
+PAD_TYPES = {"T_BEGIN": INTEGER, "T_END": INTEGER}
+PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
+
+
+@op(
+    "Pad-1",
+    types={"T": NUMBER, **PAD_TYPES},
+    inputs=PAD_INPUTS,
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[PAD_MODE],
+    symbolic=True,
+    view_of="data",
+)
+def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
+    """Add elements in front of and behind the data: a constant, the edge, or a reflection without or with the edge.
+
+    Constraints:
+        C1: pads_begin and pads_end have one element for each dimension of data.
+        C2: the pads are 0 or more.
+        C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
+            padded dimension is not empty.
+
+    Deviation: OpenVINO takes negative pads, which crop, as Pad-12 does.
+
+    Source: movement/pad-1.rst
+
+    >>> op(np.array([1, 2, 3]), np.array([1]), np.array([2]), pad_mode="reflect").tolist()
+    [2, 1, 2, 3, 2, 1]
+    """
+    return _padded(data, pads_begin, pads_end, pad_value, pad_mode)
+
+
+@pad_1.shapes
+def _(node: Node) -> Shapes:
+    for name in ("pads_begin", "pads_end"):
+        for number, pad in enumerate(node.sizes(name) or ()):
+            node.require("C2", pad >= 0, f"`{name}[{number}]` is {pad}, expected 0 or more", name)
+    return _padded_shape(node, "C1", "C3")
+
+
+@op(
+    "Pad-12",
+    types={"T": ANY, **PAD_TYPES},
+    inputs=PAD_INPUTS,
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[PAD_MODE],
+    symbolic=True,
+    view_of="data",
+)
+def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
+    """Add elements in front of and behind the data, or crop it where pads are negative.
+
+    What is cropped still counts for a reflection at the other end.
+
+    Constraints:
+        C1: pads_begin and pads_end have one element for each dimension of data.
+        C2: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
+            padded dimension is not empty.
+        C3: strings are padded in mode constant only.
+
+    Source: movement/pad-12.rst
+
+    >>> op(np.array([1, 2, 3]), np.array([-1]), np.array([2]), pad_mode="edge").tolist()
+    [2, 3, 3, 3]
+    """
+    return _padded(data, pads_begin, pads_end, pad_value, pad_mode)
+
+
+@pad_12.shapes
+def _(node: Node) -> Shapes:
+    mode = node.attrs["pad_mode"]
+    if mode != "constant" and node.types.get("T") == "string":
+        node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant")
+    return _padded_shape(node, "C1", "C2")
+
+
+def _padded_shape(node: Node, count_label: str, limit_label: str) -> Shapes:
+    data, mode = node.shape("data"), node.attrs["pad_mode"]
+    count = node.dims.get("n", len(data))
+    message = f"`pads_begin` has {count} elements for data of rank {len(data)}"
+    node.require(count_label, count == len(data), message, "pads_begin")
+    unknown = [fresh(None) for _ in data]
+    pads = [node.sizes(name) or unknown for name in ("pads_begin", "pads_end")]
+    if mode != "constant":
+        for name, sizes in zip(("pads_begin", "pads_end"), pads, strict=True):
+            for axis, (pad, size) in enumerate(zip(sizes, data, strict=True)):
+                fits: Any = pad <= largest(size - (mode == "reflect"), 0)
+                if mode == "edge":
+                    filled, unpadded = size >= 1, pad <= 0
+                    fits = True if filled is True or unpadded is True else unpadded if filled is False else UNDECIDED
+                node.require(limit_label, fits, f"`{name}[{axis}]` is {pad} for a size of {size} ({mode})", name)
+    return {"output": tuple(largest(size + begin + end, 0) for size, begin, end in zip(data, *pads, strict=True))}
+
+
+def _padded(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None, mode: str) -> Array:
+    pads = [(int(begin), int(end)) for begin, end in zip(pads_begin, pads_end, strict=True)]
+    shape = [max(size + begin + end, 0) for size, (begin, end) in zip(data.shape, pads, strict=True)]
+    if mode == "constant":
+        value = np.zeros((), data.dtype) if pad_value is None else pad_value
+        output = np.full(shape, value, np.promote_types(data.dtype, value.dtype))
+        inside = tuple(slice(max(begin, 0), size + begin) for size, (begin, _) in zip(data.shape, pads, strict=True))
+        kept = tuple(
+            slice(max(-begin, 0), max(size + min(end, 0), 0))
+            for size, (begin, end) in zip(data.shape, pads, strict=True)
+        )
+        if all(part.start < part.stop for part in kept):
+            output[tuple(slice(part.start, max(part.stop, 0)) for part in inside)] = data[kept]
+        return output
+    for axis, (size, (begin, end)) in enumerate(zip(data.shape, pads, strict=True)):
+        if begin or end:
+            data = np.take(data, _mirrored(np.arange(-begin, size + end), size, mode), axis)
+    return data
+
+
+def _mirrored(places: Array, size: int, mode: str) -> Array:
+    """Places before and behind an axis as places on it: at its edge, or reflected."""
+    if mode == "edge":
+        return np.clip(places, 0, size - 1)
+    beyond = 1 if mode == "symmetric" else 0
+    places = np.where(places < 0, -places - beyond, places)
+    return np.where(places >= size, 2 * size - 2 + beyond - places, places)
+
+
+@op(
+    "Roll-7",
+    types={"T": ANY, "T_IND_1": INDEX, "T_IND_2": INDEX},
+    inputs=[Input("data", "T", "[*data]"), Input("shift", "T_IND_1", "[] | [n]"), Input("axes", "T_IND_2", "[] | [m]")],
+    outputs=[Output("output", "T", "[*data]")],
+)
+def roll(data: Array, shift: Array, axes: Array) -> Any:
+    """Shift the elements along axes, those that leave at the end coming in at the front; shifts of one axis add up.
+
+    Constraints:
+        C1: each axis lies in [-r, r), r the rank of data.
+        C2: shift is one number, or as many as there are axes.
+
+    Source: movement/roll-7.rst
+
+    >>> op(np.array([[1, 2, 3], [4, 5, 6]]), np.array([1, -1]), np.array([0, 1])).tolist()
+    [[5, 6, 4], [2, 3, 1]]
+    """
+    steps = np.broadcast_to(shift.ravel(), axes.size)
+    return np.roll(data, tuple(map(int, steps)), tuple(map(int, axes.ravel())))
+
+
+@roll.shapes
+def _(node: Node) -> None:
+    shifts, axes = (
+        product(tensor.shape) if (tensor := node.inputs[name]).shape is not None else fresh()
+        for name in ("shift", "axes")
+    )
+    message = f"`shift` has {shifts} elements for {axes} axes"
+    node.require("C2", True if (shifts == 1) is True else shifts == axes, message, "shift")
+    rank = len(node.shape("data"))
+    node.within("C1", "axes", -rank, rank)
+
+
+@op(
+    "Transpose-1",
+    types={"T": ANY, "T_AXIS": INTEGER},
+    inputs=[Input("arg", "T", "[*arg]"), Input("input_order", "T_AXIS", "[n]")],
+    outputs=[Output("output", "T", "[*output]")],
+    symbolic=True,
+    view_of="arg",
+)
+def transpose(arg: Array, input_order: Array) -> Any:
+    """Put the dimensions into the given order, or into the opposite one where no order is given.
+
+    Constraints:
+        C1: input_order holds every axis of arg once, or nothing.
+
+    Source: movement/transpose-1.rst
+
+    >>> op(np.array([[1, 2], [3, 4]]), np.array([1, 0])).tolist()
+    [[1, 3], [2, 4]]
+    """
+    return np.transpose(arg, [int(axis) for axis in input_order] if len(input_order) else None)
+
+
+@transpose.shapes
+def _(node: Node) -> Shapes:
+    count = node.dims.get("n", fresh())
+    shape = node.dims.get("arg")
+    if shape is None:
+        return {"output": tuple(fresh() for _ in range(count))} if isinstance(count, int) and count else {}
+    fits = every([count != len(shape), count != 0])
+    if fits is True:
+        node.fail("C1", f"`input_order` has {count} axes for rank {len(shape)}", "input_order")
+    order = node.value("input_order")
+    if order is None:
+        return {"output": shape[::-1] if count == 0 else tuple(fresh() for _ in shape)}
+    axes = [int(axis) for axis in order] or [*range(len(shape))][::-1]
+    if sorted(axes) != [*range(len(shape))]:
+        node.fail(
+            "C1", f"`input_order` is {axes}, expected the axes 0 to {len(shape) - 1} in some order", "input_order"
+        )
+    return {"output": tuple(shape[axis] for axis in axes)}
+
+
+BLOCK_ATTRS = (Attr("block_size", INT, 1, least=1), Attr("mode", choice("blocks_first", "depth_first")))
+
+
+@op(
+    "DepthToSpace-1",
+    types={"T": ANY},
+    inputs=[Input("data", "T", "[N, C, D1, *rest]")],
+    outputs=[Output("output", "T", "[N, depth, *spatial]")],
+    attrs=BLOCK_ATTRS,
+    view_of="data",
+)
+def depth_to_space(data: Array, *, block_size: int = 1, mode: str) -> Any:
+    """Move blocks of the depth dimension into the spatial ones.
+
+    Constraints:
+        C1: block_size ** K divides C, K the number of spatial dimensions.
+
+    Source: movement/depth-to-space-1.rst
+
+    >>> op(np.arange(8).reshape(1, 4, 1, 2), block_size=2, mode="blocks_first").tolist()
+    [[[[0, 2, 1, 3], [4, 6, 5, 7]]]]
+    """
+    count = data.ndim - 2
+    blocks = [block_size] * count
+    depth = data.shape[1] // block_size**count
+    grouped = [*blocks, depth] if mode == "blocks_first" else [depth, *blocks]
+    first = 1 if mode == "blocks_first" else 2
+    order = [0, count + 1 if mode == "blocks_first" else 1]
+    for number in range(count):
+        order += [count + 2 + number, first + number]
+    split = data.reshape(data.shape[0], *grouped, *data.shape[2:])
+    return split.transpose(order).reshape(data.shape[0], depth, *(size * block_size for size in data.shape[2:]))
+
+
+@depth_to_space.shapes
+def _(node: Node) -> Shapes:
+    shape, block = node.shape("data"), node.attrs["block_size"]
+    blocks = block ** (len(shape) - 2)
+    node.require("C1", shape[1] % blocks == 0, f"`C` is {shape[1]}, which {blocks} does not divide", "data")
+    return {"depth": shape[1] // blocks, "spatial": tuple(size * block for size in shape[2:])}
+
+
+@op(
+    "SpaceToDepth-1",
+    types={"T": ANY},
+    inputs=[Input("data", "T", "[N, C, D1, *rest]")],
+    outputs=[Output("output", "T", "[N, depth, *spatial]")],
+    attrs=BLOCK_ATTRS,
+    view_of="data",
+)
+def space_to_depth(data: Array, *, block_size: int = 1, mode: str) -> Any:
+    """Move blocks of the spatial dimensions into the depth one.
+
+    Constraints:
+        C1: block_size divides each spatial dimension.
+
+    Source: movement/space-to-depth-1.rst
+
+    >>> op(np.arange(8).reshape(1, 1, 2, 4), block_size=2, mode="blocks_first").tolist()
+    [[[[0, 2]], [[1, 3]], [[4, 6]], [[5, 7]]]]
+    """
+    count = data.ndim - 2
+    spatial = [size // block_size for size in data.shape[2:]]
+    split = data.reshape(*data.shape[:2], *(n for size in spatial for n in (size, block_size)))
+    blocks, rest = range(3, 3 + 2 * count, 2), range(2, 2 + 2 * count, 2)
+    order = (0, *blocks, 1, *rest) if mode == "blocks_first" else (0, 1, *blocks, *rest)
+    return split.transpose(order).reshape(data.shape[0], data.shape[1] * block_size**count, *spatial)
+
+
+@space_to_depth.shapes
+def _(node: Node) -> Shapes:
+    shape, block = node.shape("data"), node.attrs["block_size"]
+    for number, size in enumerate(shape[2:], 2):
+        node.require("C1", size % block == 0, f"dimension {number} is {size}, which {block} does not divide", "data")
+    depth = shape[1] * block ** (len(shape) - 2)
+    return {"depth": depth, "spatial": tuple(size // block for size in shape[2:])}
+
+
+@op(
+    "BatchToSpace-2",
+    types={"T": ANY, "T_INT": INTEGER},
+    inputs=[
+        Input("data", "T", "[batch, D1, *rest]"),
+        Input("block_shape", "T_INT", "[n]"),
+        Input("crops_begin", "T_INT", "[n]"),
+        Input("crops_end", "T_INT", "[n]"),
+    ],
+    outputs=[Output("output", "T", "[*output]")],
+    view_of="data",
+)
+def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Any:
+    """Move blocks of the batch into the spatial dimensions, and crop these.
+
+    Constraints:
+        C1: block_shape, crops_begin and crops_end have one element for each dimension of data.
+        C2: blocks are 1 or more, the first one is 1.
+        C3: crops are 0 or more, the first ones are 0.
+        C4: the product of block_shape divides the batch.
+        C5: no more is cropped than a dimension has.
+
+    Source: movement/batch-to-space-2.rst
+
+    >>> op(np.array([[1, 3], [2, 4]]), np.array([1, 2]), np.array([0, 1]), np.array([0, 0])).tolist()
+    [[2, 3, 4]]
+    """
+    blocks = [int(block) for block in block_shape[1:]]
+    count = len(blocks)
+    batch = data.shape[0] // prod(blocks)
+    order = [count]
+    for number in range(count):
+        order += [count + 1 + number, number]
+    spatial = [size * block for size, block in zip(data.shape[1:], blocks, strict=True)]
+    whole = data.reshape(*blocks, batch, *data.shape[1:]).transpose(order).reshape(batch, *spatial)
+    ends = (size - int(end) for size, end in zip(whole.shape, crops_end, strict=True))
+    return whole[tuple(slice(int(begin), end) for begin, end in zip(crops_begin, ends, strict=True))]
+
+
+@batch_to_space.shapes
+def _(node: Node) -> Shapes:
+    data, blocks, begins, ends = _block_inputs(node, "C1", "C2", "C3", "crops_begin", "crops_end")
+    total = product(blocks)
+    node.require("C4", data[0] % total == 0, f"`batch` is {data[0]}, which {total} does not divide", "data")
+    output = [data[0] // total]
+    for number, (size, block, begin, end) in enumerate(zip(data, blocks, begins, ends, strict=True)):
+        if number:
+            message = f"{begin} and {end} are cropped from the {size * block} elements of dimension {number}"
+            node.require("C5", begin + end <= size * block, message, "crops_begin")
+            output.append(size * block - begin - end)
+    return {"output": tuple(size.within(0) if isinstance(size, Dim) else size for size in output)}
+
+
+@op(
+    "SpaceToBatch-2",
+    types={"T": ANY, "T_INT": INTEGER},
+    inputs=[
+        Input("data", "T", "[batch, D1, *rest]"),
+        Input("block_shape", "T_INT", "[n]"),
+        Input("pads_begin", "T_INT", "[n]"),
+        Input("pads_end", "T_INT", "[n]"),
+    ],
+    outputs=[Output("output", "T", "[*output]")],
+    view_of="data",
+)
+def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Any:
+    """Pad the spatial dimensions with zeros and move blocks of them into the batch.
+
+    Constraints:
+        C1: block_shape, pads_begin and pads_end have one element for each dimension of data.
+        C2: blocks are 1 or more, the first one is 1.
+        C3: pads are 0 or more, the first ones are 0.
+        C4: each block divides its padded dimension.
+
+    Source: movement/space-to-batch-2.rst
+
+    >>> op(np.array([[2, 3, 4]]), np.array([1, 2]), np.array([0, 1]), np.array([0, 0])).tolist()
+    [[0, 3], [2, 4]]
+    """
+    blocks = [int(block) for block in block_shape[1:]]
+    padded = _padded(data, pads_begin, pads_end, None, "constant") if pads_begin.any() or pads_end.any() else data
+    spatial = [size // block for size, block in zip(padded.shape[1:], blocks, strict=True)]
+    split = padded.reshape(len(data), *(n for pair in zip(spatial, blocks, strict=True) for n in pair))
+    order = (*range(2, split.ndim, 2), 0, *range(1, split.ndim, 2))
+    return split.transpose(order).reshape(len(data) * prod(blocks), *spatial)
+
+
+@space_to_batch.shapes
+def _(node: Node) -> Shapes:
+    data, blocks, begins, ends = _block_inputs(node, "C1", "C2", "C3", "pads_begin", "pads_end")
+    output = [data[0] * product(blocks)]
+    for number, (size, block, begin, end) in enumerate(zip(data, blocks, begins, ends, strict=True)):
+        if number:
+            padded = size + begin + end
+            message = f"dimension {number} is {padded} with its pads, which the block {block} does not divide"
+            node.require("C4", padded % block == 0, message, "block_shape")
+            output.append(padded // block)
+    return {"output": tuple(size.within(0) if isinstance(size, Dim) else size for size in output)}
+
+
+def _block_inputs(node: Node, count: str, least: str, margin: str, begin: str, end: str) -> list[Any]:
+    """The shape of data, the blocks and the margins, after checking their number and their values."""
+    data = node.shape("data")
+    given = node.dims.get("n", len(data))
+    message = f"`block_shape` has {given} elements for data of rank {len(data)}"
+    node.require(count, given == len(data), message, "block_shape")
+    result: list[Any] = [data]
+    for name in ("block_shape", begin, end):
+        label, low = (least, 1) if name == "block_shape" else (margin, 0)
+        sizes = node.sizes(name) or [fresh(low) for _ in data]
+        for number, size in enumerate(sizes):
+            ok: Any = size >= low if number else size == low
+            expected = f"{low} or more" if number else f"{low}"
+            node.require(label, ok, f"`{name}[{number}]` is {size}, expected {expected}", name)
+        result.append([size.within(low) if isinstance(size, Dim) else size for size in sizes])
+    return result
+
+
+@op(
+    "Reverse-1",
+    types={"T1": ANY, "T_AXIS": INTEGER | {"boolean"}},
+    inputs=[Input("data", "T1", "[*data]"), Input("axis", "T_AXIS", "[n]")],
+    outputs=[Output("output", "T1", "[*data]")],
+    attrs=[Attr("mode", choice("index", "mask"))],
+    opsets=frozenset({1, 2, 3}),
+    view_of="data",
+)
+def reverse(data: Array, axis: Array, *, mode: str) -> Any:
+    """Reverse the data along some axes, given by number or by a mask.
+
+    Constraints:
+        C1: axis holds integers in mode index, and booleans in mode mask.
+        C2: a mask has one element for each dimension of data; there are at most so many indices.
+        C3: each index lies in [0, r), r the rank of data.
+
+    Source: movement/reverse-1.rst
+
+    >>> op(np.array([[1, 2], [3, 4]]), np.array([False, True]), mode="mask").tolist()
+    [[2, 1], [4, 3]]
+    """
+    axes = np.flatnonzero(axis) if mode == "mask" else axis
+    return np.flip(data, tuple(map(int, axes)))
+
+
+@reverse.shapes
+def _(node: Node) -> None:
+    mask = node.attrs["mode"] == "mask"
+    type = node.types.get("T_AXIS")
+    if type is not None and mask != (type == "boolean"):
+        node.fail("C1", f"`axis` is {type} in mode {node.attrs['mode']}", "axis")
+    rank, count = len(node.shape("data")), node.dims["n"]
+    message = f"`axis` has {count} elements for data of rank {rank}"
+    node.require("C2", count == rank if mask else count <= rank, message, "axis")
+    if not mask:
+        node.within("C3", "axis", 0, rank)
+
+
+@op(
+    "ReverseSequence-1",
+    types={"T1": ANY, "T2": NUMERIC},
+    inputs=[Input("data", "T1", "[D0, D1, *rest]"), Input("seq_lengths", "T2", "[batch]")],
+    outputs=[Output("output", "T1", "[D0, D1, *rest]")],
+    attrs=[Attr("batch_axis", INT, 0), Attr("seq_axis", INT, 1)],
+)
+def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, seq_axis: int = 1) -> Any:
+    """Reverse the first elements of each sequence, as many as its length says.
+
+    Constraints:
+        C1: batch_axis lies in [-r, r), r the rank of data.
+        C2: seq_axis lies in [-r, r) and is another axis than batch_axis.
+        C3: seq_lengths has one element for each batch.
+        C4: each length lies in [1, s], s the size of seq_axis.
+
+    Source: movement/reverse-sequence-1.rst
+
+    >>> op(np.array([[1, 2, 3], [4, 5, 6]]), np.array([2, 3])).tolist()
+    [[2, 1, 3], [6, 5, 4]]
+    """
+    ahead = np.moveaxis(data, (batch_axis, seq_axis), (0, 1))
+    places = np.arange(ahead.shape[1])
+    lengths = seq_lengths.astype(np.intp)[:, None]
+    mirrored = np.where(places < lengths, lengths - 1 - places, places)
+    return np.moveaxis(ahead[np.arange(len(ahead))[:, None], mirrored], (0, 1), (batch_axis, seq_axis))
+
+
+@reverse_sequence.shapes
+def _(node: Node) -> None:
+    data = node.shape("data")
+    batch = normal_axis(node, "C1", node.attrs["batch_axis"], len(data), "batch_axis")
+    along = normal_axis(node, "C2", node.attrs["seq_axis"], len(data), "seq_axis")
+    if batch == along:
+        node.fail("C2", f"`seq_axis` and `batch_axis` are both {along}")
+    count = node.dims.get("batch", data[batch])
+    message = f"`seq_lengths` has {count} elements for {data[batch]} batches"
+    node.require("C3", count == data[batch], message, "seq_lengths")
+    node.within("C4", "seq_lengths", 1, data[along] + 1)
+
+
+@op(
+    "ShuffleChannels-1",
+    types={"T": NUMBER},
+    inputs=[Input("data", "T", "[*data]")],
+    outputs=[Output("output", "T", "[*data]")],
+    attrs=[Attr("axis", INT, 1), Attr("group", INT, 1, least=1)],
+    view_of="data",
+)
+def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Any:
+    """Interleave the groups of an axis: the first of each group, then the second of each, and so on.
+
+    Constraints:
+        C1: axis lies in [-r, r), r the rank of data.
+        C2: group divides the size of the axis.
+
+    Source: movement/shuffle-channels-1.rst
+
+    >>> op(np.array([[1, 2, 3, 4, 5, 6]]), group=2).tolist()
+    [[1, 4, 2, 5, 3, 6]]
+    """
+    along = axis % data.ndim
+    split = data.reshape(*data.shape[:along], group, data.shape[along] // group, *data.shape[along + 1 :])
+    return split.swapaxes(along, along + 1).reshape(data.shape)
+
+
+@shuffle_channels.shapes
+def _(node: Node) -> None:
+    data, group = node.shape("data"), node.attrs["group"]
+    size = data[normal_axis(node, "C1", node.attrs["axis"], len(data))]
+    node.require("C2", size % group == 0, f"the axis has {size} elements, which {group} groups do not divide", "data")
+
+
+@op(
+    "GatherTree-1",
+    types={"T": NUMERIC},
+    inputs=[
+        Input("step_ids", "T", "[MAX_TIME, BATCH_SIZE, BEAM_WIDTH]"),
+        Input("parent_ids", "T", "[MAX_TIME, BATCH_SIZE, BEAM_WIDTH]"),
+        Input("max_seq_len", "T", "[BATCH_SIZE]"),
+        Input("end_token", "T", "[]"),
+    ],
+    outputs=[Output("final_ids", "T", "[MAX_TIME, BATCH_SIZE, BEAM_WIDTH]")],
+)
+def gather_tree(step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Any:
+    """Follow each beam from its last step back through its parents; end_token fills what lies behind its first one.
+
+    Constraints:
+        C1: the lengths in max_seq_len are 0 or more.
+        C2: the parents in steps 1 to max_seq_len - 1 lie in [0, BEAM_WIDTH).
+
+    Source: movement/gather-tree-1.rst
+
+    >>> op(np.array([[[1, 2]], [[3, 4]]]), np.array([[[0, 0]], [[1, 0]]]), np.array([2]), np.array(9)).tolist()
+    [[[2, 1]], [[3, 4]]]
+    """
+    steps, batches, beams = step_ids.shape
+    output = np.full(step_ids.shape, end_token, step_ids.dtype)
+    lengths = np.minimum(max_seq_len.astype(np.intp), steps)[:, None]
+    batch = np.arange(batches)[:, None]
+    place = np.broadcast_to(np.arange(beams), (batches, beams))
+    for step in reversed(range(steps)):
+        inside = step < lengths
+        taken = np.where(inside, place, 0)
+        output[step] = np.where(inside, step_ids[step, batch, taken], end_token)
+        if step:
+            place = np.where(inside, parent_ids[step, batch, taken].astype(np.intp), place)
+    ended = np.logical_or.accumulate(output == end_token, axis=0)
+    output[1:][ended[:-1]] = end_token
+    return output
+
+
+@gather_tree.shapes
+def _(node: Node) -> None:
+    lengths, parents = node.value("max_seq_len"), node.value("parent_ids")
+    for number, length in enumerate(() if lengths is None else lengths):
+        node.require("C1", bool(length >= 0), f"`max_seq_len[{number}]` is {length}, expected 0 or more", "max_seq_len")
+    if lengths is None or parents is None:
+        return
+    step = np.arange(len(parents))[:, None, None]
+    used = (step >= 1) & (step < lengths[:, None])
+    wrong = used & ((parents < 0) | (parents >= parents.shape[2]))
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        where = ", ".join(map(str, place))
+        node.fail("C2", f"`parent_ids[{where}]` is {parents[place]}, outside [0, {parents.shape[2]})", "parent_ids")
+
+
+@op(
+    "Unique-10",
+    types={"T": ANY, "T_AXIS": INDEX},
+    inputs=[Input("data", "T", "[*data]"), Input("axis", "T_AXIS", ONE, optional=True)],
+    outputs=[
+        Output("values", "T", "[*values]"),
+        Output("first", "index_element_type", "[unique]"),
+        Output("inverse", "index_element_type", "[total]"),
+        Output("counts", "count_element_type", "[unique]"),
+    ],
+    attrs=[
+        Attr("sorted", BOOL, True),
+        Attr("index_element_type", choice("i64", "i32"), "i64"),
+        Attr("count_element_type", choice("i64", "i32"), "i64"),
+    ],
+)
+def unique(
+    data: Array,
+    axis: Array | None = None,
+    *,
+    sorted: bool = True,
+    index_element_type: str = "i64",
+    count_element_type: str = "i64",
+) -> Any:
+    """Find the distinct elements, or slices along an axis; where they first occur, which one each is, their number.
+
+    Without sorting they come in the order in which they first occur. NaNs count as equal; the page does not say.
+
+    Constraints:
+        C1: axis lies in [-r, r), r the rank of data.
+
+    Source: movement/unique-10.rst
+
+    >>> [array.tolist() for array in op(np.array([3, 1, 3]))]
+    [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    along = None if axis is None else int(axis.item())
+    _, codes = np.unique(data, return_inverse=True)
+    codes = codes.reshape(data.shape)
+    if along is None:
+        rows = codes.reshape(-1, 1)
+    else:
+        rows = np.moveaxis(codes, along, 0).reshape(data.shape[along], prod(codes.shape) // max(codes.shape[along], 1))
+    if rows.shape[1] != 1:  # slices by the codes of their elements, which sort as these do
+        rows = np.hstack([rows, np.zeros((len(rows), 1), rows.dtype)])  # a slice may have no elements
+    _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    values = data.reshape(-1)[first] if along is None else np.take(data, first, along)
+    index, count = numpy_dtype(index_element_type), numpy_dtype(count_element_type)
+    return values, first.astype(index), inverse.astype(index), counts.astype(count)
+
+
+@unique.shapes
+def _(node: Node) -> Shapes:
+    data = node.dims.get("data")
+    if data is None:
+        return {} if node.inputs["axis"] is not None else {"values": (found := fresh(),), "unique": found}
+    axis = None
+    if node.inputs["axis"] is not None:
+        axis = axis_of(node, "C1", len(data))
+        if axis is None:
+            return {"values": tuple(fresh() for _ in data)}
+    total = product(data) if axis is None else data[axis]
+    low, high = (total, total) if isinstance(total, int) else (total.low or 0, total.high)
+    found = fresh(min(low, 1), high).within()
+    values = (found,) if axis is None else (*data[:axis], found, *data[axis + 1 :])
+    return {"values": values, "unique": found, "total": total}
+
+
+@op(
+    "Col2Im-15",
+    types={"T": NUMERIC | {"boolean"}, "T_IND": INDEX},
+    inputs=[
+        Input("data", "T", "[N, CK, L] | [CK, L]"),
+        Input("output_size", "T_IND", "[2]"),
+        Input("kernel_size", "T_IND", "[2]"),
+    ],
+    outputs=[Output("output", "T", "[*batch, C, H, W]")],
+    attrs=[
+        Attr("strides", INTS, (1, 1), least=1),
+        Attr("dilations", INTS, (1, 1), least=1),
+        Attr("pads_begin", INTS, (0, 0), least=0),
+        Attr("pads_end", INTS, (0, 0), least=0),
+    ],
+)
+def col_2_im(
+    data: Array,
+    output_size: Array,
+    kernel_size: Array,
+    *,
+    strides: tuple[int, ...] = (1, 1),
+    dilations: tuple[int, ...] = (1, 1),
+    pads_begin: tuple[int, ...] = (0, 0),
+    pads_end: tuple[int, ...] = (0, 0),
+) -> Any:
+    """Add the blocks in the columns of the data into an image, each where a sliding window took it from.
+
+    Constraints:
+        C1: strides, dilations, pads_begin and pads_end have two values.
+        C2: output_size and kernel_size are 1 or more, and the dilated kernel fits into the padded image.
+        C3: the product of kernel_size divides the rows CK.
+        C4: the columns L are as many as the windows.
+
+    Deviation: the page lists output_size and kernel_size as attributes, and calls strides `stride`; as in OpenVINO's
+    files the sizes are inputs. As there, data may lack the batch.
+
+    Source: movement/col2im-15.rst
+
+    >>> op(np.ones((1, 4, 4)), np.array([3, 3]), np.array([2, 2])).tolist()
+    [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
+    """
+    kernel, size = [int(n) for n in kernel_size], [int(n) for n in output_size]
+    grid = axes_of(size, kernel, strides=strides, pads_begin=pads_begin, pads_end=pads_end, dilations=dilations)
+    windows = [int(axis.windows) for axis in grid]
+    half = data.dtype.itemsize == 2 and element_type(data.dtype) in FLOAT
+    columns = data.reshape(*data.shape[:-2], data.shape[-2] // prod(kernel), *kernel, *windows)
+    padded = [n + a + b for n, a, b in zip(size, pads_begin, pads_end, strict=True)]
+    image = np.zeros((*columns.shape[:-4], *padded), np.float32 if half else data.dtype)
+    for row in range(kernel[0]):
+        for column in range(kernel[1]):
+            steps = zip((row, column), windows, strides, dilations, strict=True)
+            taps = [slice(tap * gap, tap * gap + (n - 1) * step + 1, step) for tap, n, step, gap in steps]
+            image[(..., *taps)] += columns[..., row, column, :, :]
+    inside = [slice(begin, begin + n) for begin, n in zip(pads_begin, size, strict=True)]
+    return image[(..., *inside)].astype(data.dtype)
+
+
+@col_2_im.shapes
+def _(node: Node) -> Shapes:
+    check_lengths(node, "C1", 2, ("strides", "dilations", "pads_begin", "pads_end"))
+    size = node.sizes("output_size") or [fresh(), fresh()]
+    kernel = node.sizes("kernel_size") or [fresh(), fresh()]
+    for name, values in (("output_size", size), ("kernel_size", kernel)):
+        for number, value in enumerate(values):
+            node.require("C2", value >= 1, f"`{name}[{number}]` is {value}, expected 1 or more", name)
+    size, kernel = ([n.within(1) if isinstance(n, Dim) else n for n in values] for values in (size, kernel))
+    names = ("strides", "pads_begin", "pads_end", "dilations")
+    grid = axes_of(size, kernel, **{name: node.attrs[name] for name in names})
+    windows = product(check_windows(node, "C2", grid))
+    data = node.shape("data")
+    rows, columns = data[-2:]
+    taps = product(kernel)
+    node.require("C3", rows % taps == 0, f"`CK` is {rows}, which a kernel of {taps} elements does not divide", "data")
+    node.require("C4", columns == windows, f"`L` is {columns}, expected {windows} windows", "data")
+    return {"batch": data[:-2], "C": rows // taps, "H": size[0], "W": size[1]}
+
+
+@op(
+    "ExtractImagePatches-3",
+    types={"T": ANY},
+    inputs=[Input("data", "T", "[batch, depth, in_rows, in_cols]")],
+    outputs=[Output("output", "T", "[batch, patch, out_rows, out_cols]")],
+    attrs=[
+        Attr("sizes", INTS, least=1),
+        Attr("strides", INTS, least=1),
+        Attr("rates", INTS, least=1),
+        Attr("auto_pad", choice("same_upper", "same_lower", "valid")),
+    ],
+    view_of="data",
+)
+def extract_image_patches(
+    data: Array, *, sizes: tuple[int, ...], strides: tuple[int, ...], rates: tuple[int, ...], auto_pad: str
+) -> Any:
+    """Stack the patches under a sliding window in the depth dimension: by row, then column, then depth.
+
+    Constraints:
+        C1: sizes, strides and rates have two values.
+        C2: with auto_pad valid the dilated patch fits into the image.
+
+    Source: movement/extract-image-patches-3.rst
+
+    >>> op(np.arange(9).reshape(1, 1, 3, 3), sizes=(2, 2), strides=(2, 2), rates=(1, 1), auto_pad="valid").tolist()
+    [[[[0]], [[1]], [[3]], [[4]]]]
+    """
+    grid = axes_of(data.shape[2:], sizes, strides=strides, dilations=rates, auto_pad=auto_pad)
+    fill = "" if data.dtype.kind == "U" else 0
+    found = patches(framed(data, grid, fill), grid).transpose(0, 2, 3, 1, 4, 5)
+    return found.reshape(len(data), prod(found.shape[1:4]), *found.shape[4:])
+
+
+@extract_image_patches.shapes
+def _(node: Node) -> Shapes:
+    check_lengths(node, "C1", 2, ("sizes", "strides", "rates"))
+    data, attrs = node.shape("data"), node.attrs
+    grid = axes_of(
+        data[2:], attrs["sizes"], strides=attrs["strides"], dilations=attrs["rates"], auto_pad=attrs["auto_pad"]
+    )
+    rows, columns = check_windows(node, "C2", grid)
+    return {"patch": data[1] * prod(attrs["sizes"]), "out_rows": rows, "out_cols": columns}
+
+
+@op(
+    "StringTensorPack-15",
+    types={"T_IDX": INDEX},
+    inputs=[
+        Input("begins", "T_IDX", "[*shape]"),
+        Input("ends", "T_IDX", "[*shape]"),
+        Input("symbols", "u8", "[n]"),
+    ],
+    outputs=[Output("output", "string", "[*shape]")],
+)
+def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Any:
+    """Cut strings out of UTF-8 bytes.
+
+    Bytes that are no UTF-8 become lone surrogates, which StringTensorUnpack turns back into them.
+
+    Constraints:
+        C1: the bounds lie in [0, n], n the number of bytes.
+        C2: no string ends before it begins.
+
+    Source: movement/string-tensor-pack-15.rst
+
+    >>> op(np.array([0, 5]), np.array([5, 13]), np.frombuffer(b"IntelOpenVINO", np.uint8)).tolist()
+    ['Intel', 'OpenVINO']
+    """
+    text = symbols.tobytes()
+    bounds = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+    strings = [text[begin:end].decode(errors="surrogateescape") for begin, end in bounds]
+    return np.array(strings, np.str_).reshape(begins.shape)
+
+
+@string_tensor_pack.shapes
+def _(node: Node) -> None:
+    count = node.dims.get("n", fresh())
+    for name in ("begins", "ends"):
+        node.within("C1", name, 0, count + 1)
+    begins, ends = node.value("begins"), node.value("ends")
+    if begins is not None and ends is not None and (begins > ends).any():
+        place = tuple(int(i) for i in np.argwhere(begins > ends)[0])
+        message = f"`begins{[*place]}` is {begins[place]}, but `ends{[*place]}` is {ends[place]}"
+        node.fail("C2", message, "ends")
+
+
+@op(
+    "StringTensorUnpack-15",
+    inputs=[Input("data", "string", "[*shape]")],
+    outputs=[
+        Output("begins", "i32", "[*shape]"),
+        Output("ends", "i32", "[*shape]"),
+        Output("symbols", "u8", "[n]"),
+    ],
+)
+def string_tensor_unpack(data: Array) -> Any:
+    """Join strings as UTF-8 bytes, and say where each begins and ends.
+
+    Source: movement/string-tensor-unpack-15.rst
+
+    >>> begins, ends, symbols = op(np.array(["Intel", "OpenVINO"]))
+    >>> begins.tolist(), ends.tolist(), symbols.tobytes()
+    ([0, 5], [5, 13], b'IntelOpenVINO')
+    """
+    texts = [text.encode(errors="surrogateescape") for text in data.ravel().tolist()]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int32).reshape(data.shape)
+    lengths = np.array([len(text) for text in texts], np.int32).reshape(data.shape)
+    return ends - lengths, ends, np.frombuffer(b"".join(texts), np.uint8)
+
+
+@string_tensor_unpack.shapes
+def _(node: Node) -> Shapes:
+    data = node.value("data")
+    if data is None:
+        return {}
+    return {"n": sum(len(text.encode(errors="surrogateescape")) for text in data.ravel().tolist())}

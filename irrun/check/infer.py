@@ -113,7 +113,7 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     try:
         inferred = op.infer(inputs, attrs, bodies)
     except Violation as violation:
-        inference.report(violated(violation, op, layer, inference))
+        inference.report(violated(violation, op, layer, inputs))
         return None
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
@@ -146,20 +146,19 @@ def find_op(layer: Layer, inference: Inference) -> Op | None:
     return None
 
 
-def violated(violation: Violation, op: Op, layer: Layer, inference: Inference | None) -> Diagnostic:
-    """The diagnostic of a broken rule, with where the offending input comes from."""
+def violated(violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:
+    """The diagnostic of a broken rule, with where the offending input comes from and what is known of it."""
     constraint = violation.label.startswith("C")
     notes = []
     place = layer.place
     names = [port.name for port in op.inputs]
-    if violation.port in names and inference is not None:
-        position = names.index(violation.port)
-        value = layer.inputs[position] if position < len(layer.inputs) else None
-        tensor = inference.tensor(value)
-        if value is not None:
-            what = f"`{violation.port}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
-            notes.append(Note(what, value.layer.place))
-            place = layer.input_ports[position].element.place
+    position = names.index(violation.port) if violation.port in names else len(inputs)
+    tensor = inputs[position] if position < len(inputs) else None
+    value = layer.inputs[position] if position < len(layer.inputs) else None
+    if tensor is not None and value is not None:
+        what = f"`{violation.port}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
+        notes.append(Note(what, value.layer.place))
+        place = layer.input_ports[position].element.place
     return Diagnostic(
         "E401" if constraint else violation.label,
         f"{op.name} {violation.label}: {violation.message}" if constraint else violation.message,
@@ -189,7 +188,7 @@ def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | Non
         back_edges=tuple((results.index(edge.result), parameters.index(edge.parameter)) for edge in body.back_edges),
         parameters=len(parameters),
         results=len(results),
-        infer=partial(_infer_body, body.graph, inference),
+        infer=partial(infer_body, body.graph, inference),
         run=run,
         declared=tuple(_declared(parameter, inference) for parameter in parameters),
     )
@@ -200,7 +199,8 @@ def _declared(parameter: Layer, inference: Inference) -> Tensor:
     return node.outputs[0] if node is not None and node.outputs else _UNKNOWN
 
 
-def _infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
+def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """What is known of the results of a body whose parameters are `tensors`."""
     infer_graph(graph, inference, dict(zip(graph.parameters, tensors, strict=True)))
     return [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
 

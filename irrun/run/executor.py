@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.infer import Inference, violated
+from irrun.check.infer import Inference, infer_body, violated
 from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer, Model
@@ -132,38 +132,43 @@ class GraphExecutor:
         return [_present(slots[number]) for number in plan.results]
 
     def _run_step(self, step: Step, args: list[Array | None], state: State) -> Sequence[Any]:
-        op = step.node.op
-        context: dict[str, Any] = {}
+        op, layer = step.node.op, step.node.layer
+        tensors: list[Tensor | None] = []
         try:
-            bodies = {
-                name: replace(body, run=partial(self._run_body, plan, state))
-                for name, (body, plan) in step.bodies.items()
-            }
-            if step.recheck:
+            if step.recheck or op.context:
                 tensors = [
                     None if array is None else Tensor.of(array, None if type == "dynamic" else type)
                     for array, type in zip(args, step.types, strict=True)
                 ]
-                inferred = op.infer(tensors, step.node.attrs, bodies)
-                if "types" in op.context:
-                    context["types"] = inferred.types
-            if bodies:
-                context["bodies"] = bodies
-            if "state" in op.context:
-                context["state"] = state
-            if "warn" in op.context:
-                context["warn"] = partial(self._warn, step.node.layer)
-            results = step.kernel(*args, **context)
+                results = step.kernel(*args, **self._context(step, tensors, state))
+            else:
+                results = step.kernel(*args)
         except Violation as violation:
-            raise ExecutionError([self._placed(violated(violation, op, step.node.layer, self._inference))]) from None
+            raise ExecutionError([self._placed(violated(violation, op, layer, tensors))]) from None
         except (IRError, KeyboardInterrupt):
             raise
         except Exception as error:
-            layer = step.node.layer
             what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
-            diagnostic = Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label)
-            raise ExecutionError([self._placed(diagnostic)]) from error
+            raise ExecutionError(
+                [self._placed(Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label))]
+            ) from error
         return results if isinstance(results, tuple | list) else (results,)
+
+    def _context(self, step: Step, tensors: list[Tensor | None], state: State) -> dict[str, Any]:
+        """What the kernel of `step` asks for, after its rule was asked again where that is due."""
+        op, layer = step.node.op, step.node.layer
+        again = Inference(self._inference.weights)  # what this run knows is no business of other threads
+        bodies = {
+            name: replace(
+                body,
+                infer=partial(infer_body, layer.bodies[name].graph, again),
+                run=partial(self._run_body, plan, state),
+            )
+            for name, (body, plan) in step.bodies.items()
+        }
+        types = op.infer(tensors, step.node.attrs, bodies).types if step.recheck else step.node.types
+        context = {"types": types, "bodies": bodies, "state": state, "warn": partial(self._warn, layer)}
+        return {name: context[name] for name in op.context}
 
     def _run_body(self, plan: Plan, state: State, arrays: Sequence[Array]) -> list[Array]:
         results = self._run_plan(plan, arrays, state)

@@ -103,13 +103,11 @@ def _slot(value: Value | None, numbers: dict[Value, int]) -> int:
 
 
 def _step(node: Node, inference: Inference, numbers: dict[Value, int]) -> Step:
-    kernel = node.op.kernel
-    context: dict[str, Any] = {"types": node.types} if "types" in node.op.context else {}
-    layer = node.layer
+    kernel, layer = node.op.kernel, node.layer
     tensors = [inference.tensor(value) for value in layer.inputs]
     return Step(
         node,
-        partial(kernel, **node.attrs, **context) if node.attrs or context else kernel,
+        partial(kernel, **node.attrs) if node.attrs else kernel,
         tuple(_slot(value, numbers) for value in layer.inputs),
         tuple(numbers[value] for value in layer.outputs),
         tuple(tensor.type if tensor else "" for tensor in tensors),
@@ -134,7 +132,7 @@ def _fold(step: Step, slots: list[Array | None]) -> bool:
     args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
     try:
         with np.errstate(all="ignore"):
-            results = step.kernel(*args)
+            results = step.kernel(*args, **({"types": step.node.types} if op.context else {}))
     except Exception:  # the run reports it, with its layer
         return False
     for number, array in zip(step.outputs, results if isinstance(results, tuple | list) else (results,), strict=False):

@@ -26,7 +26,8 @@ def running_sum(data, initial, *, start=0, end=-1, stride=1, part_size=1, axis=0
     ti.set_body(ov.Model([added], [piece, total]))
     ti.set_sliced_input(piece, data.output(0), start, stride, part_size, end, axis)
     ti.set_merged_input(total, initial.output(0), added.output(0))
-    joined = ti.get_concatenated_slices(added.output(0), start, stride, part_size, end, axis)
+    first, last = (0, -1) if stride > 0 else (-1, 0)
+    joined = ti.get_concatenated_slices(added.output(0), first, stride, part_size, last, axis)
     return [joined, ti.get_iter_value(added.output(0), -1)]
 
 
@@ -117,6 +118,9 @@ CASES = [
     Case("TensorIterator-1", "parts of two rows", partial(stride=2, part_size=2), [rows(6, 2), rows(2, 2)]),
     Case("TensorIterator-1", "from the second row on", partial(start=1), [rows(4, 2), ROW]),
     Case("TensorIterator-1", "up to the last but one", partial(end=-2), [rows(4, 2), ROW]),
+    Case("TensorIterator-1", "backwards without the last", partial(start=-2, end=0, stride=-1), [rows(4, 2), ROW]),
+    Case("TensorIterator-1", "up to row 2", partial(end=2), [rows(4, 2), ROW]),
+    Case("TensorIterator-1", "backwards from row 2", partial(start=2, end=0, stride=-1), [rows(4, 2), ROW]),
     Case("TensorIterator-1", "two inputs", two_sliced, [rows(3, 2), rows(3, 2) + 1]),
     Case("TensorIterator-1", "an input that stays", scaled, [rows(2, 3), np.array(3, np.float32)]),
     Case("TensorIterator-1", "sizes unknown", running_sum, [rows(3, 2), ROW], dynamic=True),

@@ -218,7 +218,7 @@ def test_types():
         reduced("ReduceLogicalAnd-1", [1.0], 0)
     with pytest.raises(Violation, match="`axes` is f32"):
         ops["ReduceSum-1"](np.ones(2), np.zeros(1, np.float32))
-    with pytest.raises(Violation, match=r"`axes` has rank 2, expected \[\] or \[num_axes\]"):
+    with pytest.raises(Violation, match=r"`axes` has rank 2, expected a scalar or \[num_axes\]"):
         ops["ReduceSum-1"](np.ones(2), np.zeros((1, 1), np.int64))
 
 

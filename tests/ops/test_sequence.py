@@ -457,7 +457,7 @@ class TestOneHot:
 
     @pytest.mark.parametrize("type", [np.float16, bfloat16, np.uint8, np.bool_, "<U3"])
     def test_values_of_any_type(self, type):
-        on, off = np.array("1").astype(type), np.array("0").astype(type)
+        on, off = np.array(1).astype(type), np.array(0).astype(type)
         got = self.one_hot_1(np.array([1]), np.array(2), on, off, axis=1)
         assert got.dtype == on.dtype
         assert got[0, 1] == on

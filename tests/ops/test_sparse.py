@@ -419,7 +419,7 @@ def test_embeddingsegmentssum_3_c5_weights_without_a_default():
 def test_segments_sum_weights_in_the_place_of_the_default_are_of_the_wrong_type_or_rank():
     message = "`default_index` is f32, expected one of i32, i64"
     refuses(segments_sum, "E303", message, TABLE, FOUR, [0, 0, 2, 2], 3, HALVES)
-    message = "`default_index` has rank 1, expected []"
+    message = "`default_index` has rank 1, expected a scalar"
     refuses(segments_sum, "E305", message, TABLE.astype(np.int64), FOUR, [0, 0, 2, 2], 3, [1, 1, 1, 1])
 
 

@@ -1,0 +1,76 @@
+"""Matrix ops against OpenVINO."""
+
+import ml_dtypes
+import numpy as np
+from openvino import opset1, opset7, opset14
+
+from conformance.harness import Case, Const, conformance
+
+rng = np.random.default_rng(0)
+
+
+def f32(*shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def matmul(transpose_a=False, transpose_b=False):
+    return lambda a, b: opset1.matmul(a, b, transpose_a, transpose_b)
+
+
+def einsum(equation):
+    return lambda *inputs: opset7.einsum(list(inputs), equation)
+
+
+def inverse(adjoint=False):
+    return lambda data: opset14.inverse(data, adjoint)
+
+
+LARGE = np.full((1, 2), 100, np.int8)
+
+CASES = [
+    Case("MatMul-1", "two matrices", matmul(), [f32(3, 4), f32(4, 5)]),
+    Case("MatMul-1", "constant weights, transposed", matmul(False, True), [f32(2, 3, 4), Const(f32(5, 4))]),
+    Case("MatMul-1", "both transposed, broadcast batch", matmul(True, True), [f32(2, 1, 4, 3), f32(5, 6, 4)]),
+    Case("MatMul-1", "two vectors", matmul(), [f32(4), f32(4)]),
+    Case("MatMul-1", "vector and matrices", matmul(True), [f32(4), f32(2, 4, 3)]),
+    Case("MatMul-1", "matrices and vector", matmul(False, True), [f32(2, 3, 4), f32(4)]),
+    Case("MatMul-1", "all sizes unknown", matmul(), [f32(2, 3, 4), f32(1, 4, 5)], dynamic=True),
+    Case("MatMul-1", "f16", matmul(), [f32(2, 300).astype(np.float16), f32(300, 3).astype(np.float16)], rtol=1e-3),
+    Case(
+        "MatMul-1",
+        "bf16",
+        matmul(),
+        [f32(2, 300).astype(ml_dtypes.bfloat16), f32(300, 3).astype(ml_dtypes.bfloat16)],
+        rtol=1e-2,
+    ),
+    Case("MatMul-1", "f64", matmul(), [f32(2, 3).astype(np.float64), f32(3, 2).astype(np.float64)]),
+    Case(
+        "MatMul-1", "i32", matmul(), [rng.integers(-99, 99, (2, 3), np.int32), rng.integers(-99, 99, (3, 2), np.int32)]
+    ),
+    Case("MatMul-1", "i64", matmul(), [rng.integers(-99, 99, (2, 3)), rng.integers(-99, 99, (3, 2))]),
+    Case(
+        "MatMul-1",
+        "i8 overflow",
+        matmul(),
+        [LARGE, LARGE.T.copy()],
+        deviates="the plugin saturates",
+        expected=[[[np.int64(20000).astype(np.int8)]]],
+    ),
+    Case("Einsum-7", "product", einsum("ij,jk->ik"), [f32(3, 4), f32(4, 5)]),
+    Case("Einsum-7", "implicit", einsum("Cba"), [f32(3, 4, 2)]),
+    Case("Einsum-7", "diagonals", einsum("kii->ki"), [f32(2, 3, 3)]),
+    Case("Einsum-7", "trace", einsum("kii->k"), [f32(2, 3, 3)]),
+    Case("Einsum-7", "attention", einsum("bhqd,bhkd->bhqk"), [f32(2, 3, 4, 5), f32(2, 3, 6, 5)], dynamic=True),
+    Case("Einsum-7", "ellipses", einsum("a...b,b...->a..."), [f32(5, 1, 4, 3), f32(3, 2, 2, 1)]),
+    Case("Einsum-7", "three inputs", einsum("ab...,ac...,ade->...bc"), [f32(2, 3, 4), f32(2, 7, 1), f32(2, 4, 7)]),
+    Case("Einsum-7", "broadcast label", einsum("ij,jk->ik"), [f32(2, 1), f32(3, 4)]),
+    Case("Einsum-7", "summed ellipsis", einsum("a...->a"), [f32(2, 3, 4)]),
+    Case("Einsum-7", "i32", einsum("ij,kj->ik"), [np.arange(6, dtype=np.int32).reshape(2, 3)] * 2),
+    Case("Inverse-14", "matrix", inverse(), [f32(4, 4)], rtol=1e-3, atol=1e-4),
+    Case("Inverse-14", "adjoint of a batch", inverse(True), [f32(2, 3, 3, 3)], rtol=1e-3, atol=1e-4),
+    Case("Inverse-14", "all sizes unknown", inverse(), [f32(2, 2)], dynamic=True, rtol=1e-3, atol=1e-4),
+    Case("Inverse-14", "f16", inverse(), [(np.eye(3) * 3 + 1).astype(np.float16)], rtol=2e-3, atol=1e-3),
+    Case("Inverse-14", "f64", inverse(), [np.eye(3) * 3 + 1]),
+]
+
+test_agrees_with_openvino = conformance(CASES)

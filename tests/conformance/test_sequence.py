@@ -1,0 +1,209 @@
+"""Sequence ops against OpenVINO."""
+
+import numpy as np
+from openvino import opset1, opset3, opset4, opset5, opset6, opset16
+from openvino.utils.node_factory import NodeFactory
+
+from conformance.harness import Case, Const, conformance
+
+rng = np.random.default_rng(0)
+opset13_nodes = NodeFactory("opset13")
+BATCH, STEPS, INPUTS, HIDDEN = 3, 4, 2, 5
+INF = np.inf
+
+
+def f32(*shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def cell(gates, states=1, type=np.float32, biases=None):
+    data = [f32(BATCH, INPUTS), *(f32(BATCH, HIDDEN) for _ in range(states))]
+    weights = [f32(gates * HIDDEN, INPUTS), f32(gates * HIDDEN, HIDDEN), f32((biases or gates) * HIDDEN)]
+    return [*(array.astype(type) for array in data), *(Const(array.astype(type)) for array in weights)]
+
+
+def sequence(gates, lengths, ways=1, states=1, type=np.float32, biases=None):
+    data = [f32(BATCH, STEPS, INPUTS), *(f32(BATCH, ways, HIDDEN) for _ in range(states))]
+    weights = [f32(ways, gates * HIDDEN, n) for n in (INPUTS, HIDDEN)] + [f32(ways, (biases or gates) * HIDDEN)]
+    lengths = np.array(lengths, np.int32)
+    return [*(array.astype(type) for array in data), lengths, *(Const(array.astype(type)) for array in weights)]
+
+
+def lstm_cell(opset=opset4, **attrs):
+    return lambda *inputs: opset.lstm_cell(*inputs, HIDDEN, **attrs)
+
+
+def gru_cell(**attrs):
+    return lambda *inputs: opset3.gru_cell(*inputs, HIDDEN, **attrs)
+
+
+def rnn_cell(activation="tanh", **attrs):
+    return lambda *inputs: opset3.rnn_cell(*inputs, HIDDEN, [activation], [], [], **attrs)
+
+
+def lstm_sequence(direction, **attrs):
+    return lambda *inputs: opset5.lstm_sequence(*inputs, HIDDEN, direction, **attrs)
+
+
+def gru_sequence(direction, **attrs):
+    return lambda *inputs: opset5.gru_sequence(*inputs, HIDDEN, direction, **attrs)
+
+
+def rnn_sequence(direction, activations=("tanh",), **attrs):
+    return lambda *inputs: opset5.rnn_sequence(*inputs, HIDDEN, direction, list(activations), **attrs)
+
+
+def one_hot_1(axis):
+    return lambda *inputs: opset1.one_hot(*inputs, axis)
+
+
+def one_hot(axis, mode):
+    return lambda *inputs: opset16.one_hot(*inputs, axis, mode)
+
+
+def attention(causal=False):
+    attrs = {"causal": causal}
+    return lambda *inputs: opset13_nodes.create("ScaledDotProductAttention", list(inputs), attrs)
+
+
+def heads(type=np.float32):
+    return [f32(*shape).astype(type) for shape in ((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7))]
+
+
+def ctc_greedy_decoder(merge=True):
+    return lambda *inputs: opset1.ctc_greedy_decoder(*inputs, merge)
+
+
+def ctc_greedy_decoder_seq_len(**attrs):
+    return lambda *inputs: opset6.ctc_greedy_decoder_seq_len(*inputs, **attrs)
+
+
+def ctc_loss(**attrs):
+    return lambda *inputs: opset4.ctc_loss(*inputs, **attrs)
+
+
+INDICES = np.array([[0, 3, -1], [2, -4, 1]], np.int64)
+DEPTH, ON, OFF = Const(np.int64(3)), Const(np.float32(5)), Const(np.float32(-1))
+MASK = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]], np.float32)
+LOSS = [
+    f32(3, 6, 4),
+    np.array([6, 4, 5], np.int32),
+    np.array([[0, 1, 1, 0, 2, 2], [2, 1, 0, 0, 0, 0], [1, 1, 2, 1, 0, 0]], np.int32),
+    np.array([4, 2, 3], np.int32),
+]
+
+CASES = [
+    Case("LSTMCell-1", "defaults", lstm_cell(opset1), cell(4, 2)),
+    Case("LSTMCell-1", "clip", lstm_cell(opset1, clip=0.4), cell(4, 2)),
+    Case("LSTMCell-1", "activations", lstm_cell(opset1, activations=["relu", "sigmoid", "tanh"]), cell(4, 2)),
+    Case("LSTMCell-1", "f16", lstm_cell(opset1), cell(4, 2, np.float16), rtol=5e-3, atol=2e-3),
+    Case("LSTMCell-4", "defaults", lstm_cell(), cell(4, 2)),
+    Case("LSTMCell-4", "clip", lstm_cell(clip=0.4), cell(4, 2)),
+    Case("LSTMCell-4", "activations", lstm_cell(activations=["relu", "sigmoid", "tanh"]), cell(4, 2)),
+    Case("LSTMCell-4", "f16, all sizes unknown", lstm_cell(), cell(4, 2, np.float16), True, rtol=5e-3, atol=2e-3),
+    Case("GRUCell-3", "defaults", gru_cell(), cell(3)),
+    Case("GRUCell-3", "linear before reset", gru_cell(linear_before_reset=True), cell(3, biases=4)),
+    Case("GRUCell-3", "clip", gru_cell(clip=0.3, activations=["sigmoid", "relu"]), cell(3)),
+    Case("GRUCell-3", "clip, linear", gru_cell(clip=0.3, linear_before_reset=True), cell(3, biases=4), dynamic=True),
+    Case("RNNCell-3", "defaults", rnn_cell(), cell(1)),
+    Case("RNNCell-3", "relu", rnn_cell("relu"), cell(1)),
+    Case("RNNCell-3", "clip", rnn_cell("sigmoid", clip=0.3), cell(1)),
+    Case("RNNCell-3", "all sizes unknown", rnn_cell(), cell(1), dynamic=True),
+    Case("LSTMSequence-5", "forward", lstm_sequence("forward"), sequence(4, [4, 4, 4], 1, 2)),
+    Case("LSTMSequence-5", "reverse, lengths", lstm_sequence("reverse"), sequence(4, [4, 2, 0], 1, 2)),
+    Case("LSTMSequence-5", "both ways, lengths", lstm_sequence("bidirectional"), sequence(4, [1, 4, 3], 2, 2)),
+    Case("LSTMSequence-5", "clip", lstm_sequence("forward", clip=0.4), sequence(4, [1, 4, 3], 1, 2)),
+    Case("LSTMSequence-5", "all sizes unknown", lstm_sequence("reverse"), sequence(4, [1, 4, 3], 1, 2), dynamic=True),
+    Case(
+        "LSTMSequence-5",
+        "f16",
+        lstm_sequence("forward"),
+        sequence(4, [1, 4, 3], 1, 2, np.float16),
+        rtol=5e-3,
+        atol=2e-3,
+    ),
+    Case("GRUSequence-5", "forward", gru_sequence("forward"), sequence(3, [4, 4, 4])),
+    Case("GRUSequence-5", "reverse, lengths", gru_sequence("reverse"), sequence(3, [4, 2, 0])),
+    Case("GRUSequence-5", "both ways, lengths", gru_sequence("bidirectional"), sequence(3, [1, 4, 3], 2)),
+    Case(
+        "GRUSequence-5",
+        "linear before reset",
+        gru_sequence("bidirectional", linear_before_reset=True),
+        sequence(3, [1, 4, 3], 2, biases=4),
+    ),
+    Case(
+        "GRUSequence-5",
+        "activations and clip, all sizes unknown",
+        gru_sequence("reverse", activations=["sigmoid", "relu"], clip=0.5),
+        sequence(3, [1, 4, 3]),
+        dynamic=True,
+    ),
+    Case("RNNSequence-5", "forward", rnn_sequence("forward"), sequence(1, [4, 4, 4])),
+    Case("RNNSequence-5", "reverse, lengths", rnn_sequence("reverse"), sequence(1, [4, 2, 0])),
+    Case("RNNSequence-5", "both ways, lengths", rnn_sequence("bidirectional"), sequence(1, [1, 4, 3], 2)),
+    Case("RNNSequence-5", "relu and clip", rnn_sequence("forward", ["relu"], clip=0.5), sequence(1, [1, 4, 3])),
+    Case("OneHot-1", "last axis", one_hot_1(-1), [INDICES, DEPTH, ON, OFF]),
+    Case("OneHot-1", "first axis", one_hot_1(0), [INDICES, DEPTH, ON, OFF], dynamic=True),
+    Case("OneHot-1", "scalar index", one_hot_1(0), [np.int64(1), DEPTH, ON, OFF]),
+    Case(
+        "OneHot-1",
+        "i32 and boolean",
+        one_hot_1(1),
+        [INDICES.astype(np.int32), Const(np.int32(4)), Const(np.array(True)), Const(np.array(False))],
+    ),
+    Case("OneHot-1", "types apart", one_hot_1(1), [INDICES.astype(np.int32), DEPTH, ON, OFF]),
+    Case("OneHot-16", "normalized", one_hot(-1, "normalize"), [INDICES, DEPTH, ON, OFF]),
+    Case("OneHot-16", "ignored", one_hot(-1, "ignore_negative"), [INDICES, DEPTH, ON, OFF]),
+    Case("OneHot-16", "default", one_hot(1, None), [INDICES, DEPTH, ON, OFF], dynamic=True),
+    Case("OneHot-16", "u8", one_hot(0, "normalize"), [INDICES, DEPTH, Const(np.uint8(7)), Const(np.uint8(1))]),
+    Case("ScaledDotProductAttention-13", "plain", attention(), heads()),
+    Case("ScaledDotProductAttention-13", "causal", attention(True), heads(), dynamic=True),
+    Case("ScaledDotProductAttention-13", "mask", attention(), [*heads(), f32(2, 1, 4, 6)]),
+    Case("ScaledDotProductAttention-13", "one row of mask", attention(), [*heads(), f32(1, 1, 1, 6)], dynamic=True),
+    Case("ScaledDotProductAttention-13", "mask of rank 2", attention(), [*heads(), f32(4, 6)]),
+    Case("ScaledDotProductAttention-13", "boolean mask", attention(), [*heads(), rng.random((2, 3, 4, 6)) > 0.3]),
+    Case("ScaledDotProductAttention-13", "row without keys", attention(), [*heads(), np.zeros((1, 1, 4, 6), bool)]),
+    Case(
+        "ScaledDotProductAttention-13", "scale", attention(), [*heads(), Const(np.float32(0)), Const(np.float32(0.3))]
+    ),
+    Case("ScaledDotProductAttention-13", "mask and scale", attention(), [*heads(), f32(4, 6), np.float32(0.3)]),
+    Case(
+        "ScaledDotProductAttention-13",
+        "sink",
+        attention(),
+        [*heads(), f32(1, 1, 4, 6), Const(np.float32(0.3)), f32(1, 3, 1, 1)],
+    ),
+    Case("ScaledDotProductAttention-13", "three dimensions", attention(), [array[0] for array in heads()]),
+    Case("ScaledDotProductAttention-13", "f16", attention(), heads(np.float16), rtol=5e-3, atol=2e-3),
+    Case("CTCGreedyDecoder-1", "merged", ctc_greedy_decoder(), [f32(6, 3, 4), MASK]),
+    Case("CTCGreedyDecoder-1", "repeated", ctc_greedy_decoder(False), [f32(6, 3, 2), MASK]),
+    Case("CTCGreedyDecoder-1", "two classes", ctc_greedy_decoder(), [f32(6, 3, 2), MASK]),
+    Case("CTCGreedyDecoder-1", "all sizes unknown", ctc_greedy_decoder(), [f32(6, 3, 3), MASK], dynamic=True),
+    Case("CTCGreedyDecoderSeqLen-6", "merged", ctc_greedy_decoder_seq_len(), [f32(3, 6, 3), LOSS[1]]),
+    Case(
+        "CTCGreedyDecoderSeqLen-6",
+        "repeated, i64",
+        ctc_greedy_decoder_seq_len(merge_repeated=False, classes_index_type="i64", sequence_length_type="i64"),
+        [f32(3, 6, 3), LOSS[1].astype(np.int64)],
+    ),
+    Case(
+        "CTCGreedyDecoderSeqLen-6",
+        "blank first",
+        ctc_greedy_decoder_seq_len(),
+        [f32(3, 6, 3), LOSS[1], Const(np.array(0, np.int32))],
+    ),
+    Case(
+        "CTCGreedyDecoderSeqLen-6",
+        "all sizes unknown",
+        ctc_greedy_decoder_seq_len(),
+        [f32(3, 6, 3), LOSS[1]],
+        dynamic=True,
+    ),
+    Case("CTCLoss-4", "defaults", ctc_loss(), LOSS),
+    Case("CTCLoss-4", "not merged", ctc_loss(ctc_merge_repeated=False), LOSS),
+    Case("CTCLoss-4", "collapsed", ctc_loss(preprocess_collapse_repeated=True), LOSS),
+    Case("CTCLoss-4", "unique", ctc_loss(unique=True), LOSS),
+    Case("CTCLoss-4", "blank given", ctc_loss(), [*LOSS, Const(np.int32(3))], dynamic=True),
+]
+
+test_agrees_with_openvino = conformance(CASES)

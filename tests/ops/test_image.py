@@ -1,0 +1,348 @@
+"""Image ops: written-out numbers, the loops of the specification, constraints and inference."""
+
+import itertools
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irrun.spec import Dim, Tensor, Violation, fresh
+from irrun.spec.registry import registry
+
+ops = registry().ops
+INTERPOLATIONS = ["Interpolate-1", "Interpolate-4", "Interpolate-11"]
+RESIZES = ["Interpolate-4", "Interpolate-11"]
+NONE = np.array([], np.float32)
+
+
+def resized(data, targets, mode, axes=None, name="Interpolate-11", **attrs):
+    """`targets` are sizes where they are integers, else scales."""
+    targets = np.asarray(targets)
+    by = "scales" if targets.dtype.kind == "f" else "sizes"
+    axes = None if axes is None else np.array(axes)
+    inputs = [np.asarray(data), targets, axes]
+    if name == "Interpolate-4":
+        inputs[1:2] = [targets, NONE] if by == "sizes" else [NONE.astype(int), targets]
+    return ops[name](*inputs, mode=mode, shape_calculation_mode=by, **attrs)
+
+
+def inferred(name, shape, targets, axes=None, **attrs):
+    """The shape of the result; `targets` and `axes` are arrays or tensors."""
+    op = ops[name]
+    tensors = [item if item is None or isinstance(item, Tensor) else Tensor.of(item) for item in (targets, axes)]
+    by = "scales" if tensors[0].type.startswith("f") else "sizes"
+    values = op.defaults | {"mode": "nearest"} | attrs
+    inputs = [Tensor("f32", shape), *tensors]
+    if name == "Interpolate-1":
+        values["axes"] = tuple(range(len(shape))) if axes is None else tuple(axes.tolist())
+        inputs = inputs[:2]
+    else:
+        values.setdefault("shape_calculation_mode", by)
+        if name == "Interpolate-4":
+            unused = Tensor("f32" if by == "sizes" else "i64", (0,))
+            inputs[1:2] = [tensors[0], unused] if by == "sizes" else [unused, tensors[0]]
+    return op.infer(inputs, values).outputs[0].shape
+
+
+def source(x, scale, after, before, transform):
+    if scale == 1 or before == after:
+        return x
+    return {
+        "half_pixel": (x + 0.5) / scale - 0.5,
+        "pytorch_half_pixel": (x + 0.5) / scale - 0.5 if after > 1 else 0,
+        "asymmetric": x / scale,
+        "tf_half_pixel_for_nn": (x + 0.5) / scale,
+        "align_corners": 0 if after == 1 else x * (before - 1) / (after - 1),
+    }[transform]
+
+
+def slow_linear(data, sizes, transform, antialias):
+    """The page's loops over a window of r elements on each side, for all axes of the data."""
+    scales = [after / before for after, before in zip(sizes, data.shape, strict=True)]
+    antialias = antialias and min(scales) < 1
+    a = [scale if antialias else 1 for scale in scales]
+    r = [2 if scale > 1 else math.ceil(2 / steep) for scale, steep in zip(scales, a, strict=True)]
+    result = np.zeros(sizes)
+    for place in np.ndindex(*sizes):
+        at = [source(*item, transform) for item in zip(place, scales, sizes, data.shape, strict=True)]
+        total = weights = 0.0
+        for offset in itertools.product(*(range(-reach, reach + 1) for reach in r)):
+            inner = [math.floor(x + 0.5) + step for x, step in zip(at, offset, strict=True)]
+            if all(0 <= i < size for i, size in zip(inner, data.shape, strict=True)):
+                steep = zip(a, at, inner, strict=True)
+                weight = math.prod(max(0, 1 - abs(factor * (x - i))) for factor, x, i in steep)
+                weights += weight
+                total += weight * data[tuple(inner)]
+        result[place] = total / weights if weights else 0
+    return result
+
+
+def slow_cubic(data, sizes, transform, a):
+    def coefficients(s):
+        return (
+            ((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a,
+            ((a + 2) * s - (a + 3)) * s * s + 1,
+            ((a + 2) * (1 - s) - (a + 3)) * (1 - s) * (1 - s) + 1,
+            ((a * (2 - s) - 5 * a) * (2 - s) + 8 * a) * (2 - s) - 4 * a,
+        )
+
+    scales = [after / before for after, before in zip(sizes, data.shape, strict=True)]
+    result = np.zeros(sizes)
+    for place in np.ndindex(*sizes):
+        at = [source(*item, transform) for item in zip(place, scales, sizes, data.shape, strict=True)]
+        for taps in itertools.product(range(4), repeat=data.ndim):
+            inner = [math.floor(x) + tap - 1 for x, tap in zip(at, taps, strict=True)]
+            inner = [min(max(i, 0), size - 1) for i, size in zip(inner, data.shape, strict=True)]
+            weight = math.prod(coefficients(x - math.floor(x))[tap] for x, tap in zip(at, taps, strict=True))
+            result[place] += weight * data[tuple(inner)]
+    return result
+
+
+@pytest.mark.parametrize("transform", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("sizes", [(7, 4), (1, 2), (2, 9)])
+def test_linear_agrees_with_the_loops_of_the_page(transform, antialias, sizes):
+    data = np.random.default_rng(0).standard_normal((5, 6))
+    want = slow_linear(data, sizes, transform, antialias)
+    attrs = {"coordinate_transformation_mode": transform, "antialias": antialias}
+    for name in RESIZES:
+        np.testing.assert_allclose(resized(data, sizes, "linear", name=name, **attrs), want, atol=1e-5)
+
+
+@pytest.mark.parametrize("transform", ["half_pixel", "tf_half_pixel_for_nn", "align_corners"])
+@pytest.mark.parametrize("coefficient", [-0.75, -0.5])
+def test_cubic_agrees_with_the_loops_of_the_page(transform, coefficient):
+    data = np.random.default_rng(1).standard_normal((5, 6))
+    for sizes in ((7, 4), (1, 12)):
+        want = slow_cubic(data, sizes, transform, coefficient)
+        attrs = {"coordinate_transformation_mode": transform, "cube_coeff": coefficient}
+        np.testing.assert_allclose(resized(data, sizes, "cubic", **attrs), want, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        ("half_pixel", [0, 20, 30, 50]),  # sources 0.25, 1.75, 3.25, 4.75
+        ("pytorch_half_pixel", [0, 20, 30, 50]),
+        ("asymmetric", [0, 10, 30, 40]),  # 0, 1.5, 3, 4.5
+        ("tf_half_pixel_for_nn", [10, 20, 40, 50]),  # 0.75, 2.25, 3.75, 5.25
+        ("align_corners", [0, 20, 30, 50]),  # 0, 5/3, 10/3, 5
+    ],
+)
+def test_each_transform_has_its_source_coordinates(transform, expected):
+    line = np.arange(0, 60, 10)
+    for name in RESIZES:
+        found = resized(line, [4], "nearest", name=name, coordinate_transformation_mode=transform)
+        assert found.tolist() == expected
+        assert found.dtype == line.dtype
+
+
+def test_a_single_element_comes_from_the_middle_or_the_start():
+    line = np.arange(0.0, 60, 10)
+    for transform, expected in (("half_pixel", 25), ("pytorch_half_pixel", 0), ("align_corners", 0), ("asymmetric", 0)):
+        assert resized(line, [1], "linear", coordinate_transformation_mode=transform).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("rounding", "fewer", "more"),
+    [
+        ("round_prefer_floor", [0, 10, 30, 40], [0, 0, 10, 10, 10, 20, 20, 20]),
+        ("round_prefer_ceil", [0, 20, 30, 50], [0, 0, 10, 10, 20, 20, 20, 20]),
+        ("floor", [0, 10, 30, 40], [0, 0, 0, 10, 10, 10, 20, 20]),
+        ("ceil", [0, 20, 30, 50], [0, 10, 10, 20, 20, 20, 20, 20]),
+        ("simple", [0, 20, 30, 50], [0, 0, 0, 10, 10, 10, 20, 20]),
+    ],
+)
+def test_nearest_rounds_as_asked(rounding, fewer, more):
+    """Sources 0, 1.5, 3, 4.5 among six elements; 0, 0.375, 0.75, 1.125, 1.5, 1.875, 2.25, 2.625 among three."""
+    attrs = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
+    assert resized(np.arange(0, 60, 10), [4], "nearest", **attrs).tolist() == fewer
+    assert resized(np.arange(0, 30, 10), [8], "nearest", **attrs).tolist() == more
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_linear_onnx_takes_two_elements_and_stays_inside(name):
+    assert resized([0.0, 8], [4], "linear_onnx", name=name).tolist() == [0, 2, 6, 8]
+    image = np.array([[0.0, 8], [16, 24]])
+    assert resized(image, [2, 4], "linear_onnx", [1, 0], name=name).tolist() == [[0, 8]] + [
+        [pytest.approx(4), pytest.approx(12)],
+        [12, 20],
+        [16, 24],
+    ]
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_scales_give_sizes_rounded_down_with_a_tolerance(name):
+    line = np.arange(3.0)
+    assert resized(line, [1 / 3], "nearest", name=name).shape == (1,)
+    assert resized(line, [1.9], "nearest", name=name).shape == (5,)
+    assert resized(line, [0.3], "nearest", name=name).shape == (0,)
+    scaled = resized(np.arange(10.0), [0.35], "nearest", name=name, coordinate_transformation_mode="asymmetric")
+    assert scaled.tolist() == [0, 3, 6]  # sources 0, 2.857, 5.714: the scale counts, not 3 / 10
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_padding_comes_first_and_also_on_other_axes(name):
+    attrs = {"pads_begin": (1, 2), "pads_end": (0, 1)}
+    found = resized([[5.0, 6, 7]], [12], "nearest", [1], name=name, **attrs)
+    assert found.tolist() == [[0] * 12, [0, 0, 0, 0, 5, 5, 6, 6, 7, 7, 0, 0]]
+    assert inferred(name, (1, 3), np.array([12]), np.array([1]), **attrs) == (2, 12)
+    assert resized([1.0], [4], "nearest", name=name, pads_begin=(1, 7, 7)).tolist() == [0, 0, 1, 1]
+
+
+def test_bilinear_pillow_weighs_all_elements_under_a_wider_triangle():
+    # centers 1 and 3, reach 2: weights 1/8 3/8 3/8 1/8 cut at the border
+    assert resized([[0.0, 8, 8, 0]], [1, 2], "bilinear_pillow").tolist() == [[pytest.approx(32 / 7)] * 2]
+    assert resized([[0.0, 8], [0, 8]], [2, 4], "bilinear_pillow").tolist() == [[0, 2, 6, 8]] * 2
+
+
+def test_bicubic_pillow_follows_cube_coeff():
+    sharp = resized([[0.0, 0, 8, 8]], [1, 8], "bicubic_pillow", cube_coeff=-1.0)[0]
+    mild = resized([[0.0, 0, 8, 8]], [1, 8], "bicubic_pillow", cube_coeff=-0.5)[0]
+    assert sharp.min() < mild.min() < 0 < 8 < mild.max() < sharp.max()
+    np.testing.assert_allclose(mild + mild[::-1], 8)
+
+
+def test_pillow_modes_round_integers_after_each_pass():
+    image = np.array([[0, 1], [0, 0]], np.uint8)
+    # across: 0 0 1 1 (0.25 and 0.75 rounded); then down: 0.25 of 1 is 0, 0.75 is 1
+    found = resized(image, [4, 4], "bilinear_pillow")
+    assert found.tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64, np.uint64, np.int32])
+def test_integers_are_rounded_and_saturate(dtype):
+    top = np.iinfo(dtype).max
+    assert resized(np.array([0, 1, 3], dtype), [6], "linear").tolist() == [0, 0, 1, 2, 3, 3]
+    step = resized(np.array([0, 0, top, top], dtype), [8], "cubic")
+    assert step.dtype == dtype
+    assert step.tolist()[-3:] == [top] * 3
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow"])
+def test_floats_keep_their_type(dtype, mode):
+    found = resized(np.ones((2, 3), dtype), [4, 2], mode)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found.astype(float), 1)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic", "bilinear_pillow"])
+def test_unchanged_and_empty_images(mode):
+    image = np.arange(6.0).reshape(2, 3)
+    same = resized(image, [2, 3], mode)
+    assert same.tolist() == image.tolist()
+    assert not np.shares_memory(same, image)
+    assert resized(np.zeros((0, 2, 3)), [4, 5], mode, [1, 2]).shape == (0, 4, 5)
+    assert resized(image, [0, 3], mode).shape == (0, 3)
+
+
+def interpolated_1(data, sizes, axes, mode, **attrs):
+    return ops["Interpolate-1"](np.asarray(data), np.array(sizes), axes=axes, mode=mode, **attrs).tolist()
+
+
+def test_interpolate_1_aligns_corners_unless_told_otherwise():
+    line = [[0.0, 8, 16]]
+    assert interpolated_1(line, [5], (1,), "linear") == [[0, 4, 8, 12, 16]]
+    assert interpolated_1(line, [6], (1,), "linear", align_corners=False) == [
+        [0, 2, 6, 10, 14, 16]
+    ]  # half_pixel: no padding, not the axes 2 and 3 of four
+    image = [[[[0.0, 8]]]]
+    assert interpolated_1(image, [1, 4], (2, 3), "linear", align_corners=False) == [[[[0, 4, 8, 8]]]]
+    assert interpolated_1(line, [6], (1,), "nearest", align_corners=False) == [[0, 0, 8, 8, 16, 16]]
+
+
+def test_interpolate_1_pads_the_interpolated_axes():
+    assert interpolated_1([[[[4.0]]]], [3], (3,), "nearest", pads_begin=(1,), pads_end=(1,)) == [[[[0, 4, 0]]]]
+    pads = {"pads_begin": (0, 0, 0, 1), "pads_end": (0, 0, 0, 1)}
+    assert interpolated_1([[[[4.0]]]], [3], (3,), "nearest", **pads) == [[[[0, 4, 0]]]]
+
+
+def test_interpolate_1_belongs_to_the_first_three_opsets():
+    find = registry().find
+    versions = {version: find("Interpolate", f"opset{version}").name for version in (1, 3, 4, 10, 11, 16)}
+    assert list(versions.values()) == ["Interpolate-1"] * 2 + ["Interpolate-4"] * 2 + ["Interpolate-11"] * 2
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_unknown_sizes_scale_and_other_axes_stay_themselves(name):
+    batch, height, width = fresh(), fresh(), fresh(4, 9)
+    image, axes = (batch, 3, height, width), np.array([2, 3])
+    found = inferred(name, image, np.array([2.0, 0.5], np.float32), axes)
+    assert found[:2] == (batch, 3)
+    assert (found[2] == height * 2) is True
+    assert (found[3].low, found[3].high) == (2, 4)
+    found = inferred(name, image, np.array([1.0, 1.7], np.float32), axes)
+    assert (found[2] == height) is True
+    assert (found[3].low, found[3].high) == (6, 15)
+    sizes = Tensor("i64", (2,), np.array([height * 2, 7], object))
+    assert inferred(name, image, sizes, axes) == (batch, 3, height * 2, 7)
+    unknown = inferred(name, image, Tensor("i64", (2,)), axes)
+    assert unknown[:2] == (batch, 3)
+    assert all(isinstance(size, Dim) for size in unknown[2:])
+    assert inferred(name, image, Tensor("f32", (2,)), axes)[1] == 3
+    assert len(inferred(name, image, np.array([5, 6]), Tensor("i64", (2,)))) == 4
+
+
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_interpolations_c1_axes_outside_the_rank_or_repeated(name):
+    with pytest.raises(Violation, match=r"`axes` has 2, outside \[0, 2\)") as caught:
+        inferred(name, (3, 3), np.array([4]), np.array([2]))
+    assert caught.value.label == "C1"
+    with pytest.raises(Violation, match="expected different ones"):
+        inferred(name, (3, 3), np.array([4, 4]), np.array([1, 1]))
+
+
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_interpolations_c2_targets_that_do_not_match_the_axes(name):
+    with pytest.raises(Violation, match="has 1 elements for 2 axes") as caught:
+        inferred(name, (3, 3), np.array([4]), np.array([0, 1]))
+    assert caught.value.label == "C2"
+
+
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_interpolations_c3_a_negative_size(name):
+    with pytest.raises(Violation, match="has -1, expected 0 or more") as caught:
+        inferred(name, (3, 3), np.array([-1]), np.array([1]))
+    assert caught.value.label == "C3"
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_interpolations_c3_a_scale_of_0(name):
+    with pytest.raises(Violation, match="expected more than 0") as caught:
+        inferred(name, (3, 3), np.array([0.0], np.float32), np.array([1]))
+    assert caught.value.label == "C3"
+
+
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_interpolations_c4_nothing_to_interpolate(name):
+    with pytest.raises(Violation, match="axis 1 of the padded data is empty") as caught:
+        inferred(name, (3, 0), np.array([4]), np.array([1]))
+    assert caught.value.label == "C4"
+
+
+def test_interpolate_1_c5_area_has_no_definition():
+    with pytest.raises(Violation, match="`mode` is `area`, which has no definition") as caught:
+        inferred("Interpolate-1", (3, 3), np.array([4, 4]), mode="area")
+    assert caught.value.label == "C5"
+
+
+def test_interpolate_1_c6_pads_of_other_axes():
+    with pytest.raises(Violation, match=r"`pads_end` is \[1, 0\] for rank 2 and axes \[1\]") as caught:
+        inferred("Interpolate-1", (3, 3), np.array([4]), np.array([1]), pads_end=(1, 0))
+    assert caught.value.label == "C6"
+
+
+def test_interpolate_11_c5_targets_of_the_other_kind():
+    for by, targets in (("sizes", np.array([2.0], np.float32)), ("scales", np.array([2]))):
+        with pytest.raises(Violation, match=f"but shape_calculation_mode is `{by}`") as caught:
+            inferred("Interpolate-11", (3,), targets, shape_calculation_mode=by)
+        assert caught.value.label == "C5"
+
+
+def test_interpolate_11_c6_pillow_modes_with_other_than_two_axes():
+    for axes in (np.array([1]), None):
+        with pytest.raises(Violation, match="mode `bicubic_pillow` has [13] axes, expected 2") as caught:
+            inferred("Interpolate-11", (3, 3, 3), np.array([4]), axes, mode="bicubic_pillow")
+        assert caught.value.label == "C6"
