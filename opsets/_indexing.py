@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node, Shape, Size, broadcast
+from irrun.spec import Array, Dim, Node, Shape, Size, broadcast, every, fresh, product, shape_text
 
 UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -41,7 +41,7 @@ def agreed(a: Size, b: Size) -> Size:
 
 
 def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, negative: bool) -> None:
-    """Require column j of input `name` to lie in [0, sizes[j]), or [-sizes[j], sizes[j]) where `negative` ones count."""
+    """Require column j of input `name` to lie in [0, sizes[j]), or in [-sizes[j], sizes[j]) with `negative`."""
     value = node.value(name)
     if value is None:
         return
@@ -177,3 +177,74 @@ def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
         limits = np.iinfo(dtype)
         return limits.min if least else limits.max
     return dtype.type(-np.inf if least else np.inf)
+
+
+def common_dims(node: Node, range_label: str, equal_label: str, axis: int | None) -> int:
+    """The batch dimensions of a Gather, after checking their number and their sizes."""
+    data, indices = node.shape("data"), node.shape("indices")
+    given: int = node.attrs["batch_dims"]
+    batch = given + len(indices) if given < 0 else given
+    most = min(len(data), len(indices), len(data) if axis is None else axis)
+    if not 0 <= batch <= most:
+        ranks = f"data of rank {len(data)}, indices of rank {len(indices)}"
+        node.fail(range_label, f"`batch_dims` is {given} for {ranks}" + ("" if axis is None else f" and axis {axis}"))
+    for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
+        node.require(equal_label, a == b, f"dimension {number} is {a} in `data`, but {b} in `indices`")
+    return batch
+
+
+def gathered_shape(data: Any, indices: Any, axis: int | None, batch: int) -> tuple[Size, ...]:
+    common = tuple(map(agreed, data[:batch], indices[:batch]))
+    if axis is None:
+        return (*common, *(fresh() for _ in range(len(data) - 1 + len(indices) - 2 * batch)))
+    return (*common, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
+
+
+def scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shape | None, int]:
+    """The shapes of data and of indices with updates, and their rank, after checking that it is the same."""
+    data, indices = node.dims.get("data"), node.dims.get("indices")
+    if data is not None and indices is not None and len(data) != len(indices):
+        node.fail(
+            label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices"
+        )
+    return data, indices, len(node.dims["indices"] if data is None else data)
+
+
+def put(data: Array, indices: Array, updates: Array, axis: int) -> Array:
+    """A copy of the data with the updates in it, of which the last one in row-major order wins."""
+    output = copy_for(data, updates)
+    window = output[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
+    if indices.size:
+        # numpy walks along the memory of the indices, so row-major order needs them contiguous
+        np.put_along_axis(window, np.ascontiguousarray(indices, np.intp), np.ascontiguousarray(updates), axis)
+    return output
+
+
+def copy_for(data: Array, updates: Array) -> Array:
+    """A row-major copy that also holds the updates: dimensions, or longer strings."""
+    same = data.dtype == updates.dtype
+    return np.array(data, data.dtype if same else np.promote_types(data.dtype, updates.dtype), order="C")
+
+
+def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
+    length = indices.shape[-1]
+    output = copy_for(data, updates)
+    rest = prod(data.shape[length:])
+    positions = tuple_positions(indices, data.shape[:length]).ravel()
+    rows = output.reshape(prod(data.shape[:length]), rest)
+    scatter(rows, positions, updates.reshape(len(positions), rest), reduction)
+    return output
+
+
+def check_scatter_nd(node: Node, length_label: str, updates_label: str) -> None:
+    length, rank = node.dims["length"], len(node.shape("data"))
+    message = f"`indices` has tuples of {length}, but `data` has {rank} dimensions"
+    node.require(length_label, length <= rank, message, "indices")
+    updates = node.shape("updates")
+    expected = (*node.shape("indices")[:-1], *node.shape("data")[int(length) :])
+    if not expected:
+        fits = product(updates) == 1
+    else:
+        fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
+    message = f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}"
+    node.require(updates_label, fits, message, "updates")

@@ -149,36 +149,23 @@ def gru(R: Array, B: Array | None, activations: Sequence[str], clip: float, line
     return step
 
 
-def lstm(
-    R: Array, activations: Sequence[str], clip: float, peepholes: Array | None = None, coupled: bool = False
-) -> Step:
-    """Gates f, i, c, o: C' = f C + i c, H' = o h(C').
-
-    `peepholes` are the weights of the cell state in f, i and o; with `coupled`, i is 1 - f.
-    """
+def lstm(R: Array, activations: Sequence[str], clip: float, coupled: bool = False) -> Step:
+    """Gates f, i, c, o: C' = f C + i c, H' = o h(C'). With `coupled`, i is 1 - f."""
     f, g, _ = _functions(activations, 3, clip)
     h = FUNCTIONS[activations[2].lower()]  # of the cell state, which is not clipped
     weights = widened(R).swapaxes(-1, -2)
     size = R.shape[-1]
-    of_forget, of_input, of_output = [None] * 3 if peepholes is None else np.split(widened(peepholes), 3)
 
     def step(inputs: Any, states: Sequence[Any]) -> tuple[Any, ...]:
         state, cell = states
         gates = state @ weights
         gates += inputs
         forget, take, candidate, output = (gates[..., size * k : size * (k + 1)] for k in range(4))
-        if of_forget is not None:
-            forget += of_forget * cell
-            take += of_input * cell
-        f(gates[..., : 2 * size])
-        if coupled:
-            take = 1 - forget
+        f(gates[..., : 2 * size])  # forget and take
         g(candidate)
-        following = forget * cell
-        following += take * candidate
-        if of_output is not None:
-            output += of_output * following
         f(output)
+        following = forget * cell
+        following += (1 - forget if coupled else take) * candidate
         return output * h(following.copy()), following
 
     return step

@@ -78,8 +78,7 @@ def read_cuts(node: Node, labels: Sequence[str], rank: int) -> Cuts | None:
     for number, axis in enumerate(normal):
         if axis in normal[:number]:
             node.fail(labels[2], f"`axes[{number}]` is axis {axis} of `data` once more", "axes")
-    unknown = [fresh(None) for _ in normal]
-    return Cuts(normal, starts or [*unknown], stops or [*unknown], steps or [*unknown])
+    return Cuts(normal, *(sizes or [fresh(None) for _ in normal] for sizes in (starts, stops, steps)))
 
 
 def cut_shape(shape: Shape, cuts: Cuts) -> Shape:

@@ -495,12 +495,11 @@ def weighted(values: Array, axis: int, index: Array, weights: Array) -> Array:
 def pillow_resampled(data: Array, images: Sequence[Resampling], mode: str, cubic: float) -> Array:
     """The resampling of the library Pillow, in double precision; the second axis comes first."""
     support, kernel = (1.0, _triangle) if mode == "bilinear_pillow" else (2.0, _cubic(cubic))
-    for image in reversed(images):
-        if image.before == image.after:
-            continue
+    changed = [image for image in reversed(images) if image.before != image.after]
+    for image in changed:
         index, weights = pillow_taps(image, support, kernel)
         data = converted(weighted(data.astype(np.float64), image.axis, index, weights), data.dtype)
-    return data
+    return data if changed else data.copy()
 
 
 def pillow_taps(image: Resampling, support: float, kernel: Callable[[Array], Array]) -> tuple[Array, Array]:

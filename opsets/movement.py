@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from irrun.spec import (
-    UNDECIDED,
     ANY,
     BOOL,
     FLOAT,
@@ -23,12 +22,10 @@ from irrun.spec import (
     Input,
     Node,
     Output,
-    Shape,
     Shapes,
     Size,
     Tensor,
     Undecided,
-    broadcast,
     choice,
     element_type,
     every,
@@ -40,18 +37,26 @@ from irrun.spec import (
     shape_text,
 )
 
+from ._broadcasting import broadcast_data, broadcast_to_shape
 from ._indexing import (
     agreed,
     axis_of,
+    check_scatter_nd,
     check_tuples,
+    common_dims,
+    copy_for,
     element_positions,
     gather_nd,
     gather_nd_shape,
+    gathered_shape,
     normal_axis,
+    put,
     scatter,
+    scatter_elements_shapes,
+    scatter_nd,
     take,
-    tuple_positions,
 )
+from ._padding import block_inputs, padded, padded_shape
 from ._slices import ENDLESS, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
@@ -94,7 +99,7 @@ def _(node: Node) -> Shapes:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
     node.within("C2", "indices", 0, fresh() if axis is None else data[axis])
-    return {"output": _gathered(data, indices, axis, 0)}
+    return {"output": gathered_shape(data, indices, axis, 0)}
 
 
 @op("Gather-7", types=GATHER_TYPES, inputs=GATHER_INPUTS, outputs=GATHER_OUTPUTS, attrs=[BATCH_DIMS], symbolic=True)
@@ -122,9 +127,9 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -
 def _(node: Node) -> Shapes:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
-    batch = _batch_dims(node, "C2", "C3", axis)
+    batch = common_dims(node, "C2", "C3", axis)
     node.within("C4", "indices", 0, fresh() if axis is None else data[axis])
-    return {"output": _gathered(data, indices, axis, batch)}
+    return {"output": gathered_shape(data, indices, axis, batch)}
 
 
 @op("Gather-8", types=GATHER_TYPES, inputs=GATHER_INPUTS, outputs=GATHER_OUTPUTS, attrs=[BATCH_DIMS], symbolic=True)
@@ -161,28 +166,7 @@ def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -
 def _(node: Node) -> Shapes:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
-    return {"output": _gathered(data, indices, axis, _batch_dims(node, "C2", "C3", axis))}
-
-
-def _batch_dims(node: Node, range_label: str, equal_label: str, axis: int | None) -> int:
-    """The batch dimensions of a Gather, after checking their number and their sizes."""
-    data, indices = node.shape("data"), node.shape("indices")
-    given: int = node.attrs["batch_dims"]
-    batch = given + len(indices) if given < 0 else given
-    most = min(len(data), len(indices), len(data) if axis is None else axis)
-    if not 0 <= batch <= most:
-        ranks = f"data of rank {len(data)}, indices of rank {len(indices)}"
-        node.fail(range_label, f"`batch_dims` is {given} for {ranks}" + ("" if axis is None else f" and axis {axis}"))
-    for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
-        node.require(equal_label, a == b, f"dimension {number} is {a} in `data`, but {b} in `indices`")
-    return batch
-
-
-def _gathered(data: Any, indices: Any, axis: int | None, batch: int) -> tuple[Size, ...]:
-    common = tuple(map(agreed, data[:batch], indices[:batch]))
-    if axis is None:
-        return (*common, *(fresh() for _ in range(len(data) - 1 + len(indices) - 2 * batch)))
-    return (*common, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
+    return {"output": gathered_shape(data, indices, axis, common_dims(node, "C2", "C3", axis))}
 
 
 @op(
@@ -327,12 +311,12 @@ def scatter_elements_update_3(data: Array, indices: Array, updates: Array, axis:
     >>> op(np.zeros((2, 3)), np.array([[1, 2], [0, 1]]), np.array([[1.0, 2], [3, 4]]), np.array(1)).tolist()
     [[0.0, 1.0, 2.0], [3.0, 4.0, 0.0]]
     """
-    return _put(data, indices, updates, int(axis.item()) % data.ndim)
+    return put(data, indices, updates, int(axis.item()) % data.ndim)
 
 
 @scatter_elements_update_3.shapes
 def _(node: Node) -> Shapes:
-    data, indices, rank = _scatter_elements_shapes(node, "C2")
+    data, indices, rank = scatter_elements_shapes(node, "C2")
     axis = axis_of(node, "C1", rank)
     for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
         message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
@@ -380,7 +364,7 @@ def scatter_elements_update_12(
     """
     along = int(axis.item()) % data.ndim
     if reduction == "none":
-        return _put(data, indices, updates, along)
+        return put(data, indices, updates, along)
     output = np.array(data, order="C")
     positions = element_positions(indices, data.shape, along).ravel()
     scatter(output.reshape(-1), positions, updates.ravel(), reduction, use_init_val)
@@ -392,7 +376,7 @@ def _(node: Node) -> Shapes:
     type, reduction = node.types.get("T"), node.attrs["reduction"]
     if type is not None and reduction != "none" and not _reduces(type, reduction):
         node.fail("C5", f"`reduction` is {reduction} for elements of type {type}")
-    data, indices, rank = _scatter_elements_shapes(node, "C2")
+    data, indices, rank = scatter_elements_shapes(node, "C2")
     axis = axis_of(node, "C1", rank)
     for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
         if axis is not None and number != axis:
@@ -405,32 +389,6 @@ def _(node: Node) -> Shapes:
 
 def _reduces(type: str, reduction: str) -> bool:
     return type in NUMERIC or (type == "boolean" and reduction != "mean") or type == "dynamic"
-
-
-def _scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shape | None, int]:
-    """The shapes of data and of indices with updates, and their rank, after checking that it is the same."""
-    data, indices = node.dims.get("data"), node.dims.get("indices")
-    if data is not None and indices is not None and len(data) != len(indices):
-        node.fail(
-            label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices"
-        )
-    return data, indices, len(node.dims["indices"] if data is None else data)
-
-
-def _put(data: Array, indices: Array, updates: Array, axis: int) -> Array:
-    """A copy of the data with the updates in it, of which the last one in row-major order wins."""
-    output = _copy(data, updates)
-    window = output[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
-    if indices.size:
-        # numpy walks along the memory of the indices, so row-major order needs them contiguous
-        np.put_along_axis(window, np.ascontiguousarray(indices, np.intp), np.ascontiguousarray(updates), axis)
-    return output
-
-
-def _copy(data: Array, updates: Array) -> Array:
-    """A row-major copy that also holds the updates: dimensions, or longer strings."""
-    same = data.dtype == updates.dtype
-    return np.array(data, data.dtype if same else np.promote_types(data.dtype, updates.dtype), order="C")
 
 
 @op(
@@ -463,7 +421,7 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> 
     [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0]]
     """
     along, inner = int(axis.item()) % data.ndim, indices.ndim
-    output = _copy(data, updates)
+    output = copy_for(data, updates)
     rows = np.moveaxis(updates, range(along, along + inner), range(inner))
     rows = rows.reshape(indices.size, *data.shape[:along], *data.shape[along + 1 :])
     np.moveaxis(output, along, 0)[indices.ravel().astype(np.intp)] = rows
@@ -476,7 +434,7 @@ def _(node: Node) -> None:
     axis = axis_of(node, "C1", len(data))
     node.within("C3", "indices", 0, fresh() if axis is None else data[axis])
     updates = node.shape("updates")
-    expected = _gathered(data, indices, axis, 0)
+    expected = gathered_shape(data, indices, axis, 0)
     fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
     node.require("C2", fits, f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}", "updates")
 
@@ -512,12 +470,12 @@ def scatter_nd_update_3(data: Array, indices: Array, updates: Array) -> Any:
     >>> op(np.array([1, 2, 3, 4, 5, 6, 7, 8]), np.array([[4], [3], [1], [7]]), np.array([9, 10, 11, 12])).tolist()
     [1, 11, 3, 10, 9, 6, 7, 12]
     """
-    return _scattered(data, indices, updates, "none")
+    return scatter_nd(data, indices, updates, "none")
 
 
 @scatter_nd_update_3.shapes
 def _(node: Node) -> None:
-    _check_scatter_nd(node, "C1", "C2")
+    check_scatter_nd(node, "C1", "C2")
     check_tuples(node, "C3", "indices", node.shape("data")[: int(node.dims["length"])], negative=False)
 
 
@@ -548,7 +506,7 @@ def scatter_nd_update_15(data: Array, indices: Array, updates: Array, *, reducti
     ...    reduction="sum").tolist()
     [61, 72, 23, 4]
     """
-    return _scattered(data, indices, updates, reduction)
+    return scatter_nd(data, indices, updates, reduction)
 
 
 @scatter_nd_update_15.shapes
@@ -556,32 +514,8 @@ def _(node: Node) -> None:
     type, reduction = node.types.get("T"), node.attrs["reduction"]
     if type is not None and reduction != "none" and not _reduces(type, reduction):
         node.fail("C4", f"`reduction` is {reduction} for elements of type {type}")
-    _check_scatter_nd(node, "C1", "C2")
+    check_scatter_nd(node, "C1", "C2")
     check_tuples(node, "C3", "indices", node.shape("data")[: int(node.dims["length"])], negative=True)
-
-
-def _scattered(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
-    length = indices.shape[-1]
-    output = _copy(data, updates)
-    rest = prod(data.shape[length:])
-    positions = tuple_positions(indices, data.shape[:length]).ravel()
-    rows = output.reshape(prod(data.shape[:length]), rest)
-    scatter(rows, positions, updates.reshape(len(positions), rest), reduction)
-    return output
-
-
-def _check_scatter_nd(node: Node, length_label: str, updates_label: str) -> None:
-    length, rank = node.dims["length"], len(node.shape("data"))
-    message = f"`indices` has tuples of {length}, but `data` has {rank} dimensions"
-    node.require(length_label, length <= rank, message, "indices")
-    updates = node.shape("updates")
-    expected = (*node.shape("indices")[:-1], *node.shape("data")[int(length) :])
-    if not expected:
-        fits = product(updates) == 1
-    else:
-        fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
-    message = f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}"
-    node.require(updates_label, fits, message, "updates")
 
 
 @op(
@@ -809,7 +743,7 @@ def slice_scatter(
     >>> op(np.arange(5), np.array([10, 20]), np.array([1]), np.array([9]), np.array([2])).tolist()
     [0, 10, 2, 20, 4]
     """
-    output = _copy(data, updates)
+    output = copy_for(data, updates)
     output[cut_index(data.ndim, start, stop, step, axes)] = updates
     return output
 
@@ -824,9 +758,6 @@ def _(node: Node) -> None:
     node.require("C4", fits, f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}", "updates")
 
 
-MASK = {"kind": INTS, "least": 0, "most": 1}
-
-
 @op(
     "StridedSlice-1",
     types={"T": ANY, "T_BEGIN": INTEGER, "T_END": INTEGER, "T_STRIDE": INTEGER},
@@ -838,11 +769,11 @@ MASK = {"kind": INTS, "least": 0, "most": 1}
     ],
     outputs=[Output("output", "T", "[*output]")],
     attrs=[
-        Attr("begin_mask", **MASK),
-        Attr("end_mask", **MASK),
-        Attr("new_axis_mask", default=(0,), **MASK),
-        Attr("shrink_axis_mask", default=(0,), **MASK),
-        Attr("ellipsis_mask", default=(0,), **MASK),
+        Attr("begin_mask", INTS, least=0, most=1),
+        Attr("end_mask", INTS, least=0, most=1),
+        Attr("new_axis_mask", INTS, (0,), least=0, most=1),
+        Attr("shrink_axis_mask", INTS, (0,), least=0, most=1),
+        Attr("ellipsis_mask", INTS, (0,), least=0, most=1),
     ],
     symbolic=True,
     view_of="data",
@@ -905,9 +836,9 @@ def _(node: Node) -> Shapes:
     parts = strided_parts(len(data), count, *masks)
     if parts is None:
         node.fail("C2", f"`begin` has {count} slices for {len(data)} dimensions", "begin")
-    unknown = [fresh(None) for _ in range(count)]
-    begins, ends = node.sizes("begin") or unknown, node.sizes("end") or unknown
-    strides = [1] * count if node.inputs["stride"] is None else node.sizes("stride") or unknown
+    begins, ends, strides = (node.sizes(name) or [fresh(None)] * count for name in ("begin", "end", "stride"))
+    if node.inputs["stride"] is None:
+        strides = [1] * count
     output: list[Size] = []
     sizes = iter(data)
     for kind, i in parts:
@@ -963,7 +894,7 @@ def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = N
     >>> op(np.array([1, 2]), np.array([2, 3]), np.array([0]), mode="explicit").tolist()
     [[1, 1, 1], [2, 2, 2]]
     """
-    return _broadcasted(data, target_shape, axes_mapping, mode)
+    return broadcast_data(data, target_shape, axes_mapping, mode)
 
 
 @op(
@@ -992,65 +923,11 @@ def broadcast_3(data: Array, target_shape: Array, axes_mapping: Array | None = N
     >>> op(np.array([[1], [2]]), np.array([1, 2]), mode="bidirectional").tolist()
     [[1, 1], [2, 2]]
     """
-    return _broadcasted(data, target_shape, axes_mapping, mode)
+    return broadcast_data(data, target_shape, axes_mapping, mode)
 
 
-def _broadcasted(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Array:
-    target = tuple(int(size) for size in target_shape)
-    if mode == "bidirectional":
-        target = np.broadcast_shapes(data.shape, target)
-    elif mode == "explicit" and axes_mapping is not None:
-        shape = np.ones(len(target), np.intp)
-        shape[axes_mapping] = data.shape
-        data = data.reshape(shape)
-    return np.broadcast_to(data, target)
-
-
-@broadcast_1.shapes
-@broadcast_3.shapes
-def _(node: Node) -> Shapes:
-    mode = node.attrs["mode"]
-    target = node.sizes("target_shape")
-    for number, size in enumerate(target or ()):
-        node.require("C1", size >= 0, f"`target_shape[{number}]` is {size}, expected 0 or more", "target_shape")
-    data = node.shape("data")
-    axes: list[Size] | None = None
-    if mode == "explicit":
-        mapping = node.inputs["axes_mapping"]
-        if mapping is None:
-            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit")
-        axes = node.sizes("axes_mapping")
-        count = None if axes is None else len(axes)
-        if count not in (None, len(data)):
-            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {len(data)}", "axes_mapping")
-    if target is None:
-        raise Undecided
-    output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]
-    if mode == "bidirectional":
-        output = [1] * (len(data) - len(output)) + output
-    if mode != "explicit":
-        axes = list(range(len(output) - len(data), len(output)))
-        if len(data) > len(output):
-            node.fail("C2", f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes", "data")
-    if axes is None or any(isinstance(axis, Dim) for axis in axes):
-        return {"output": tuple(output)}
-    for number, (size, axis) in enumerate(zip(data, map(int, axes), strict=True)):
-        if not 0 <= axis < len(output) or (number and axis <= axes[number - 1]):
-            message = f"`axes_mapping[{number}]` is {axis}, expected ascending axes in [0, {len(output)})"
-            node.fail("C4", message, "axes_mapping")
-        wanted = output[axis]
-        message = f"dimension {number} of `data` is {size}, which does not broadcast to {wanted}"
-        if mode == "bidirectional":
-            both = broadcast(size, wanted)
-            if both is None:
-                node.fail("C2", message, "data")
-            output[axis] = both
-        else:
-            same, single = size == wanted, size == 1
-            fits = True if single is True or same is True else single if same is False else UNDECIDED
-            node.require("C2", fits, message, "data")
-            output[axis] = agreed(wanted, size) if single is False else wanted
-    return {"output": tuple(output)}
+broadcast_1.shapes(broadcast_to_shape)
+broadcast_3.shapes(broadcast_to_shape)
 
 
 @op(
@@ -1080,7 +957,8 @@ def _(node: Node) -> Shapes:
         raise Undecided
     rank = max(len(repeats), len(data))
     sizes = (1,) * (rank - len(data)) + data
-    times = [1] * (rank - len(repeats)) + [largest(number, 0) for number in repeats]
+    times: list[Size] = [1] * (rank - len(repeats))
+    times += [largest(number, 0) for number in repeats]
     return {"output": tuple(size * number for size, number in zip(sizes, times, strict=True))}
 
 
@@ -1119,7 +997,7 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
     >>> op(np.array([1, 2, 3]), np.array([1]), np.array([2]), pad_mode="reflect").tolist()
     [2, 1, 2, 3, 2, 1]
     """
-    return _padded(data, pads_begin, pads_end, pad_value, pad_mode)
+    return padded(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
 @pad_1.shapes
@@ -1127,7 +1005,7 @@ def _(node: Node) -> Shapes:
     for name in ("pads_begin", "pads_end"):
         for number, pad in enumerate(node.sizes(name) or ()):
             node.require("C2", pad >= 0, f"`{name}[{number}]` is {pad}, expected 0 or more", name)
-    return _padded_shape(node, "C1", "C3")
+    return padded_shape(node, "C1", "C3")
 
 
 @op(
@@ -1155,7 +1033,7 @@ def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | N
     >>> op(np.array([1, 2, 3]), np.array([-1]), np.array([2]), pad_mode="edge").tolist()
     [2, 3, 3, 3]
     """
-    return _padded(data, pads_begin, pads_end, pad_value, pad_mode)
+    return padded(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
 @pad_12.shapes
@@ -1163,54 +1041,7 @@ def _(node: Node) -> Shapes:
     mode = node.attrs["pad_mode"]
     if mode != "constant" and node.types.get("T") == "string":
         node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant")
-    return _padded_shape(node, "C1", "C2")
-
-
-def _padded_shape(node: Node, count_label: str, limit_label: str) -> Shapes:
-    data, mode = node.shape("data"), node.attrs["pad_mode"]
-    count = node.dims.get("n", len(data))
-    message = f"`pads_begin` has {count} elements for data of rank {len(data)}"
-    node.require(count_label, count == len(data), message, "pads_begin")
-    unknown = [fresh(None) for _ in data]
-    pads = [node.sizes(name) or unknown for name in ("pads_begin", "pads_end")]
-    if mode != "constant":
-        for name, sizes in zip(("pads_begin", "pads_end"), pads, strict=True):
-            for axis, (pad, size) in enumerate(zip(sizes, data, strict=True)):
-                fits: Any = pad <= largest(size - (mode == "reflect"), 0)
-                if mode == "edge":
-                    filled, unpadded = size >= 1, pad <= 0
-                    fits = True if filled is True or unpadded is True else unpadded if filled is False else UNDECIDED
-                node.require(limit_label, fits, f"`{name}[{axis}]` is {pad} for a size of {size} ({mode})", name)
-    return {"output": tuple(largest(size + begin + end, 0) for size, begin, end in zip(data, *pads, strict=True))}
-
-
-def _padded(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None, mode: str) -> Array:
-    pads = [(int(begin), int(end)) for begin, end in zip(pads_begin, pads_end, strict=True)]
-    shape = [max(size + begin + end, 0) for size, (begin, end) in zip(data.shape, pads, strict=True)]
-    if mode == "constant":
-        value = np.zeros((), data.dtype) if pad_value is None else pad_value
-        output = np.full(shape, value, np.promote_types(data.dtype, value.dtype))
-        inside = tuple(slice(max(begin, 0), size + begin) for size, (begin, _) in zip(data.shape, pads, strict=True))
-        kept = tuple(
-            slice(max(-begin, 0), max(size + min(end, 0), 0))
-            for size, (begin, end) in zip(data.shape, pads, strict=True)
-        )
-        if all(part.start < part.stop for part in kept):
-            output[tuple(slice(part.start, max(part.stop, 0)) for part in inside)] = data[kept]
-        return output
-    for axis, (size, (begin, end)) in enumerate(zip(data.shape, pads, strict=True)):
-        if begin or end:
-            data = np.take(data, _mirrored(np.arange(-begin, size + end), size, mode), axis)
-    return data
-
-
-def _mirrored(places: Array, size: int, mode: str) -> Array:
-    """Places before and behind an axis as places on it: at its edge, or reflected."""
-    if mode == "edge":
-        return np.clip(places, 0, size - 1)
-    beyond = 1 if mode == "symmetric" else 0
-    places = np.where(places < 0, -places - beyond, places)
-    return np.where(places >= size, 2 * size - 2 + beyond - places, places)
+    return padded_shape(node, "C1", "C2")
 
 
 @op(
@@ -1408,7 +1239,7 @@ def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_en
 
 @batch_to_space.shapes
 def _(node: Node) -> Shapes:
-    data, blocks, begins, ends = _block_inputs(node, "C1", "C2", "C3", "crops_begin", "crops_end")
+    data, blocks, begins, ends = block_inputs(node, "C1", "C2", "C3", "crops_begin", "crops_end")
     total = product(blocks)
     node.require("C4", data[0] % total == 0, f"`batch` is {data[0]}, which {total} does not divide", "data")
     output = [data[0] // total]
@@ -1447,16 +1278,16 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
     [[0, 3], [2, 4]]
     """
     blocks = [int(block) for block in block_shape[1:]]
-    padded = _padded(data, pads_begin, pads_end, None, "constant") if pads_begin.any() or pads_end.any() else data
-    spatial = [size // block for size, block in zip(padded.shape[1:], blocks, strict=True)]
-    split = padded.reshape(len(data), *(n for pair in zip(spatial, blocks, strict=True) for n in pair))
+    whole = padded(data, pads_begin, pads_end, None, "constant")
+    spatial = [size // block for size, block in zip(whole.shape[1:], blocks, strict=True)]
+    split = whole.reshape(len(data), *(n for pair in zip(spatial, blocks, strict=True) for n in pair))
     order = (*range(2, split.ndim, 2), 0, *range(1, split.ndim, 2))
     return split.transpose(order).reshape(len(data) * prod(blocks), *spatial)
 
 
 @space_to_batch.shapes
 def _(node: Node) -> Shapes:
-    data, blocks, begins, ends = _block_inputs(node, "C1", "C2", "C3", "pads_begin", "pads_end")
+    data, blocks, begins, ends = block_inputs(node, "C1", "C2", "C3", "pads_begin", "pads_end")
     output = [data[0] * product(blocks)]
     for number, (size, block, begin, end) in enumerate(zip(data, blocks, begins, ends, strict=True)):
         if number:
@@ -1465,24 +1296,6 @@ def _(node: Node) -> Shapes:
             node.require("C4", padded % block == 0, message, "block_shape")
             output.append(padded // block)
     return {"output": tuple(size.within(0) if isinstance(size, Dim) else size for size in output)}
-
-
-def _block_inputs(node: Node, count: str, least: str, margin: str, begin: str, end: str) -> list[Any]:
-    """The shape of data, the blocks and the margins, after checking their number and their values."""
-    data = node.shape("data")
-    given = node.dims.get("n", len(data))
-    message = f"`block_shape` has {given} elements for data of rank {len(data)}"
-    node.require(count, given == len(data), message, "block_shape")
-    result: list[Any] = [data]
-    for name in ("block_shape", begin, end):
-        label, low = (least, 1) if name == "block_shape" else (margin, 0)
-        sizes = node.sizes(name) or [fresh(low) for _ in data]
-        for number, size in enumerate(sizes):
-            ok: Any = size >= low if number else size == low
-            expected = f"{low} or more" if number else f"{low}"
-            node.require(label, ok, f"`{name}[{number}]` is {size}, expected {expected}", name)
-        result.append([size.within(low) if isinstance(size, Dim) else size for size in sizes])
-    return result
 
 
 @op(
@@ -1713,7 +1526,7 @@ def unique(
 def _(node: Node) -> Shapes:
     data = node.dims.get("data")
     if data is None:
-        return {} if node.inputs["axis"] is not None else {"values": (found := fresh(),), "unique": found}
+        return {} if node.inputs["axis"] is not None else {"values": (count := fresh(),), "unique": count}
     axis = None
     if node.inputs["axis"] is not None:
         axis = axis_of(node, "C1", len(data))
@@ -1721,7 +1534,7 @@ def _(node: Node) -> Shapes:
             return {"values": tuple(fresh() for _ in data)}
     total = product(data) if axis is None else data[axis]
     low, high = (total, total) if isinstance(total, int) else (total.low or 0, total.high)
-    found = fresh(min(low, 1), high).within()
+    found: Size = fresh(min(low, 1), high).within()
     values = (found,) if axis is None else (*data[:axis], found, *data[axis + 1 :])
     return {"values": values, "unique": found, "total": total}
 
@@ -1778,9 +1591,9 @@ def col_2_im(
     for row in range(kernel[0]):
         for column in range(kernel[1]):
             steps = zip((row, column), windows, strides, dilations, strict=True)
-            taps = [slice(tap * gap, tap * gap + (n - 1) * step + 1, step) for tap, n, step, gap in steps]
+            taps: list[Any] = [slice(tap * gap, tap * gap + (n - 1) * step + 1, step) for tap, n, step, gap in steps]
             image[(..., *taps)] += columns[..., row, column, :, :]
-    inside = [slice(begin, begin + n) for begin, n in zip(pads_begin, size, strict=True)]
+    inside: list[Any] = [slice(begin, begin + n) for begin, n in zip(pads_begin, size, strict=True)]
     return image[(..., *inside)].astype(data.dtype)
 
 

@@ -201,6 +201,8 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
         C1: axes lie in [-r, r), r the rank of data.
         C2: beta is positive.
 
+    Deviation: OpenVINO's CPU plugin takes the integer part of bias.
+
     Source: normalization/lrn-1.rst
 
     >>> op(np.array([[1.0, 2.0, 2.0]]), np.array([1]), alpha=3.0, beta=1.0, bias=0.0, size=3).round(2).tolist()

@@ -382,7 +382,7 @@ LSTM_CELL_OUTPUTS = (
 @op(
     "LSTMCell-1",
     types={"T": FLOAT},
-    inputs=[*LSTM_CELL_INPUTS, Input("P", "T", "[3 * hidden_size]", optional=True)],
+    inputs=LSTM_CELL_INPUTS,
     outputs=LSTM_CELL_OUTPUTS,
     attrs=[
         *cell_attrs("sigmoid", "tanh", "tanh"),
@@ -397,7 +397,6 @@ def lstm_cell_1(
     W: Array,
     R: Array,
     B: Array | None = None,
-    P: Array | None = None,
     *,
     hidden_size: int,
     activations: Sequence[str],
@@ -412,10 +411,10 @@ def lstm_cell_1(
     Constraints:
         C1: activations names a function for each of f, g and h: relu, sigmoid or tanh; further ones are ignored.
         C2: hidden_size is that of the states.
-        C3: W, R and B have 4 * hidden_size rows, P has 3 * hidden_size elements.
+        C3: W, R and B have 4 * hidden_size rows.
 
-    Deviation: the page lacks what OpenVINO writes besides: input_forget makes i = 1 - f, and P are peephole weights, in
-    the order f, i, o, of the cell state in these gates (its CPU plugin ignores both).
+    Deviation: the page lacks two attributes that OpenVINO writes. With input_forget, i is 1 - f (its CPU plugin ignores
+    that); weights_format can only be fico, the order that the page gives.
 
     Source: sequence/lstm-cell-1.rst
 
@@ -424,7 +423,7 @@ def lstm_cell_1(
     >>> h.round(4).tolist(), c.tolist()
     ([[0.3808]], [[1.0]])
     """
-    step = lstm(R, activations, clip, P, input_forget)
+    step = lstm(R, activations, clip, input_forget)
     states = step(projected(X, W, B), [widened(initial_hidden_state), widened(initial_cell_state)])
     return tuple(state.astype(X.dtype, copy=False) for state in states)
 
@@ -477,7 +476,6 @@ def lstm_cell(
 def _(node: Node) -> None:
     check_cell(node, 3)
     check_rows(node, "C3", "4 * hidden_size", 4)
-    check_rows(node, "C3", "3 * hidden_size", 3)
 
 
 @op(

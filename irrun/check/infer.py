@@ -134,7 +134,7 @@ def find_op(layer: Layer, inference: Inference) -> Op | None:
         message = f"`{layer.version}` is not an operation set that the reader knows"
         hint = "write opset1 to opset17; custom ops come from --ops FILE"
     elif versions:
-        held = sorted(set().union(*(op.held_by for op in versions)))
+        held = sorted(number for op in versions for number in known.opsets(op))
         message = f"{layer.version} does not contain {layer.type}"
         hint = f"{versions[0].type} is in opset{held[0]} to opset{held[-1]}" if held else None
     else:

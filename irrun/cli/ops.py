@@ -60,12 +60,13 @@ def _as_text(op: Op) -> str:
 def _as_data(op: Op) -> dict[str, Any]:
     from irrun.check.documentation import constraint_text, labels, source_page
     from irrun.spec.attributes import REQUIRED
+    from irrun.spec.registry import registry
 
     return {
         "name": op.name,
         "type": op.type,
         "version": op.version,
-        "opsets": sorted(op.held_by),
+        "opsets": registry().opsets(op),
         "summary": (op.__doc__ or "").splitlines()[0],
         "inputs": [
             {"name": p.name, "type": p.type, "shape": p.shape, "optional": p.optional, "variadic": p.variadic}
@@ -96,7 +97,9 @@ def _sorted_types(types: frozenset[str]) -> list[str]:
 
 
 def _opsets(op: Op) -> str:
-    held = sorted(op.held_by)
+    from irrun.spec.registry import registry
+
+    held = registry().opsets(op)
     if not held:
         return ", ".join(op.extension_versions)
     if held == list(range(held[0], held[-1] + 1)):

@@ -229,10 +229,10 @@ class Inferred:
 class Op:
     """An op version. `name` is the type of the IR and the opset that introduced it, such as "ReLU-1".
 
-    `opsets` are the operation sets that hold it (None: all from `version` on to opset16), `extension_versions` other
-    words that a layer's `version` may have for it, such as "extension". `symbolic` says that the kernel also computes
-    on arrays of dimensions (dtype object), `view_of` names the input that its results may share memory with. `pure` is
-    False for ops that must not be computed ahead: those with state or random results.
+    `opsets` are the operation sets that hold it, where they hold no newer version (None: `version` to opset16);
+    `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
+    that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
+    share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
     """
 
     name: str

@@ -63,6 +63,10 @@ class Registry:
         """All versions of `type`, oldest first."""
         return sorted(self._by_type.get(_key(type), ()), key=lambda op: op.version)
 
+    def opsets(self, op: Op) -> list[int]:
+        """The operation sets in which `op.type` means `op`, and not a newer version."""
+        return [number for number in OPSETS if self._find(op.type, f"opset{number}") is op]
+
     def types(self) -> Iterator[str]:
         """The spelling of every known type."""
         return (ops[0].type for ops in self._by_type.values())

@@ -165,11 +165,7 @@ def test_nearest_rounds_as_asked(rounding, fewer, more):
 def test_linear_onnx_takes_two_elements_and_stays_inside(name):
     assert resized([0.0, 8], [4], "linear_onnx", name=name).tolist() == [0, 2, 6, 8]
     image = np.array([[0.0, 8], [16, 24]])
-    assert resized(image, [2, 4], "linear_onnx", [1, 0], name=name).tolist() == [[0, 8]] + [
-        [pytest.approx(4), pytest.approx(12)],
-        [12, 20],
-        [16, 24],
-    ]
+    assert resized(image, [2, 4], "linear_onnx", [1, 0], name=name).tolist() == [[0, 8], [4, 12], [12, 20], [16, 24]]
 
 
 @pytest.mark.parametrize("name", RESIZES)
@@ -343,6 +339,6 @@ def test_interpolate_11_c5_targets_of_the_other_kind():
 
 def test_interpolate_11_c6_pillow_modes_with_other_than_two_axes():
     for axes in (np.array([1]), None):
-        with pytest.raises(Violation, match="mode `bicubic_pillow` has [13] axes, expected 2") as caught:
+        with pytest.raises(Violation, match=r"mode `bicubic_pillow` has [13] axes, expected 2") as caught:
             inferred("Interpolate-11", (3, 3, 3), np.array([4]), axes, mode="bicubic_pillow")
         assert caught.value.label == "C6"

@@ -157,19 +157,14 @@ class TestCells:
         first, later = (ops[name](*inputs, hidden_size=HIDDEN) for name in ("LSTMCell-1", "LSTMCell-4"))
         assert all((a == b).all() for a, b in zip(first, later, strict=True))
 
-    def test_the_first_lstm_cell_couples_gates_and_has_peepholes(self):
-        x, h, c, W, R, B = (array[:1] if number < 3 else array for number, array in enumerate(cell_inputs("LSTM")))
-        P = rng.normal(size=3 * HIDDEN)
-        got = ops["LSTMCell-1"](x, h, c, W, R, B, P, hidden_size=HIDDEN, input_forget=True)
-        f, _, g, o = np.split((x @ W.T + h @ R.T + B)[0], 4)
-        forget = 1 / (1 + np.exp(-(f + P[:HIDDEN] * c[0])))
-        cell = forget * c[0] + (1 - forget) * np.tanh(g)
-        hidden = np.tanh(cell) / (1 + np.exp(-(o + P[2 * HIDDEN :] * cell)))
-        np.testing.assert_allclose(got[0][0], hidden, 1e-9)
-        np.testing.assert_allclose(got[1][0], cell, 1e-9)
-        uncoupled = ops["LSTMCell-1"](x, h, c, W, R, B, P, hidden_size=HIDDEN)[1][0]
-        take = 1 / (1 + np.exp(-(np.split((x @ W.T + h @ R.T + B)[0], 4)[1] + P[HIDDEN : 2 * HIDDEN] * c[0])))
-        np.testing.assert_allclose(uncoupled, forget * c[0] + take * np.tanh(g), 1e-9)
+    def test_the_first_lstm_cell_couples_gates(self):
+        x, h, c, W, R, B = cell_inputs("LSTM")
+        hidden, cell = ops["LSTMCell-1"](x, h, c, W, R, B, hidden_size=HIDDEN, input_forget=True)
+        f, _, g, o = np.split(x @ W.T + h @ R.T + B, 4, axis=1)
+        forget = 1 / (1 + np.exp(-f))
+        want = forget * c + (1 - forget) * np.tanh(g)
+        np.testing.assert_allclose(cell, want, 1e-9)
+        np.testing.assert_allclose(hidden, np.tanh(want) / (1 + np.exp(-o)), 1e-9)
 
     @kinds
     @pytest.mark.parametrize("type", [np.float16, bfloat16, np.float32])
@@ -257,8 +252,11 @@ def test_lstmcell_1_c2_another_hidden_size():
 
 
 def test_lstmcell_1_c3_rows():
-    label, text = message(ops["LSTMCell-1"], *cell_inputs("LSTM"), np.ones(4), hidden_size=HIDDEN)
-    assert (label, text) == ("C3", "`3 * hidden_size` is 4, expected 15")
+    label, text = message(ops["LSTMCell-1"], *cell_inputs("LSTM")[:-1], np.ones(4), hidden_size=HIDDEN)
+    assert (label, text) == ("E304", "`4 * hidden_size` is 4 in `B`, but 20 in `W`")
+    x, h, c, W, R, _ = cell_inputs("LSTM")
+    label, text = message(ops["LSTMCell-1"], x, h, c, W[1:], R[1:], hidden_size=HIDDEN)
+    assert (label, text) == ("C3", "`4 * hidden_size` is 19, expected 20")
 
 
 def test_lstmcell_4_c1_activations():

@@ -1,0 +1,67 @@
+"""Broadcasting one tensor to a shape, as the Broadcast ops do it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Undecided, broadcast
+
+from ._indexing import agreed
+
+
+def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Array:
+    """A view of the data in the target shape."""
+    target = tuple(int(size) for size in target_shape)
+    if mode == "bidirectional":
+        target = np.broadcast_shapes(data.shape, target)
+    elif mode == "explicit" and axes_mapping is not None:
+        shape = np.ones(len(target), np.intp)
+        shape[axes_mapping] = data.shape
+        data = data.reshape(shape)
+    return np.broadcast_to(data, target)
+
+
+def broadcast_to_shape(node: Node) -> Shapes:
+    """The rule of both Broadcasts, with the labels C1 to C4 of their docstrings."""
+    mode = node.attrs["mode"]
+    target = node.sizes("target_shape")
+    for number, size in enumerate(target or ()):
+        node.require("C1", size >= 0, f"`target_shape[{number}]` is {size}, expected 0 or more", "target_shape")
+    data = node.shape("data")
+    axes: list[Size] | None = None
+    if mode == "explicit":
+        mapping = node.inputs["axes_mapping"]
+        if mapping is None:
+            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit")
+        axes = node.sizes("axes_mapping")
+        count = None if axes is None else len(axes)
+        if count not in (None, len(data)):
+            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {len(data)}", "axes_mapping")
+    if target is None:
+        raise Undecided
+    output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]
+    if mode == "bidirectional":
+        output = [*[1] * (len(data) - len(output)), *output]
+    if mode != "explicit":
+        axes = list(range(len(output) - len(data), len(output)))
+        if len(data) > len(output):
+            node.fail("C2", f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes", "data")
+    if axes is None or any(isinstance(axis, Dim) for axis in axes):
+        return {"output": tuple(output)}
+    for number, (size, axis) in enumerate(zip(data, map(int, axes), strict=True)):
+        if not 0 <= axis < len(output) or (number and axis <= axes[number - 1]):
+            message = f"`axes_mapping[{number}]` is {axis}, expected ascending axes in [0, {len(output)})"
+            node.fail("C4", message, "axes_mapping")
+        wanted = output[axis]
+        message = f"dimension {number} of `data` is {size}, which does not broadcast to {wanted}"
+        if mode == "bidirectional":
+            both = broadcast(size, wanted)
+            if both is None:
+                node.fail("C2", message, "data")
+            output[axis] = both
+        else:
+            same, single = size == wanted, size == 1
+            fits = True if single is True or same is True else single if same is False else UNDECIDED
+            node.require("C2", fits, message, "data")
+            output[axis] = agreed(wanted, size) if single is False else wanted
+    return {"output": tuple(output)}
