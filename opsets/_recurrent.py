@@ -111,7 +111,7 @@ def unrolled(step: Step, inputs: Any, states: Sequence[Array], lengths: Array, d
 def rnn(R: Array, activations: Sequence[str], clip: float) -> Step:
     """H' = f(X W + H R + B)."""
     (f,) = _functions(activations, 1, clip)
-    weights = widened(R).swapaxes(-1, -2)
+    weights = _transposed(R)
 
     def step(inputs: Any, states: Sequence[Any]) -> tuple[Any, ...]:
         return (f(states[0] @ weights + inputs),)
@@ -122,7 +122,7 @@ def rnn(R: Array, activations: Sequence[str], clip: float) -> Step:
 def gru(R: Array, B: Array | None, activations: Sequence[str], clip: float, linear_before_reset: bool) -> Step:
     """Gates z, r, h: H' = (1 - z) h + z H. With linear_before_reset, `B` is the bias of the recurrent part of h."""
     f, g = _functions(activations, 2, clip)
-    weights = widened(R).swapaxes(-1, -2)
+    weights = _transposed(R)
     size = R.shape[-1]
     bias = 0 if B is None else widened(B)
 
@@ -153,7 +153,7 @@ def lstm(R: Array, activations: Sequence[str], clip: float, coupled: bool = Fals
     """Gates f, i, c, o: C' = f C + i c, H' = o h(C'). With `coupled`, i is 1 - f."""
     f, g, _ = _functions(activations, 3, clip)
     h = FUNCTIONS[activations[2].lower()]  # of the cell state, which is not clipped
-    weights = widened(R).swapaxes(-1, -2)
+    weights = _transposed(R)
     size = R.shape[-1]
 
     def step(inputs: Any, states: Sequence[Any]) -> tuple[Any, ...]:
@@ -171,12 +171,18 @@ def lstm(R: Array, activations: Sequence[str], clip: float, coupled: bool = Fals
     return step
 
 
+def _transposed(R: Array) -> Any:
+    """The recurrence weights as right factors; those of a sequence, used at every step, as BLAS likes them best."""
+    weights = widened(R).swapaxes(-1, -2)
+    return np.ascontiguousarray(weights) if R.ndim == 3 else weights
+
+
 def _relu(x: Any) -> Any:
     return np.maximum(x, 0, out=x)
 
 
 def _sigmoid(x: Any) -> Any:
-    np.negative(x, out=x)
+    np.multiply(x, -1, out=x)  # np.negative is wrong here where x has a stride of 16 bytes (numpy 2.4.6)
     np.exp(x, out=x)
     x += 1
     return np.reciprocal(x, out=x)

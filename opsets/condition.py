@@ -5,9 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from irrun.spec import Array, Body, Input, Node, Output, Tensor, Undecided, op
+import numpy as np
+
+from irrun.spec import (
+    ANY,
+    BOOL,
+    NUMERIC,
+    Array,
+    Attr,
+    Body,
+    Dim,
+    Input,
+    Node,
+    Output,
+    Shapes,
+    Tensor,
+    Undecided,
+    broadcast_shapes,
+    choice,
+    fresh,
+    numpy_dtype,
+    op,
+    product,
+    shape_text,
+)
 
 from ._bodies import UNKNOWN, arguments, check_declared, infer, output_count, parameter_tensors, union
+from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
 
 
 @op(
@@ -60,3 +84,114 @@ def _(node: Node) -> list[Tensor]:
     if chosen is not None:
         return branches[0 if chosen.item() else 1]
     return [union(a, b) for a, b in zip(*branches, strict=True)]
+
+
+@op(
+    "Select-1",
+    types={"T": ANY},
+    inputs=[Input("cond", "boolean", "..."), Input("then", "T", "..."), Input("else", "T", "...")],
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=AUTO_BROADCAST,
+    symbolic=True,
+)
+def select(cond: Array, then: Array, else_: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
+    """The elements of `then` where cond is true, else those of `else`.
+
+    Deviation: with `numpy` cond may also be larger than both, as OpenVINO allows; by the page it is broadcast one way.
+    Constraints:
+        C1: the shapes fit under auto_broadcast: equal for `none`, aligned at the last axis for `numpy`; for `pdpd`
+            those of `else` and cond fit into that of `then`.
+
+    Source: condition/select-1.rst
+
+    >>> op(np.array([[False, True], [True, False]]), np.array([[1, 2], [3, 4]]), np.array([10, 20])).tolist()
+    [[10, 2], [3, 20]]
+    """
+    mode, axis = auto_broadcast, auto_broadcast_axis
+    return np.where(aligned(then, cond, mode, axis), then, aligned(then, else_, mode, axis))
+
+
+@select.shapes
+def _(node: Node) -> Shapes:
+    mode, axis = node.attrs["auto_broadcast"], node.attrs["auto_broadcast_axis"]
+    cond, then, other = (node.shape(name) for name in ("cond", "then", "else"))
+    if mode == "numpy":
+        result = broadcast_shapes(cond, then, other)
+    else:
+        result = broadcast_result(then, other, mode, axis)
+        result = None if result is None else broadcast_result(result, cond, mode, axis)
+    if result is None:
+        shapes = f"`cond` is {shape_text(cond)}, `then` is {shape_text(then)} and `else` is {shape_text(other)}"
+        node.fail("C1", f"{shapes}, which do not broadcast ({mode})")
+    return {"output": result}
+
+
+@op(
+    "NonZero-3",
+    types={"T": ANY - {"string"}},
+    inputs=[Input("data", "T", "...")],
+    outputs=[Output("output", "output_type", "[rank, count]")],
+    attrs=[Attr("output_type", choice("i64", "i32"), "i64")],
+)
+def non_zero(data: Array, *, output_type: str) -> Any:
+    """The indices of the elements that are not 0, one column for each, in row-major order.
+
+    Source: condition/nonzero-3.rst
+
+    >>> op(np.array([[1, 0], [1, 1]])).tolist()
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    places = data != 0
+    if data.ndim == 0:
+        return np.zeros((0, int(places)), numpy_dtype(output_type))
+    return np.array(np.nonzero(places), numpy_dtype(output_type)).reshape(data.ndim, -1)
+
+
+@non_zero.shapes
+def _(node: Node) -> Shapes:
+    data = node.inputs["data"]
+    if data.shape is None:
+        return {}
+    most = product(data.shape)
+    count = fresh(0, most.high if isinstance(most, Dim) else most)
+    if data.known and data.value.dtype != object:
+        return {"rank": len(data.shape), "count": int(np.count_nonzero(data.value != 0))}
+    return {"rank": len(data.shape), "count": count}
+
+
+@op(
+    "Bucketize-3",
+    types={"T": NUMERIC, "T_BOUNDARIES": NUMERIC},
+    inputs=[Input("data", "T", "[*shape]"), Input("buckets", "T_BOUNDARIES", "[num_boundaries]")],
+    outputs=[Output("output", "output_type", "[*shape]")],
+    attrs=[Attr("output_type", choice("i64", "i32"), "i64"), Attr("with_right_bound", BOOL, True)],
+)
+def bucketize(data: Array, buckets: Array, *, output_type: str, with_right_bound: bool) -> Any:
+    """The number of the bucket that each element falls into; a bucket ends at its right boundary or just before it.
+
+    NaN falls into the last bucket.
+    Constraints:
+        C1: the boundaries ascend, none is there twice.
+
+    Source: condition/bucketize-3.rst
+
+    >>> op(np.array([[3, 50], [10, -1]]), np.array([0, 5, 10])).tolist()
+    [[1, 3], [2, 0]]
+    """
+    values, boundaries = (a.astype(np.float32) if a.dtype == numpy_dtype("bf16") else a for a in (data, buckets))
+    found = np.searchsorted(boundaries, values, "left" if with_right_bound else "right")
+    return found.astype(numpy_dtype(output_type))
+
+
+@bucketize.shapes
+def _(node: Node) -> None:
+    boundaries = node.value("buckets")
+    if boundaries is None:
+        return
+    falls = np.flatnonzero(~(boundaries[1:] > boundaries[:-1]))
+    if falls.size:
+        place = int(falls[0])
+        found = f"{boundaries[place]} and {boundaries[place + 1]}"
+        node.fail(
+            "C1", f"`buckets[{place}]` and `buckets[{place + 1}]` are {found}, expected them to ascend", "buckets"
+        )

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from irrun.spec import (
+    BOOL,
+    FLOAT_NUMBER,
+    INT,
     INTEGER,
     INTS,
     NUMERIC,
@@ -20,8 +23,10 @@ from irrun.spec import (
     Output,
     Shapes,
     Size,
+    choice,
     fresh,
     op,
+    product,
     shape_text,
 )
 
@@ -43,6 +48,12 @@ from ._window import (
 LISTS = ("strides", "dilations", "pads_begin", "pads_end")
 WINDOW = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END, AUTO_PAD)
 BACKPROP = (*WINDOW, Attr("output_padding", INTS, (), least=0))
+DEFORMABLE = (*WINDOW, Attr("group", INT, 1, least=1), Attr("deformable_group", INT, 1, least=1))
+DEFORMABLE_INPUTS = (
+    Input("data", "T", "[N, CHANNELS, *spatial]"),
+    Input("offsets", "T", "[N, OFFSETS, *windows]"),
+    Input("filters", "T", "[FEATURES, C_IN, *kernel]"),
+)
 CACHE_BYTES = 256 << 10
 """How much of a depthwise convolution is worked on at a time, so that it stays in the processor's cache."""
 
@@ -192,6 +203,214 @@ def group_convolution_backprop_data(
 @group_convolution_backprop_data.shapes
 def _(node: Node) -> Shapes:
     return {"FEATURES": grouped_features(node), "result": transposed_sizes(node)}
+
+
+@op(
+    "BinaryConvolution-1",
+    types={"T": NUMERIC},
+    inputs=[Input("data", "T", "[N, C_IN, *spatial]"), Input("filters", "u1", "[C_OUT, C_IN, *kernel]")],
+    outputs=[Output("result", "T", "[N, C_OUT, *windows]")],
+    attrs=[*WINDOW, Attr("mode", choice("xnor-popcount")), Attr("pad_value", FLOAT_NUMBER)],
+)
+def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: float, **window: Any) -> Array:
+    """Count the equal bits of every window and every filter, less the different ones.
+
+    Constraints:
+        C1: data has 2 spatial axes, and filters has as many.
+        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the dilated kernel has an element and fits into the padded data.
+
+    Choice: elements of data, and pad_value, other than 0 and 1 equal no bit, as in the reference.
+
+    Source: convolution/binary-convolution-1.rst
+
+    >>> data, filters = np.float32([[[[1, 0, 0]]]]), np.uint8([[[[1, 1]]]])
+    >>> window = dict(strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+    >>> op.kernel(data, filters, mode="xnor-popcount", pad_value=0, auto_pad="explicit", **window).tolist()
+    [[[[0.0, -2.0]]]]
+    """
+    grid = axes_of(data.shape[2:], filters.shape[2:], **window)
+    frame = framed(data, grid, data.dtype.type(pad_value))
+    inner = [
+        Axis(size, axis.kernel, axis.stride, axis.dilation) for size, axis in zip(frame.shape[2:], grid, strict=True)
+    ]
+    equal_one = correlated((frame == 1).astype(np.float32), filters[np.newaxis].astype(np.float32), inner)
+    equal_zero = correlated((frame == 0).astype(np.float32), 1 - filters[np.newaxis].astype(np.float32), inner)
+    counts = 2 * (equal_one + equal_zero) - np.prod(filters.shape[1:], dtype=np.float32)
+    return rounded(counts, data.dtype)
+
+
+@binary_convolution.shapes
+def _(node: Node) -> Shapes:
+    spatial = node.dims["spatial"]
+    node.require("C1", len(spatial) == 2, f"`data` has {len(spatial)} spatial axes, expected 2")
+    return {"windows": convolution_windows(node)}
+
+
+@op(
+    "DeformableConvolution-1",
+    types={"T": NUMERIC},
+    inputs=DEFORMABLE_INPUTS,
+    outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
+    attrs=DEFORMABLE,
+)
+def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attrs: Any) -> Array:
+    """Convolution whose taps are moved by the offsets, one (y, x) per window and tap.
+
+    Constraints:
+        C1: data has 2 spatial axes, and filters has as many.
+        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the dilated kernel has an element and fits into the padded data.
+        C4: data has group * C_IN channels, and group divides the features.
+        C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
+        C6: offsets has the spatial sizes of the result.
+
+    Choice: a tap outside the data counts as 0, as in the reference; between pixels it is interpolated, and its
+    neighbours stay inside the data.
+
+    Source: convolution/deformable-convolution-1.rst
+
+    >>> data, offsets = np.array([[[[1.0, 2, 4]]]]), np.zeros((1, 2, 1, 3))
+    >>> offsets[0, 1] = 0.5
+    >>> window = dict(strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+    >>> op(data, offsets, np.ones((1, 1, 1, 1)), **window).tolist()
+    [[[[1.5, 3.0, 4.0]]]]
+    """
+    return deformed(data, offsets, filters, None, bilinear_interpolation_pad=False, **attrs)
+
+
+@deformable_convolution_1.shapes
+def _(node: Node) -> Shapes:
+    return deformable_windows(node)
+
+
+@op(
+    "DeformableConvolution-8",
+    types={"T": NUMERIC},
+    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True)],
+    outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
+    attrs=[*DEFORMABLE, Attr("bilinear_interpolation_pad", BOOL, False)],
+)
+def deformable_convolution(
+    data: Array, offsets: Array, filters: Array, mask: Array | None = None, **attrs: Any
+) -> Array:
+    """Convolution whose taps are moved by the offsets and scaled by the mask.
+
+    Constraints:
+        C1: data has 2 spatial axes, and filters has as many.
+        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C3: the dilated kernel has an element and fits into the padded data.
+        C4: data has group * C_IN channels, and group divides the features.
+        C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
+        C6: offsets has the spatial sizes of the result.
+        C7: mask has deformable_group channels per tap.
+
+    Choice: a tap outside the data counts as 0, as in the reference; with bilinear_interpolation_pad one less than a
+    pixel outside is interpolated with zeros.
+
+    Source: convolution/deformable-convolution-8.rst
+
+    >>> data, offsets = np.array([[[[1.0, 2, 4]]]]), np.zeros((1, 2, 1, 3))
+    >>> offsets[0, 1] = 0.5
+    >>> window = dict(strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+    >>> op(data, offsets, np.ones((1, 1, 1, 1)), bilinear_interpolation_pad=True, **window).tolist()
+    [[[[1.5, 3.0, 2.0]]]]
+    """
+    return deformed(data, offsets, filters, mask, **attrs)
+
+
+@deformable_convolution.shapes
+def _(node: Node) -> Shapes:
+    shapes = deformable_windows(node)
+    if node.inputs["mask"] is not None:
+        expected = product(node.dims["kernel"]) * node.attrs["deformable_group"]
+        found = node.dims["MASKS"]
+        node.require("C7", found == expected, f"`mask` has {found} channels, expected {expected}")
+    return shapes
+
+
+def deformable_windows(node: Node) -> Shapes:
+    """Check the geometry of a deformable convolution and count its windows."""
+    dims, groups, parts = node.dims, node.attrs["group"], node.attrs["deformable_group"]
+    node.require("C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2")
+    found = dims["windows"]
+    windows = convolution_windows(node)
+    for number, (size, expected) in enumerate(zip(found, windows, strict=True)):
+        message = f"spatial axis {number} of `offsets` has {size} elements, but there are {expected} windows"
+        node.require("C6", size == expected, message)
+    channels, expected = dims["CHANNELS"], dims["C_IN"] * groups
+    node.require("C4", channels == expected, f"`data` has {channels} channels, expected {expected} in {groups} groups")
+    features = dims["FEATURES"]
+    node.require("C4", features % groups == 0, f"there are {features} features, expected a multiple of {groups}")
+    count, expected = dims["OFFSETS"], product(dims["kernel"]) * 2 * parts
+    node.require("C5", count == expected, f"`offsets` has {count} channels, expected {expected}")
+    node.require("C5", channels % parts == 0, f"`data` has {channels} channels, expected a multiple of {parts}")
+    return {"windows": windows}
+
+
+def deformed(
+    data: Array,
+    offsets: Array,
+    filters: Array,
+    mask: Array | None,
+    *,
+    group: int,
+    deformable_group: int,
+    bilinear_interpolation_pad: bool,
+    **window: Any,
+) -> Array:
+    """Deformable convolution: columns of interpolated taps, then one product per group."""
+    grid = axes_of(data.shape[2:], filters.shape[2:], **window)
+    computing = np.dtype(np.float32) if data.dtype.itemsize <= 2 else np.dtype(np.float64)
+    computing = data.dtype if data.dtype.kind == "f" and data.dtype.itemsize >= 4 else computing
+    taps = list(combinations(*(range(int(axis.kernel)) for axis in grid)))
+    counts = [int(axis.windows) for axis in grid]
+    features, channels = len(filters), data.shape[1]
+    weights = filters.astype(computing).reshape(group, features // group, -1)
+    moves = offsets.astype(computing).reshape(len(data), deformable_group, len(taps), 2, *counts)
+    scales = None if mask is None else mask.astype(computing).reshape(len(data), deformable_group, len(taps), *counts)
+    images = data.astype(computing).reshape(len(data), deformable_group, channels // deformable_group, *data.shape[2:])
+    result = np.empty((len(data), features, *counts), computing)
+    for number, image in enumerate(images):
+        for block in blocks(counts, channels * len(taps) * computing.itemsize):
+            starts = [
+                np.arange(n)[cut] * a.stride - int(a.pads[0]) for n, cut, a in zip(counts, block, grid, strict=True)
+            ]
+            columns = np.empty((*image.shape[:2], len(taps), *map(len, starts)), computing)
+            for part, tap in np.ndindex(deformable_group, len(taps)):
+                y, x = (
+                    moves[number, part, tap, axis][block]
+                    + (start + k * a.dilation).reshape([-1, 1] if axis == 0 else [1, -1])
+                    for axis, (start, k, a) in enumerate(zip(starts, taps[tap], grid, strict=True))
+                )
+                seen = between_pixels(image[part], y, x, bilinear_interpolation_pad)
+                columns[part, :, tap] = seen if scales is None else seen * scales[number, part, tap][block]
+            flat = columns.reshape(group, weights.shape[-1], -1)
+            place = result[number][(slice(None), *block)]
+            place[...] = np.matmul(weights, flat).reshape(place.shape)
+    return rounded(result, data.dtype)
+
+
+def between_pixels(image: Array, y: Array, x: Array, zeros_outside: bool) -> Array:
+    """Bilinear interpolation of an image [C, H, W] at places y and x; a place outside gives 0.
+
+    With `zeros_outside` a place less than a pixel outside is interpolated with zeros, else neighbours stay inside.
+    """
+    height, width = image.shape[1:]
+    least = -1 if zeros_outside else 0
+    above = np.greater if zeros_outside else np.greater_equal
+    inside = above(y, least) & (y < height) & above(x, least) & (x < width)
+    y, x = np.where(inside, y, 0), np.where(inside, x, 0)
+    top, left = np.floor(y), np.floor(x)
+    rows = [(top.astype(np.int64), 1 - (y - top)), (top.astype(np.int64) + 1, y - top)]
+    columns = [(left.astype(np.int64), 1 - (x - left)), (left.astype(np.int64) + 1, x - left)]
+    result = np.zeros((len(image), *y.shape), image.dtype)
+    for (row, down), (column, across) in combinations(rows, columns):
+        weight = down * across * inside
+        if zeros_outside:
+            weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
+        result += image[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)] * weight
+    return result
 
 
 def convolution_windows(node: Node) -> tuple[Size, ...]:

@@ -20,10 +20,12 @@ from irrun.spec import (
     Attr,
     Input,
     Node,
+    Op,
     Output,
     Shapes,
     Size,
     choice,
+    every,
     fresh,
     op,
 )
@@ -220,6 +222,225 @@ def _(node: Node) -> Shapes:
     return interpolated_shape(node, "image", "scales_or_sizes")
 
 
+@op(
+    "GridSample-9",
+    types={"T": NUMERIC, "T_GRID": FLOAT},
+    inputs=[Input("data", "T", "[N, C, H, W]"), Input("grid", "T_GRID", "[N, H_OUT, W_OUT, 2]")],
+    outputs=[Output("result", "T", "[N, C, H_OUT, W_OUT]")],
+    attrs=[
+        Attr("align_corners", BOOL, False),
+        Attr("mode", choice("bilinear", "bicubic", "nearest"), "bilinear"),
+        Attr("padding_mode", choice("zeros", "border", "reflection"), "zeros"),
+    ],
+)
+def grid_sample(data: Array, grid: Array, *, align_corners: bool, mode: str, padding_mode: str) -> Array:
+    """Take pixels, or blends of their neighbours, at the places (x, y) that the grid gives in units of half the image.
+
+    Constraints:
+        C1: data has a pixel.
+
+    Choice: -1 and 1 are the outer edges of the border pixels, or their centers with align_corners, as in the
+    reference; the page has it the other way round in one place. `nearest` rounds halves to even; bicubic has the
+    coefficient -0.75. Integers are cut towards zero and saturate; 16-bit floats are computed in f32.
+
+    Source: image/grid-sample-9.rst
+
+    >>> data, grid = np.array([[[[1.0, 3]]]]), np.array([[[[0.0, 0], [-0.5, 0], [1, 0]]]])
+    >>> op(data, grid).tolist()
+    [[[[2.0, 1.0, 1.5]]]]
+    """
+    values = computable(data)
+    coordinates = grid.astype(np.float32) if grid.dtype.itemsize == 2 else grid
+    height, width = data.shape[2:]
+    x, y = (_pixels(coordinates[..., i], size, align_corners) for i, size in enumerate((width, height)))
+    taps: list[tuple[Array, Array, Any]]
+    if mode == "nearest":
+        taps = [(np.rint(y), np.rint(x), None)]
+    else:
+        below = np.floor(y), np.floor(x)
+        offsets = (0, 1) if mode == "bilinear" else (-1, 0, 1, 2)
+        weigh = _linear_weights if mode == "bilinear" else _cubic_weights
+        down, across = weigh(y - below[0]), weigh(x - below[1])
+        taps = [
+            (below[0] + i, below[1] + j, v * w)
+            for i, v in zip(offsets, down, strict=True)
+            for j, w in zip(offsets, across, strict=True)
+        ]
+    result = np.zeros((*data.shape[:2], *grid.shape[1:3]), data.dtype if mode == "nearest" else values.dtype)
+    source = data if mode == "nearest" else values
+    for row, column, weight in taps:
+        rows, inside_rows = _reachable(row, height, padding_mode, align_corners)
+        columns, inside_columns = _reachable(column, width, padding_mode, align_corners)
+        inside = inside_rows & inside_columns
+        for image in range(len(data)):
+            seen = source[image][:, rows[image], columns[image]]
+            seen = np.where(inside[image], seen, np.zeros((), seen.dtype))
+            result[image] += seen if weight is None else seen * weight[image].astype(values.dtype)
+    return (
+        result if mode == "nearest" else converted(np.trunc(result) if data.dtype.kind in "iu" else result, data.dtype)
+    )
+
+
+@grid_sample.shapes
+def _(node: Node) -> None:
+    height, width = node.dims["H"], node.dims["W"]
+    node.require("C1", height * width >= 1, f"`data` is an image of {height} x {width} pixels")
+
+
+def _pixels(coordinates: Array, size: int, align_corners: bool) -> Array:
+    """Grid coordinates in [-1, 1] as pixel coordinates, bounded so that they fit into integers."""
+    scaled = (coordinates + 1) * (size - 1) / 2 if align_corners else ((coordinates + 1) * size - 1) / 2
+    bounded: Array = np.clip(scaled, -(2.0**31), 2.0**31)
+    return bounded
+
+
+def _reachable(pixels: Array, size: int, padding_mode: str, align_corners: bool) -> tuple[Array, Array]:
+    """Pixel numbers moved inside the image as padding_mode says, and which count; NaN is pixel 0."""
+    index = np.where(np.isnan(pixels), 0, pixels).astype(np.int64)
+    inside = np.ones(index.shape, np.bool_)
+    if padding_mode == "zeros":
+        inside = (index >= 0) & (index < size)
+    elif padding_mode == "reflection":
+        period = 2 * size if not align_corners else max(2 * (size - 1), 1)
+        index = index % period if not align_corners else np.abs(index) % period
+        index = np.where(index >= size, period - index - (not align_corners), index)
+    return np.clip(index, 0, size - 1), inside
+
+
+def _linear_weights(share: Array) -> list[Array]:
+    return [1 - share, share]
+
+
+def _cubic_weights(s: Array, a: float = -0.75) -> list[Array]:
+    return [
+        a * (s - 1) * (s - 1) * s,
+        ((a + 2) * s - (a + 3)) * s * s + 1,
+        (((-a - 2) * s + (2 * a + 3)) * s - a) * s,
+        -a * s * s * (s - 1),
+    ]
+
+
+NV12_DOC = """Convert an NV12 image to {order}: one plane of brightness, one of two colours at half the size.
+
+The image is [N, 3 / 2 height, width, 1] in one tensor, or its two planes are [N, height, width, 1] and
+[N, height / 2, width / 2, 2].
+
+Constraints:
+    C1: the width, and the height of the image, are even; a single tensor has 3 / 2 of that height.
+    C2: the second plane has half the height and width.
+
+Choice: u8 is rounded to the nearest; 16-bit floats are computed in f32.
+
+Source: image/nv12-to-{page}-8.rst
+
+>>> op(np.full((1, 3, 2, 1), 128, np.uint8))[0, 0].tolist()
+[[130, 130, 130], [130, 130, 130]]
+"""
+
+I420_DOC = """Convert an I420 image to {order}: one plane of brightness, two of one colour each at half the size.
+
+The image is [N, 3 / 2 height, width, 1] in one tensor, or its three planes are [N, height, width, 1] and twice
+[N, height / 2, width / 2, 1].
+
+Constraints:
+    C1: the width, and the height of the image, are even; a single tensor has 3 / 2 of that height.
+    C2: the second and the third plane have half the height and width.
+    C3: there are one or three inputs.
+
+Choice: u8 is rounded to the nearest; 16-bit floats are computed in f32.
+
+Source: image/i420-to-{page}-8.rst
+
+>>> op(np.full((1, 3, 2, 1), 128, np.uint8))[0, 0].tolist()
+[[130, 130, 130], [130, 130, 130]]
+"""
+
+
+def from_yuv(name: str, page: str, reverse: bool) -> Op:
+    """The op that converts NV12 or I420 images; `reverse` puts blue first."""
+
+    def from_two_planes(data: Array, colours: Array | None = None) -> Array:
+        if colours is None:
+            y, rest = _split_planes(data)
+            colours = rest.reshape(*rest.shape[:2], rest.shape[2] // 2, 2)
+        else:
+            y = data[..., 0]
+        return coloured(y, colours[..., 0], colours[..., 1], reverse)
+
+    def from_three_planes(data: Array, u: Array | None = None, v: Array | None = None) -> Array:
+        if u is None or v is None:
+            y, rest = _split_planes(data)
+            planes = rest.reshape(len(data), 2, rest.shape[1], rest.shape[2] // 2)
+            return coloured(y, planes[:, 0].reshape(_half(y)), planes[:, 1].reshape(_half(y)), reverse)
+        return coloured(data[..., 0], u[..., 0], v[..., 0], reverse)
+
+    nv12 = name.startswith("NV12")
+    names, depth = (["colours"], 2) if nv12 else (["u", "v"], 1)
+    return Op(
+        name,
+        from_two_planes if nv12 else from_three_planes,
+        inputs=[
+            Input("data", "T", "[N, rows, width, 1]"),
+            *(Input(plane, "T", f"[N, half_height, half_width, {depth}]", optional=True) for plane in names),
+        ],
+        outputs=[Output("result", "T", "[N, height, width, 3]")],
+        types={"T": FLOAT | {"u8"}},
+        rule=two_planes_rule if nv12 else three_planes_rule,
+        doc=(NV12_DOC if nv12 else I420_DOC).format(order=page.upper(), page=page),
+    )
+
+
+def two_planes_rule(node: Node) -> Shapes:
+    return yuv_height(node, node.inputs["colours"] is None)
+
+
+def three_planes_rule(node: Node) -> Shapes:
+    single = node.inputs["u"] is None
+    node.require("C3", single == (node.inputs["v"] is None), "there are 2 inputs, expected 1 or 3")
+    return yuv_height(node, single)
+
+
+def yuv_height(node: Node, single: bool) -> Shapes:
+    """Check the sizes of the planes and compute the height of the image."""
+    rows, width = node.dims["rows"], node.dims["width"]
+    node.require("C1", width % 2 == 0, f"the width is {width}, expected an even one")
+    if single:
+        node.require("C1", rows % 3 == 0, f"`data` has {rows} rows, expected a multiple of 3")
+        return {"height": rows * 2 // 3}
+    node.require("C1", rows % 2 == 0, f"the height is {rows}, expected an even one")
+    half_height, half_width = node.dims["half_height"], node.dims["half_width"]
+    fits = every([half_height * 2 == rows, half_width * 2 == width])
+    planes = f"the colours have {half_height} x {half_width} pixels and the brightness {rows} x {width}"
+    node.require("C2", fits, f"{planes}, expected half of that on both axes")
+    return {"height": rows}
+
+
+def _half(plane: Array) -> tuple[int, int, int]:
+    return len(plane), plane.shape[1] // 2, plane.shape[2] // 2
+
+
+def _split_planes(data: Array) -> tuple[Array, Array]:
+    """The first two thirds of the rows, and all rows after them."""
+    rows = data.shape[1] * 2 // 3
+    return data[:, :rows, :, 0], data[:, rows:, :, 0]
+
+
+def coloured(y: Array, u: Array, v: Array, reverse: bool) -> Array:
+    """Red, green and blue (or the other way round) of brightness [N, H, W] and colours [N, H / 2, W / 2]."""
+    dtype = y.dtype
+    c, d, e = (computable(plane) - offset for plane, offset in ((y, 16), (u, 128), (v, 128)))
+    d, e = (plane.repeat(2, axis=1).repeat(2, axis=2) for plane in (d, e))
+    light = 1.164 * c
+    channels = [light + 1.596 * e, light - 0.391 * d - 0.813 * e, light + 2.018 * d]
+    return converted(np.clip(np.stack(channels[::-1] if reverse else channels, axis=-1), 0, 255), dtype)
+
+
+nv12_to_rgb = from_yuv("NV12toRGB-8", "rgb", reverse=False)
+nv12_to_bgr = from_yuv("NV12toBGR-8", "bgr", reverse=True)
+i420_to_rgb = from_yuv("I420toRGB-8", "rgb", reverse=False)
+i420_to_bgr = from_yuv("I420toBGR-8", "bgr", reverse=True)
+
+
 def interpolated_shape(node: Node, data: str, targets: str) -> Shapes:
     """Check the inputs of Interpolate-4 and -11 and compute the shape of the result."""
     shape = node.shape(data)
@@ -388,7 +609,7 @@ def resampled(
         elif mode == "linear_onnx":
             index, weights = two_taps(source, image)
         else:
-            index, weights = cubic_taps(source, image, np.float32(cubic))
+            index, weights = cubic_taps(source, image, cubic)
         values = weighted(values, image.axis, index, weights)
     return converted(values, data.dtype)
 
@@ -465,16 +686,10 @@ def two_taps(source: Array, image: Resampling) -> tuple[Array, Array]:
     return np.stack([before, after], axis=1), np.stack([1 - share, share], axis=1)
 
 
-def cubic_taps(source: Array, image: Resampling, a: np.float32) -> tuple[Array, Array]:
+def cubic_taps(source: Array, image: Resampling, a: float) -> tuple[Array, Array]:
     """Two elements on each side of each source coordinate; those outside the data are its border."""
     below = np.floor(source)
-    s = source - below
-    weights = [
-        a * (s - 1) * (s - 1) * s,
-        ((a + 2) * s - (a + 3)) * s * s + 1,
-        (((-a - 2) * s + (2 * a + 3)) * s - a) * s,
-        -a * s * s * (s - 1),
-    ]
+    weights = _cubic_weights(source - below, a)
     index = below.astype(np.int64)[:, np.newaxis] + np.arange(-1, 3)
     return np.clip(index, 0, image.before - 1), np.stack(weights, axis=1)
 

@@ -246,7 +246,6 @@ def _sums_around(array: Any, axis: int, reach: int) -> Any:
         Attr("normalize_variance", BOOL),
         Attr("eps", FLOAT_NUMBER),
     ],
-    opsets=frozenset(range(2, 17)),
 )
 def mvn_1(
     data: Array,

@@ -7,7 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import BOOL, INT, INTS, NUMERIC, Array, Attr, Input, Node, Output, Shapes, Size, choice, numpy_dtype, op
+from irrun.spec import (
+    BOOL,
+    FLOAT,
+    INDEX,
+    INT,
+    INTS,
+    NUMERIC,
+    Array,
+    Attr,
+    Input,
+    Node,
+    Output,
+    Shapes,
+    Size,
+    choice,
+    fresh,
+    numpy_dtype,
+    op,
+)
 
 from ._window import (
     AUTO_PAD,
@@ -223,6 +241,113 @@ def _(node: Node) -> Shapes:
     return {"windows": pooling_windows(node)}
 
 
+@op(
+    "AdaptiveAvgPool-8",
+    types={"T": FLOAT, "T_SHAPE": INDEX},
+    inputs=[DATA, Input("output_shape", "T_SHAPE", "[axes]")],
+    outputs=[Output("result", "T", "[N, C, *result]")],
+)
+def adaptive_avg_pool(data: Array, output_shape: Array) -> Array:
+    """Average windows that cover the data evenly, as many as output_shape says.
+
+    16-bit floats are summed in f32 and rounded once.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: output_shape has one element per spatial axis.
+        C3: the elements of output_shape are 0 or more, and data has an element on every spatial axis.
+
+    Source: pooling/adaptive-avg-pool-8.rst
+
+    >>> op(np.array([[[1.0, 2, 3, 4, 5]]]), np.array([3])).tolist()
+    [[[1.5, 3.0, 4.5]]]
+    """
+    sums = summable(data)
+    for number, count in enumerate(output_shape.tolist(), 2):
+        index, counts = adaptive_taps(data.shape[number], count)
+        shape = [1] * data.ndim
+        shape[number] = count
+        result = np.zeros((*sums.shape[:number], count, *sums.shape[number + 1 :]), sums.dtype)
+        for tap in range(index.shape[1]):
+            np.add(result, np.take(sums, index[:, tap], number), out=result, where=(tap < counts).reshape(shape))
+        sums = result / counts.reshape(shape).astype(sums.dtype)
+    return sums.astype(data.dtype, copy=False)
+
+
+@adaptive_avg_pool.shapes
+def _(node: Node) -> Shapes:
+    return {"result": adaptive_sizes(node)}
+
+
+@op(
+    "AdaptiveMaxPool-8",
+    types={"T": FLOAT, "T_SHAPE": INDEX},
+    inputs=[DATA, Input("output_shape", "T_SHAPE", "[axes]")],
+    outputs=[Output("result", "T", "[N, C, *result]"), Output("indices", "index_element_type", "[N, C, *result]")],
+    attrs=[Attr("index_element_type", choice("i32", "i64"), "i64")],
+)
+def adaptive_max_pool(data: Array, output_shape: Array, *, index_element_type: str) -> tuple[Array, Array]:
+    """Take the largest element, and its index in its channel, of windows that cover the data evenly.
+
+    Constraints:
+        C1: data has 1, 2 or 3 spatial axes.
+        C2: output_shape has one element per spatial axis.
+        C3: the elements of output_shape are 0 or more, and data has an element on every spatial axis.
+
+    Choice: the first of equal elements counts, and NaN loses against every number.
+
+    Source: pooling/adaptive-max-pool-8.rst
+
+    >>> [output.tolist() for output in op(np.array([[[1.0, 2, 9, 4, 5]]]), np.array([3]))]
+    [[[[2.0, 9.0, 5.0]]], [[[1, 2, 4]]]]
+    """
+    values = summable(data)
+    positions: Any = None
+    pitch = 1
+    for number, count in reversed(list(enumerate(output_shape.tolist(), 2))):
+        index, _ = adaptive_taps(data.shape[number], count)
+        taps = [np.take(values, index[:, tap], number) for tap in range(index.shape[1])]
+        values = taps[0]
+        for seen in taps[1:]:
+            values = np.fmax(values, seen)
+        found = _first_tap(taps, values)
+        shape = [1] * data.ndim
+        shape[number] = count
+        place = index[np.arange(count).reshape(shape), found]
+        positions = place * pitch if positions is None else place * pitch + np.take_along_axis(positions, place, number)
+        pitch *= data.shape[number]
+    return values.astype(data.dtype, copy=False), positions.astype(numpy_dtype(index_element_type), copy=False)
+
+
+@adaptive_max_pool.shapes
+def _(node: Node) -> Shapes:
+    return {"result": adaptive_sizes(node)}
+
+
+def adaptive_sizes(node: Node) -> tuple[Size, ...]:
+    spatial = node.dims["spatial"]
+    if len(spatial) not in (1, 2, 3):
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3")
+    count = node.dims.get("axes", len(spatial))
+    node.require("C2", count == len(spatial), f"`output_shape` has {count} elements for {len(spatial)} spatial axes")
+    for number, size in enumerate(spatial):
+        node.require("C3", size >= 1, f"spatial axis {number} of `data` is empty")
+    sizes = node.sizes("output_shape") or [fresh() for _ in spatial]
+    for size in sizes:
+        node.require("C3", size >= 0, f"`output_shape` has {size}, expected 0 or more")
+    return tuple(sizes)
+
+
+def adaptive_taps(size: int, windows: int) -> tuple[Array, Array]:
+    """The elements under each window [windows, taps], the last one repeated in shorter ones, and their number."""
+    numbers = np.arange(windows)
+    starts = numbers * size // max(windows, 1)
+    ends = -(-(numbers + 1) * size // max(windows, 1))
+    counts = ends - starts
+    index = starts[:, np.newaxis] + np.arange(counts.max(initial=1))
+    return np.minimum(index, ends[:, np.newaxis] - 1), counts
+
+
 def pooling_windows(node: Node) -> tuple[Size, ...]:
     """Check the geometry of a pooling op and count its windows."""
     spatial = node.dims["spatial"]
@@ -297,7 +422,7 @@ def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type:
 
 def _first_tap(taps: Sequence[Array], largest: Array) -> Array:
     """The number of the first tap that equals `largest`, as the count of those before it; the last one if none does."""
-    before = np.ones(largest.shape, np.bool_)
+    before = ~np.isnan(largest) if largest.dtype.kind == "f" else np.ones(largest.shape, np.bool_)
     count: Array = np.zeros(largest.shape, np.int8 if len(taps) <= 127 else np.int64)
     for tap in taps[:-1]:
         before &= tap != largest

@@ -6,7 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import FLOAT, INT, Array, Attr, Input, Node, Output, Shapes, op, shape_text
+from irrun.spec import (
+    FLOAT,
+    INT,
+    Array,
+    Attr,
+    Input,
+    Node,
+    Output,
+    Shapes,
+    broadcast_shapes,
+    choice,
+    numpy_dtype,
+    op,
+    shape_text,
+)
 
 from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
 
@@ -86,3 +100,53 @@ def _(node: Node) -> Shapes:
             "C1", fits, f"`{name}` is {shape_text(tensor.shape)}, which does not broadcast to {shape_text(x)} ({mode})"
         )
     return {"result": x}
+
+
+@op(
+    "FakeConvert-13",
+    types={"T": FLOAT - {"f64"}},
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("scale", "T", "[*scale]"),
+        Input("shift", "T", "[*shift]", optional=True),
+    ],
+    outputs=[Output("result", "T", "[*data]")],
+    attrs=[Attr("destination_type", choice("f8e4m3", "f8e5m2"))],
+)
+def fake_convert(data: Array, scale: Array, shift: Array | None = None, *, destination_type: str) -> Any:
+    """Scale and shift the data, round it to an 8-bit float type, and shift and scale it back.
+
+    Constraints:
+        C1: scale broadcasts to the shape of data by numpy's rule, and does not change it.
+        C2: shift has the shape of scale.
+
+    Choice: what is beyond the range of the 8-bit type becomes its largest value, infinity too, as in the reference,
+    where the conversion that the page names would give NaN or infinity. NaN stays NaN.
+
+    Source: quantization/fake-convert-13.rst
+
+    >>> op(np.float32([0.3, 17, 500]), np.float32(1), destination_type="f8e4m3").tolist()
+    [0.3125, 16.0, 448.0]
+    """
+    narrow = numpy_dtype(destination_type)
+    limit = data.dtype.type(448 if destination_type == "f8e4m3" else 57344)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        moved = data * scale if shift is None else data * scale - shift
+        rounded = np.clip(moved, -limit, limit).astype(narrow).astype(data.dtype)
+        return (rounded if shift is None else rounded + shift) / scale
+
+
+@fake_convert.shapes
+def _(node: Node) -> None:
+    data, scale = node.shape("data"), node.shape("scale")
+    result = broadcast_shapes(data, scale)
+    fits = (
+        result is not None
+        and len(result) == len(data)
+        and all((a == b) is not False for a, b in zip(result, data, strict=True))
+    )
+    node.require("C1", fits, f"`scale` is {shape_text(scale)}, which does not broadcast to {shape_text(data)}")
+    if node.inputs["shift"] is not None:
+        shift = node.shape("shift")
+        same = len(shift) == len(scale) and all((a == b) is not False for a, b in zip(shift, scale, strict=True))
+        node.require("C2", same, f"`shift` is {shape_text(shift)}, but `scale` is {shape_text(scale)}")

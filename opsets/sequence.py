@@ -345,6 +345,8 @@ def gru_sequence(
         C4: sequence_lengths lie in [0, seq_length].
         C5: W and R have 3 * hidden_size rows, B has 3 * hidden_size elements, 4 * hidden_size with linear_before_reset.
 
+    Deviation: where sizes are unknown before the run, OpenVINO's CPU plugin may ignore sequence_lengths.
+
     Source: sequence/gru-sequence-5.rst
 
     >>> one, zeros = np.ones((1, 1, 1)), np.zeros((1, 3, 1))
@@ -523,6 +525,8 @@ def lstm_sequence(
         C3: num_directions is 2 for the direction bidirectional, else 1.
         C4: sequence_lengths lie in [0, seq_length].
         C5: W, R and B have 4 * hidden_size rows.
+
+    Deviation: where sizes are unknown before the run, OpenVINO's CPU plugin may ignore sequence_lengths.
 
     Source: sequence/lstm-sequence-5.rst
 
@@ -728,6 +732,8 @@ def rnn_sequence(
         C2: hidden_size is that of the states.
         C3: num_directions is 2 for the direction bidirectional, else 1.
         C4: sequence_lengths lie in [0, seq_length].
+
+    Deviation: where sizes are unknown before the run, OpenVINO's CPU plugin may ignore sequence_lengths.
 
     Source: sequence/rnn-sequence-5.rst
 

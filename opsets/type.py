@@ -1,4 +1,4 @@
-"""Type conversion ops: the same values as another element type, and strings as bytes."""
+"""Type conversion ops: the same values as another element type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import ANY, ELEMENT_TYPE, NF4, Array, Attr, Dim, Input, Node, Output, Undecided, numpy_dtype, op
+from irrun.spec import (
+    ANY,
+    BOOL,
+    ELEMENT_TYPE,
+    NF4,
+    NUMERIC,
+    Array,
+    Attr,
+    Dim,
+    Input,
+    Node,
+    Output,
+    Tensor,
+    Undecided,
+    Violation,
+    numpy_dtype,
+    op,
+)
 
 CONVERTIBLE = ANY - {"dynamic"}
 _WIDE_FLOATS = {"f16": np.float32, **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), np.float32)}
@@ -88,6 +105,100 @@ def convert_like(data: Array, like: Array, *, types: Mapping[str, str]) -> Any:
 def _(node: Node) -> None:
     if "T_LIKE" in node.types:
         _check_strings(node, node.types["T_LIKE"])
+
+
+PROMOTABLE = NUMERIC | {"boolean", "u1", "u4", "i4", "f8e4m3", "f8e5m2"}
+_BITS = {"f8e4m3": 8, "f8e5m2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+
+
+@op(
+    "ConvertPromoteTypes-14",
+    types={"T0": PROMOTABLE, "T1": PROMOTABLE},
+    inputs=[Input("input_0", "T0", "..."), Input("input_1", "T1", "...")],
+    outputs=[Output("output_0", "dynamic", "..."), Output("output_1", "dynamic", "...")],
+    attrs=[
+        Attr("promote_unsafe", BOOL, False),
+        Attr("pytorch_scalar_promotion", BOOL, False),
+        Attr("u64_integer_promotion_target", ELEMENT_TYPE, "f32"),
+    ],
+)
+def convert_promote_types(
+    input_0: Array,
+    input_1: Array,
+    *,
+    promote_unsafe: bool,
+    pytorch_scalar_promotion: bool,
+    u64_integer_promotion_target: str,
+    types: Mapping[str, str],
+) -> Any:
+    """Both tensors as one type that holds the values of both; conversions are those of Convert-1.
+
+    Floats win over integers, integers over booleans. Among floats, and among integers of one sign, the wider type wins.
+    Constraints:
+        C1: without promote_unsafe the common type holds all values: a float has twice the bits of an integer, a signed
+            integer twice those of an unsigned one, and no type is wider than both.
+        C2: u64_integer_promotion_target, where it is used, is a type that tensors of numbers have.
+
+    Source: type/convert-promote-types-14.rst
+
+    >>> [a.dtype.name for a in op(np.zeros(1, np.int8), np.zeros(1, np.float32))]
+    ['float32', 'float32']
+    """
+    attrs = {
+        "promote_unsafe": promote_unsafe,
+        "pytorch_scalar_promotion": pytorch_scalar_promotion,
+        "u64_integer_promotion_target": u64_integer_promotion_target,
+    }
+    common = _promoted(types["T0"], types["T1"], input_0.ndim == 0, input_1.ndim == 0, attrs)
+    arrays = _converted(input_0, types["T0"], common), _converted(input_1, types["T1"], common)
+    return tuple(a.copy() if a is original else a for a, original in zip(arrays, (input_0, input_1), strict=True))
+
+
+@convert_promote_types.shapes
+def _(node: Node) -> list[Tensor]:
+    tensors = [node.inputs["input_0"], node.inputs["input_1"]]
+    types = [tensor.type for tensor in tensors]
+    ranks = [tensor.rank for tensor in tensors]
+    common = "dynamic"
+    if "dynamic" not in types and not (None in ranks and node.attrs["pytorch_scalar_promotion"]):
+        common = _promoted(types[0], types[1], ranks[0] == 0, ranks[1] == 0, node.attrs)
+    return [Tensor(common, tensor.shape) for tensor in tensors]
+
+
+def _promoted(a: str, b: str, a_scalar: bool, b_scalar: bool, attrs: Mapping[str, Any]) -> str:
+    """The common type of `a` and `b`."""
+    if a == b or "boolean" in (a, b):
+        return b if a == "boolean" else a
+    common, safe = _wider(a, b)
+    if (a in _BITS) == (b in _BITS) and attrs["pytorch_scalar_promotion"] and a_scalar != b_scalar:
+        common, scalar = (b, a) if a_scalar else (a, b)
+        signs = scalar[0] == "u", common[0] == "u"
+        safe = _bits(common) >= _bits(scalar) * (2 if signs == (True, False) else 1) and signs != (False, True)
+    elif common is None:
+        common = attrs["u64_integer_promotion_target"]
+        if common in ("dynamic", "string"):
+            raise Violation("C2", f"`u64_integer_promotion_target` is {common}, expected a type of numbers")
+    if not safe and not attrs["promote_unsafe"]:
+        raise Violation("C1", f"{a} and {b} have no common type that holds the values of both safely")
+    return common
+
+
+def _wider(a: str, b: str) -> tuple[str | None, bool]:
+    """The type that holds the values of both, None where there is none, and whether that is safe."""
+    if (a in _BITS) != (b in _BITS):
+        real, integer = (a, b) if a in _BITS else (b, a)
+        return real, _bits(real) >= 2 * _bits(integer)
+    if a in _BITS:
+        if _bits(a) == _bits(b):
+            return {8: "f16", 16: "f32"}[_bits(a)], False
+    elif (a[0] == "u") != (b[0] == "u"):
+        unsigned, signed = (_bits(a), _bits(b)) if a[0] == "u" else (_bits(b), _bits(a))
+        return (f"i{max(2 * unsigned, signed)}" if unsigned < 64 else None), 2 * unsigned <= signed
+    return (a if _bits(a) > _bits(b) else b), True
+
+
+def _bits(type: str) -> int:
+    return _BITS[type] if type in _BITS else int(type[1:])
 
 
 def _converted(data: Array, source: str, target: str) -> Any:

@@ -112,6 +112,10 @@ def _addressed(value: Value) -> bool:
     return value.layer.type == "Parameter" or any(layer.type == "Result" for layer, _ in value.consumers)
 
 
+def _loose(layer: Layer) -> bool:
+    return layer.type == "Const" and not any(value.consumers for value in layer.outputs)
+
+
 def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
     """One warning for each layer that nothing reads; those that only feed it are counted with it."""
     alive = set(graph.sinks)
@@ -121,7 +125,9 @@ def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
             if value and value.layer not in alive:
                 alive.add(value.layer)
                 stack.append(value.layer)
-    dead = {layer for layer in graph.layers if layer not in alive and layer.type != "Parameter"}
+    # a Parameter is an input all the same, and OpenVINO itself leaves Consts behind that nothing reads
+    harmless = {layer for layer in graph.layers if layer.type == "Parameter" or _loose(layer)}
+    dead = {layer for layer in graph.layers if layer not in alive and layer not in harmless}
     for layer in graph.layers:
         if layer in dead and not any(value.consumers for value in layer.outputs):
             feeding = _feeding(layer, dead)

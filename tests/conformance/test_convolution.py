@@ -4,7 +4,8 @@ from functools import partial
 
 import ml_dtypes
 import numpy as np
-from openvino import opset1
+import openvino as ov
+from openvino import opset1, opset8
 
 from conformance.harness import Case, Const, conformance
 
@@ -112,6 +113,56 @@ CASES += [
         expected=[np.array([[[13, 20, 130, 200]]], np.float32)],
     )
     for op, filters in (("ConvolutionBackpropData-1", TAPS), ("GroupConvolutionBackpropData-1", TAPS[None]))
+]
+
+
+def deformable(op, title, data, offsets, filters, *mask, dynamic=False, **attrs):
+    make = opset1.deformable_convolution if op == "DeformableConvolution-1" else opset8.deformable_convolution
+    attrs = window(2, **attrs)
+
+    def build(x, moves, w, m=None):
+        return make(x, moves, w, **attrs) if m is None else make(x, moves, w, mask=m, **attrs)
+
+    return Case(op, title, build, [data, offsets, Const(filters), *mask], dynamic, **LOOSE)
+
+
+MOVES = normal(2, 12, 7, 7)
+CASES += [
+    case
+    for op in ("DeformableConvolution-1", "DeformableConvolution-8")
+    for case in (
+        deformable(op, "plain", IMAGE, MOVES, FILTERS),
+        deformable(op, "far", IMAGE, MOVES * 5, FILTERS),
+        deformable(op, "strides and pads", IMAGE, normal(2, 12, 4, 8), FILTERS, strides=[2, 1], pads_begin=[1, 1]),
+        deformable(op, "groups", IMAGE, normal(2, 24, 7, 7), normal(4, 2, 3, 2), group=2, deformable_group=2),
+        deformable(op, "deformable groups", IMAGE, normal(2, 24, 7, 7), FILTERS, deformable_group=2),
+        deformable(op, "same_upper", IMAGE, normal(2, 12, 9, 8), FILTERS, auto_pad="same_upper"),
+        deformable(op, "dynamic", IMAGE, MOVES, FILTERS, dynamic=True),
+    )
+]
+MASK = np.abs(normal(2, 6, 7, 7))
+CASES += [
+    deformable("DeformableConvolution-8", "mask", IMAGE, MOVES, FILTERS, MASK),
+    deformable("DeformableConvolution-8", "pad", IMAGE, MOVES * 3, FILTERS, MASK, bilinear_interpolation_pad=True),
+]
+
+
+def binary(title, data, bits, pad_value=0.0, dynamic=False, deviates=None, expected=None, **attrs):
+    def build(x):
+        filters = ov.op.Constant(ov.Type.u1, ov.Shape(list(bits.shape)), bits.ravel().tolist())
+        return opset1.binary_convolution(x, filters, mode="xnor-popcount", pad_value=pad_value, **window(2, **attrs))
+
+    return Case("BinaryConvolution-1", title, build, [data], dynamic, deviates, expected)
+
+
+SIGNS = random.integers(0, 2, (2, 8, 5, 6)).astype(np.float32)
+NIBBLES = random.integers(0, 2, (72, 4)).astype(np.uint8)
+BITS = np.hstack([NIBBLES, NIBBLES[:, ::-1]]).reshape(8, 8, 3, 3)  # OpenVINO's plugin reads each byte backwards
+CASES += [
+    binary("plain", SIGNS, BITS),
+    binary("strides and dilations", SIGNS, BITS, strides=[1, 2], dilations=[2, 1]),
+    binary("pads of 0", SIGNS, BITS, pads_begin=[1, 1], pads_end=[1, 1]),
+    binary("pads of 1", SIGNS, BITS, 1.0, pads_begin=[1, 1], pads_end=[1, 1]),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -1,8 +1,10 @@
 """Image ops, against OpenVINO."""
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
-from openvino import opset1, opset11
+from openvino import opset1, opset8, opset9, opset11
 from openvino.utils.node_factory import NodeFactory
 from openvino.utils.types import as_nodes
 
@@ -137,5 +139,49 @@ CASES += [
     interpolate_1("5D aligned", VOLUME, [6, 3, 4], (2, 3, 4), mode="linear", align_corners=True),
     interpolate_1("3D", VOLUME[0, 0], [6, 3], (1, 2), mode="linear", align_corners=False),
 ]
+
+
+def grid_sample(title, data, grid, dynamic=False, **attrs):
+    build = partial(opset9.grid_sample, attributes=attrs)
+    return Case("GridSample-9", title, build, [data, grid], dynamic, rtol=1e-4, atol=1e-4)
+
+
+GRID = random.uniform(-1.9, 1.9, (1, 4, 5, 2)).astype(np.float32)
+CASES += [
+    grid_sample(f"{mode} {padding} {aligned}", IMAGE, GRID, mode=mode, padding_mode=padding, align_corners=aligned)
+    for mode in ("bilinear", "bicubic", "nearest")
+    for padding in ("zeros", "border", "reflection")
+    for aligned in (False, True)
+]
+CASES += [
+    grid_sample("two images, dynamic", np.repeat(IMAGE, 2, 0), np.concatenate([GRID, -GRID]), dynamic=True),
+    grid_sample("defaults", IMAGE, GRID / 2),
+]
+
+
+def colour(op, title, *planes, dynamic=False):
+    make = {
+        "NV12toRGB-8": opset8.nv12_to_rgb,
+        "NV12toBGR-8": opset8.nv12_to_bgr,
+        "I420toRGB-8": opset8.i420_to_rgb,
+        "I420toBGR-8": opset8.i420_to_bgr,
+    }[op]
+    return Case(op, title, make, list(planes), dynamic, rtol=1e-4, atol=1e-3)
+
+
+def plane(*shape, dtype=np.uint8):
+    return random.integers(0, 256, shape).astype(dtype)
+
+
+for op in ("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"):
+    halves = [(2, 2, 3, 2)] if op.startswith("NV12") else [(2, 2, 3, 1)] * 2
+    CASES += [
+        colour(op, "one tensor", plane(2, 6, 6, 1)),
+        colour(op, "planes", plane(2, 4, 6, 1), *(plane(*half) for half in halves)),
+        colour(op, "f32", plane(2, 6, 6, 1, dtype=np.float32)),
+        colour(
+            op, "f32 planes, dynamic", *(plane(*s, dtype=np.float32) for s in [(2, 4, 6, 1), *halves]), dynamic=True
+        ),
+    ]
 
 test_agrees_with_openvino = conformance(CASES)

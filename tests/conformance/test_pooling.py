@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from openvino import opset1, opset8, opset14, opset16
 
-from conformance.harness import Case, conformance
+from conformance.harness import Case, Const, conformance
 
 random = np.random.default_rng(6)
 LINE = np.array([[[1, 2, 3, 4, 5, 6, 7]]], np.float32)
@@ -152,6 +152,29 @@ CASES += [
         deviates="OpenVINO's plugin rounds to the nearest, the reference towards zero",
         expected=[np.array([[[1, -1, -6]]], np.int32)],
     ),
+]
+
+
+def adaptive(op, title, data, sizes, dynamic=False, rtol=1e-5, **attrs):
+    make = partial(opset8.adaptive_avg_pool) if op == "AdaptiveAvgPool-8" else opset8.adaptive_max_pool
+    inputs = [data, sizes if isinstance(sizes, np.ndarray) else Const(np.array(sizes))]
+    return Case(op, title, partial(make, **attrs), inputs, dynamic, rtol=rtol, atol=1e-5 if rtol == 1e-5 else 0.02)
+
+
+CASES += [
+    case
+    for op in ("AdaptiveAvgPool-8", "AdaptiveMaxPool-8")
+    for i32 in ({"index_element_type": "i32"} if op == "AdaptiveMaxPool-8" else {},)
+    for case in (
+        adaptive(op, "1D", LINE, [3], **i32),
+        adaptive(op, "2D", IMAGE, [4, 3], **i32),
+        adaptive(op, "3D", CUBE, [2, 4, 3], **i32),
+        adaptive(op, "more windows than elements", IMAGE, [12, 8], **i32),
+        adaptive(op, "global", IMAGE, [1, 1], **i32),
+        adaptive(op, "ties", TIES, [2, 3], **i32),
+        adaptive(op, "f16", IMAGE.astype(np.float16), [4, 3], rtol=2e-2, **i32),
+        adaptive(op, "dynamic", IMAGE, np.array([4, 3]), dynamic=True, **i32),
+    )
 ]
 
 test_agrees_with_openvino = conformance(CASES)

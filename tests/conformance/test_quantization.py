@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from openvino import opset1
+from openvino import opset1, opset13
 
 from conformance.harness import Case, Const, conformance
 
@@ -44,6 +44,38 @@ CASES = [
         deviates="OpenVINO gives output_low",
         expected=[np.array([0, np.nan], np.float32)],
     ),
+]
+
+
+def fake_convert(title, data, scale, shift=None, to="f8e4m3", **rest):
+    def build(x, a, b=None):
+        return opset13.fake_convert(x, a, b, destination_type=to)
+
+    limits = [Const(np.asarray(limit, data.dtype)) for limit in (scale, shift) if limit is not None]
+    return Case("FakeConvert-13", title, build, [data, *limits], **rest)
+
+
+EXACT = (DATA * 64).round() / 64  # and so are its multiples in f16, through which OpenVINO goes
+HALVES = np.array([0.3, -17, 18, 19, 21, 447, 500, -1e6, 1e-3, 0, 2.0**-9, 2.0**-10, np.inf], np.float32)
+CASES += [
+    fake_convert(f"{to} {title}", *inputs, to=to, **rest)
+    for to in ("f8e4m3", "f8e5m2")
+    for title, inputs, rest in (
+        ("plain", (HALVES[:-1], 1.0), {}),
+        ("infinity", (HALVES[-1:], 1.0), {}),
+        ("scale", (EXACT, 2.0**CHANNELS), {}),
+        ("scale and shift", (EXACT, 2.0**CHANNELS, CHANNELS * 0.5), {}),
+        ("dynamic", (EXACT, [2.0], [0.25]), {"dynamic": True}),
+        ("f16", (EXACT.astype(np.float16), [2.0], [0.25]), {"rtol": 1e-3}),
+    )
+]
+
+CASES += [
+    fake_convert(
+        *("next to a half", np.array([17 + 2.0**-12], np.float32), 1.0),
+        deviates="OpenVINO rounds to f16 first",
+        expected=[np.array([18], np.float32)],
+    )
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -293,6 +293,15 @@ class TestSequences:
         for ours, theirs in zip(got, want, strict=True):
             np.testing.assert_allclose(ours, theirs, 1e-9)
 
+    def test_one_hidden_unit_in_f32(self):
+        """Gates of one unit lie 16 bytes apart, where numpy 2.4.6 negates wrongly in place."""
+        ones, weights = np.ones((2, 1, 1), np.float32), np.zeros((1, 4, 1), np.float32)
+        inputs = [np.zeros((2, 3, 1), np.float32), ones, 4 * ones, np.array([1, 3]), weights, weights, weights[..., 0]]
+        outputs, _, cells = ops["LSTMSequence-5"](*inputs, hidden_size=1, direction="forward")
+        first, second, third = 0.5 * np.tanh([2.0, 1.0, 0.5])
+        np.testing.assert_allclose(outputs[:, 0, :, 0], [[first, 0, 0], [first, second, third]], 1e-6)
+        assert cells.ravel().tolist() == [2, 0.5]
+
     @kinds
     def test_clip_and_activations(self, kind):
         inputs, names = sequence_inputs(kind, [4, 1, 2], "reverse"), ("relu", "sigmoid", "relu")[: len(DEFAULTS[kind])]
