@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -157,20 +156,3 @@ def up_to(most: Size) -> Size:
     """An unknown number of results, `most` at most."""
     high = most if isinstance(most, int) else most.high
     return 0 if high == 0 else fresh(0, high)
-
-
-def anchor_boxes(base: int, ratios: Sequence[float], scales: Sequence[float], whole: bool) -> Any:
-    """Boxes of the area base², one for every ratio of height to width and every scale, ratio by ratio.
-
-    `whole` ones have whole sides before they are scaled and lie around the middle of a base of pixels, the others lie
-    around (0, 0).
-    """
-    ratio, scale = np.array(ratios, np.float32), np.array(scales, np.float32)
-    pixel = 1 if whole else 0
-    width = np.sqrt(np.float32(base * base) / ratio)
-    width = np.floor(width + np.float32(0.5)) if whole else width
-    height = width * ratio
-    height = np.floor(height + np.float32(0.5)) if whole else height
-    half = np.stack([np.multiply.outer(side, scale).ravel() - pixel for side in (width, height)], -1) * np.float32(0.5)
-    middle = np.float32(0.5 * (base - 1) if whole else 0)
-    return np.concatenate([middle - half, middle + half], -1)

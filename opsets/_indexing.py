@@ -59,7 +59,7 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
 
 def wrapped(indices: Array, size: int) -> Array:
     """Indices as numpy's, with negative ones counted from the end."""
-    positions = np.ascontiguousarray(indices, np.intp)
+    positions = np.asarray(indices, np.intp, order="C")
     return np.where(positions < 0, positions + size, positions) if (positions < 0).any() else positions
 
 
@@ -138,21 +138,22 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
         return
     ufunc = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else UFUNCS[reduction]
     wide = _accumulator(target.dtype, reduction)
-    if wide == target.dtype and reduction != "mean":
+    with np.errstate(all="ignore"):
+        if wide == target.dtype and reduction != "mean":
+            if not use_init_val:
+                target[positions] = _neutral(reduction, target.dtype)
+            ufunc.at(target, positions, updates)
+            return
+        touched, slots = np.unique(positions, return_inverse=True)
+        total = target[touched].astype(wide)
         if not use_init_val:
-            target[positions] = _neutral(reduction, target.dtype)
-        ufunc.at(target, positions, updates)
-        return
-    touched, slots = np.unique(positions, return_inverse=True)
-    total = target[touched].astype(wide)
-    if not use_init_val:
-        total[...] = _neutral(reduction, wide)
-    ufunc.at(total, slots, updates.astype(wide))
-    if reduction == "mean":
-        counts = np.bincount(slots, minlength=len(touched)) + use_init_val
-        counts = counts.astype(wide).reshape(-1, *[1] * (total.ndim - 1))
-        total = total // counts if wide.kind in "iu" else total / counts
-    target[touched] = total.astype(target.dtype)
+            total[...] = _neutral(reduction, wide)
+        ufunc.at(total, slots, updates.astype(wide))
+        if reduction == "mean":
+            counts = np.bincount(slots, minlength=len(touched)) + use_init_val
+            counts = counts.astype(wide).reshape(-1, *[1] * (total.ndim - 1))
+            total = total // counts if wide.kind in "iu" else total / counts
+        target[touched] = total.astype(target.dtype)
 
 
 def _accumulator(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:

@@ -10,6 +10,8 @@ import numpy as np
 
 from irrun.spec import Array, Dim, Node
 
+from ._precision import widened
+
 Transform = Callable[[Array, Array], tuple[Array, Array]]
 """Maps rows [m, 1] and columns [1, n] of sample points to the places [m, n] in the feature map."""
 
@@ -60,6 +62,125 @@ def pooled(
         rows, columns = transform(rows, columns)
     samples = interpolated(maps, rows, columns).reshape(len(maps), bins[0], counts[0], bins[1], counts[1])
     return samples.mean((2, 4)) if mode == "avg" else samples.max((2, 4))
+
+
+def maxima(maps: Array, box: Array, bins: tuple[int, int], spatial_scale: float) -> Array:
+    corners = rounded(box * box.dtype.type(spatial_scale)).astype(np.int64)
+    result = np.zeros((len(maps), *bins), maps.dtype)
+    spans = []
+    for axis, count in enumerate(bins):
+        start, end = corners[1 - axis], corners[3 - axis]
+        size = maps.dtype.type(max(end - start + 1, 1)) / maps.dtype.type(count)
+        edges = np.arange(count + 1, dtype=maps.dtype) * size
+        limits = np.stack([np.floor(edges[:-1]), np.ceil(edges[1:])]).astype(np.int64) + start
+        spans.append(np.clip(limits, 0, maps.shape[1 + axis]))
+    for y, (top, bottom) in enumerate(spans[0].T):
+        for x, (left, right) in enumerate(spans[1].T):
+            if bottom > top and right > left:
+                result[:, y, x] = maps[:, top:bottom, left:right].max((1, 2))
+    return result
+
+
+def grid_points(maps: Array, box: Array, bins: tuple[int, int], spatial_scale: float) -> Any:
+    places, inside = [], []
+    for axis, count in enumerate(bins):
+        last = maps.dtype.type(maps.shape[1 + axis] - 1)
+        start, end = box[1 - axis] * last, box[3 - axis] * last
+        if count > 1:
+            points = start + np.arange(count, dtype=maps.dtype) * ((end - start) / maps.dtype.type(count - 1))
+            points[-1] = end
+        else:
+            points = np.array([(start + end) / 2])
+        inside.append((points >= 0) & (points <= last))
+        places.append(points)
+    values = interpolated(maps, places[0][:, None], places[1][None])
+    return np.where(inside[0][:, None] & inside[1], values, 0)
+
+
+def rounded(values: Array) -> Any:
+    """Values rounded to the nearest integer, halves away from 0."""
+    return np.trunc(values + np.copysign(values.dtype.type(0.5), values))
+
+
+def aligned_regions(
+    data: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    mode: str,
+    aligned_mode: str,
+) -> Any:
+    maps, regions = widened(data), widened(rois)
+    aligned = aligned_mode != "asymmetric"
+    before = regions.dtype.type(0.5 if aligned_mode == "half_pixel" else 0)
+    corners = (regions + before) * regions.dtype.type(spatial_scale) - regions.dtype.type(0.5 if aligned else 0)
+    sizes = corners[:, 2:] - corners[:, :2]
+    if not aligned:
+        sizes = np.maximum(sizes, 1)
+    result = np.zeros((len(rois), data.shape[1], pooled_h, pooled_w), data.dtype)
+    for number, batch in enumerate(batch_indices):
+        (x, y), (width, height) = corners[number, :2], sizes[number]
+        result[number] = pooled(maps[batch], (y, x), (height, width), (pooled_h, pooled_w), sampling_ratio, mode)
+    return result
+
+
+def bin_means(maps: Array, box: Array, output_dim: int, group_size: int) -> Array:
+    groups = maps.reshape(output_dim, group_size, group_size, *maps.shape[1:])
+    result = np.zeros(groups.shape[:3], maps.dtype)
+    spans = []
+    for axis in (0, 1):
+        start, size = box[1 - axis], (box[3 - axis] - box[1 - axis]) / maps.dtype.type(group_size)
+        edges = start + np.arange(group_size + 1, dtype=maps.dtype) * size
+        spans.append(np.clip([np.floor(edges[:-1]), np.ceil(edges[1:])], 0, maps.shape[1 + axis]).astype(np.int64))
+    for y, (top, bottom) in enumerate(spans[0].T):
+        for x, (left, right) in enumerate(spans[1].T):
+            if bottom > top and right > left:
+                result[:, y, x] = groups[:, y, x, top:bottom, left:right].mean((1, 2))
+    return result
+
+
+def spatial_bins(maps: Array, box: Array, output_dim: int, group_size: int, bins: tuple[int, int]) -> Array:
+    groups = maps.reshape(*bins, output_dim, *maps.shape[1:])
+    places = []
+    for axis, count in enumerate(bins):
+        last = maps.dtype.type(maps.shape[1 + axis] - 1)
+        size = (box[3 - axis] - box[1 - axis]) / maps.dtype.type(count)
+        starts = (box[1 - axis] + np.arange(count, dtype=maps.dtype) * size) * last
+        if group_size > 1:
+            inner = np.arange(group_size, dtype=maps.dtype) * (size * last / maps.dtype.type(group_size - 1))
+        else:
+            inner = np.array([size * last / 2], maps.dtype)
+        places.append(starts[:, None] + inner)
+    result = np.zeros((output_dim, group_size, group_size), maps.dtype)
+    for rows, row_of_groups in zip(places[0], groups, strict=True):
+        for columns, group in zip(places[1], row_of_groups, strict=True):
+            y, x = rows[:, None], columns[None]
+            inside = (y >= 0) & (y < maps.shape[1]) & (x >= 0) & (x < maps.shape[2])
+            result += np.where(inside, interpolated(group, y, x), 0)
+    return result / maps.dtype.type(bins[0] * bins[1])
+
+
+def bin_offsets(offsets: Array, output_dim: int, group_size: int) -> Any:
+    """The offsets [output_dim, 2, group_size, group_size] of a region, from pairs of channels."""
+    classes, part_size = len(offsets) // 2, offsets.shape[1]
+    of_channel = np.arange(output_dim) // (output_dim // classes)
+    part = np.arange(group_size) * part_size // group_size
+    return offsets.reshape(classes, 2, part_size, part_size)[of_channel][:, :, part[:, None], part]
+
+
+def channel_samples(maps: Array, channel: Array, y: Array, x: Array) -> Any:
+    """Values of maps [C, H, W] at real positions, each in a channel of its own."""
+    y, x = np.clip(y, 0, maps.shape[1] - 1), np.clip(x, 0, maps.shape[2] - 1)
+    top, left = np.floor(y).astype(np.int64), np.floor(x).astype(np.int64)
+    bottom, right = np.ceil(y).astype(np.int64), np.ceil(x).astype(np.int64)
+    across, down = x - left, y - top
+    upper = maps[channel, top, left] + (maps[channel, top, right] - maps[channel, top, left]) * across
+    lower = maps[channel, bottom, left] + (maps[channel, bottom, right] - maps[channel, bottom, left]) * across
+    return upper + (lower - upper) * down
 
 
 def ended(batches: Array) -> Array:

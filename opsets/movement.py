@@ -836,7 +836,8 @@ def _(node: Node) -> Shapes:
     parts = strided_parts(len(data), count, *masks)
     if parts is None:
         node.fail("C2", f"`begin` has {count} slices for {len(data)} dimensions", "begin")
-    begins, ends, strides = (node.sizes(name) or [fresh(None)] * count for name in ("begin", "end", "stride"))
+    names = ("begin", "end", "stride")
+    begins, ends, strides = (node.sizes(name) or [fresh(None) for _ in range(count)] for name in names)
     if node.inputs["stride"] is None:
         strides = [1] * count
     output: list[Size] = []

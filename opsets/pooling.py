@@ -41,6 +41,7 @@ from ._window import (
     framed,
 )
 
+LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 DATA = Input("data", "T", "[N, C, *spatial]")
 RESULT = Output("result", "T", "[N, C, *windows]")
 FLOOR_OR_CEIL = Attr("rounding_type", choice("floor", "ceil"), "floor")
@@ -369,11 +370,7 @@ def lowest(dtype: np.dtype[Any]) -> Any:
     """The lowest finite value of a type."""
     if dtype.kind in "iu":
         return np.iinfo(dtype).min
-    if dtype.kind == "f":
-        return np.finfo(dtype).min
-    from ml_dtypes import finfo
-
-    return finfo(dtype).min  # type: ignore[no-untyped-call]
+    return np.finfo(dtype).min if dtype.kind == "f" else LOWEST_BF16
 
 
 def summable(data: Array) -> Array:

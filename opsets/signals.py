@@ -1,4 +1,4 @@
-"""Signal ops: Fourier transforms of whole axes and of short frames; complex numbers are pairs along a last axis of 2."""
+"""Signal ops: Fourier transforms of axes and of short frames; complex numbers are pairs along a last axis of 2."""
 
 from __future__ import annotations
 
@@ -343,7 +343,7 @@ def overlapped(frames: Array, step: int) -> Any:
     total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
     for piece in reversed(range(pieces)):  # adds the frames in their order
         total[..., piece : piece + count, :] += parts[..., piece, :]
-    return total.reshape(*batch, -1)[..., : (count - 1) * step + size]
+    return total.reshape(*batch, (count + pieces - 1) * step)[..., : (count - 1) * step + size]
 
 
 def cut_axes(node: Node, shape: Shape) -> dict[int, Size | None] | None:

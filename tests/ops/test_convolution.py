@@ -307,3 +307,171 @@ def test_unknown_groups_leave_the_channels_open():
     found = shape_of("GroupConvolution-1", (1, fresh(), 8), (fresh(), 4, 3, 1))
     assert isinstance(found[1], Dim)
     assert found[2] == 8
+
+
+def bits(data, filters, pad_value=0.0, **attrs):
+    op = ops["BinaryConvolution-1"]
+    window_attrs = op.defaults | {"mode": "xnor-popcount", "pad_value": pad_value} | window(2) | attrs
+    tensors = [Tensor.of(data), Tensor.of(filters, "u1")]
+    shape = op.infer(tensors, window_attrs).outputs[0].shape
+    result = op.kernel(data, filters, **window_attrs)
+    assert (result.shape, result.dtype) == (shape, data.dtype)
+    return result
+
+
+def test_binary_convolution_counts_equal_bits_less_different_ones():
+    rng = np.random.default_rng(5)
+    data, filters = rng.integers(0, 2, (2, 3, 4, 5)), rng.integers(0, 2, (4, 3, 2, 3)).astype(np.uint8)
+    signs, weights = data * 2 - 1, filters[np.newaxis].astype(int) * 2 - 1
+    want = slow_convolution(signs, weights, (1, 2), (1, 1), (0, 0), (0, 0))
+    for dtype in (np.float32, np.int8, np.float16, np.int64):
+        np.testing.assert_array_equal(bits(data.astype(dtype), filters, strides=(1, 2)), want)
+
+
+@pytest.mark.parametrize(("pad_value", "expected"), [(0, -1), (1, 3), (0.5, -1)])
+def test_binary_convolution_pads_with_bits_and_other_values_equal_none(pad_value, expected):
+    data, filters = np.ones((1, 1, 1, 1), np.float32), np.ones((1, 1, 1, 3), np.uint8)
+    assert bits(data, filters, pad_value, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [[[[expected]]]]
+    assert bits(data, 1 - filters, pad_value, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [
+        [[[1 if pad_value == 0 else -3]]]
+    ]
+
+
+DEFORMABLE = ["DeformableConvolution-1", "DeformableConvolution-8"]
+IMAGE = np.array([[[[1.0, 2, 4], [8, 16, 32]]]])
+
+
+def slow_deformable(data, offsets, filters, mask, group, parts, attrs, outside):
+    """`outside` says whether a place less than a pixel outside is interpolated with zeros."""
+    (batch, channels, height, width), (features, per_group, *kernel) = data.shape, filters.shape
+    taps = list(np.ndindex(*kernel))
+    result = np.zeros((batch, features, *offsets.shape[2:]))
+
+    def pixel(n, c, y, x):
+        return data[n, c, y, x] if 0 <= y < height and 0 <= x < width else 0
+
+    for n, f, i, j in np.ndindex(*result.shape):
+        for c in range(per_group):
+            channel = f // (features // group) * per_group + c
+            part = channel // (channels // parts)
+            for number, (ky, kx) in enumerate(taps):
+                at = part * len(taps) + number
+                y = i * attrs["strides"][0] - attrs["pads_begin"][0] + ky * attrs["dilations"][0]
+                x = j * attrs["strides"][1] - attrs["pads_begin"][1] + kx * attrs["dilations"][1]
+                y, x = y + offsets[n, 2 * at, i, j], x + offsets[n, 2 * at + 1, i, j]
+                low = -1 if outside else 0
+                if not (low <= y < height and low <= x < width and (y > -1 and x > -1)):
+                    continue
+                top, left = int(np.floor(y)), int(np.floor(x))
+                value = 0.0
+                for down, across in np.ndindex(2, 2):
+                    row, column = top + down, left + across
+                    if not outside:
+                        row, column = min(row, height - 1), min(column, width - 1)
+                    share = (1 - abs(y - top - down)) * (1 - abs(x - left - across))
+                    value += share * pixel(n, channel, row, column)
+                result[n, f, i, j] += value * filters[f, c, ky, kx] * (1 if mask is None else mask[n, at, i, j])
+    return result
+
+
+@pytest.mark.parametrize(("group", "parts"), [(1, 1), (2, 1), (1, 4), (2, 2)])
+def test_deformable_convolutions_agree_with_loops(group, parts):
+    rng = np.random.default_rng(6)
+    data, filters = rng.standard_normal((2, 4, 5, 6)), rng.standard_normal((4, 4 // group, 2, 3))
+    attrs = window(2, strides=(1, 2), pads_begin=(1, 1), pads_end=(0, 1), dilations=(2, 1))
+    offsets = rng.standard_normal((2, parts * 12, 4, 3)) * 2
+    mask = rng.standard_normal((2, parts * 6, 4, 3))
+    both = {"group": group, "deformable_group": parts}
+    want = slow_deformable(data, offsets, filters, None, group, parts, attrs, False)
+    np.testing.assert_allclose(ops[DEFORMABLE[0]](data, offsets, filters, **attrs, **both), want, atol=1e-12)
+    for outside in (False, True):
+        want = slow_deformable(data, offsets, filters, mask, group, parts, attrs, outside)
+        got = ops[DEFORMABLE[1]](data, offsets, filters, mask, bilinear_interpolation_pad=outside, **attrs, **both)
+        np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int32])
+def test_deformable_convolution_without_offsets_is_a_convolution(dtype):
+    data, offsets, filters = IMAGE.astype(dtype), np.zeros((1, 4, 2, 2), dtype), np.array([[[[1, 2]]]], dtype)
+    for name in DEFORMABLE:
+        got = ops[name](data, offsets, filters, **window(2))
+        assert got.dtype == dtype
+        assert got.tolist() == [[[[5, 10], [40, 80]]]]
+
+
+def test_deformable_convolution_example_of_the_page():
+    shapes = (1, 4, 224, 224), (1, 50, 220, 220), (64, 4, 5, 5), (1, 25, 220, 220)
+    assert shape_of("DeformableConvolution-8", *shapes) == (1, 64, 220, 220)
+    assert shape_of("DeformableConvolution-1", *shapes[:3]) == (1, 64, 220, 220)
+
+
+def test_binaryconvolution_1_c1_other_than_two_spatial_axes():
+    op = ops["BinaryConvolution-1"]
+    tensors = [Tensor("f32", (1, 1, 4)), Tensor("u1", (1, 1, 2))]
+    with pytest.raises(Violation, match="`data` has 1 spatial axes, expected 2") as caught:
+        op.infer(tensors, op.defaults | window(1))
+    assert caught.value.label == "C1"
+
+
+def test_binaryconvolution_1_c2_a_list_of_another_length():
+    with pytest.raises(Violation, match="`strides` has 1 values for 2 spatial axes") as caught:
+        bits(np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2), np.uint8), strides=(1,))
+    assert caught.value.label == "C2"
+
+
+def test_binaryconvolution_1_c3_a_kernel_larger_than_the_padded_data():
+    with pytest.raises(Violation, match="spatial axis 0 has 3 with padding") as caught:
+        bits(np.ones((1, 1, 3, 3)), np.ones((1, 1, 4, 2), np.uint8))
+    assert caught.value.label == "C3"
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c1_other_than_two_spatial_axes(name):
+    with pytest.raises(Violation, match="`data` has 1 spatial axes, expected 2") as caught:
+        shape_of(name, (1, 1, 4), (1, 4, 3), (1, 1, 2))
+    assert caught.value.label == "C1"
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c2_a_list_of_another_length(name):
+    with pytest.raises(Violation, match="`dilations` has 3 values for 2 spatial axes") as caught:
+        shape_of(name, (1, 1, 4, 4), (1, 8, 3, 3), (1, 1, 2, 2), dilations=(1, 1, 1))
+    assert caught.value.label == "C2"
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c3_a_kernel_larger_than_the_padded_data(name):
+    with pytest.raises(Violation, match="spatial axis 1 has 4 with padding") as caught:
+        shape_of(name, (1, 1, 4, 4), (1, 20, 3, 1), (1, 1, 2, 5))
+    assert caught.value.label == "C3"
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c4_channels_and_features_that_are_not_in_groups(name):
+    with pytest.raises(Violation, match="`data` has 3 channels, expected 4 in 2 groups") as caught:
+        shape_of(name, (1, 3, 4, 4), (1, 8, 3, 3), (2, 2, 2, 2), group=2)
+    assert caught.value.label == "C4"
+    with pytest.raises(Violation, match="there are 3 features, expected a multiple of 2"):
+        shape_of(name, (1, 4, 4, 4), (1, 8, 3, 3), (3, 2, 2, 2), group=2)
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c5_offsets_of_other_channels(name):
+    with pytest.raises(Violation, match="`offsets` has 8 channels, expected 16") as caught:
+        shape_of(name, (1, 4, 4, 4), (1, 8, 3, 3), (2, 4, 2, 2), deformable_group=2)
+    assert caught.value.label == "C5"
+    with pytest.raises(Violation, match="`data` has 3 channels, expected a multiple of 2"):
+        shape_of(name, (1, 3, 4, 4), (1, 16, 3, 3), (2, 3, 2, 2), deformable_group=2)
+
+
+@pytest.mark.parametrize("name", DEFORMABLE)
+def test_deformable_c6_offsets_of_another_size(name):
+    with pytest.raises(Violation, match="axis 1 of `offsets` has 4 elements, but there are 3 windows") as caught:
+        shape_of(name, (1, 1, 4, 4), (1, 8, 3, 4), (1, 1, 2, 2))
+    assert caught.value.label == "C6"
+
+
+def test_deformableconvolution_8_c7_a_mask_of_other_channels():
+    with pytest.raises(Violation, match="`mask` has 3 channels, expected 4") as caught:
+        shape_of("DeformableConvolution-8", (1, 1, 4, 4), (1, 8, 3, 3), (1, 1, 2, 2), (1, 3, 3, 3))
+    assert caught.value.label == "C7"

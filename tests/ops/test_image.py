@@ -342,3 +342,153 @@ def test_interpolate_11_c6_pillow_modes_with_other_than_two_axes():
         with pytest.raises(Violation, match=r"mode `bicubic_pillow` has [13] axes, expected 2") as caught:
             inferred("Interpolate-11", (3, 3, 3), np.array([4]), axes, mode="bicubic_pillow")
         assert caught.value.label == "C6"
+
+
+def sampled(data, places, **attrs):
+    """`places` are pairs (x, y), all in one row."""
+    grid = np.asarray(places, np.float64)[np.newaxis, np.newaxis]
+    return ops["GridSample-9"](np.asarray(data)[np.newaxis, np.newaxis], grid, **attrs)[0, 0, 0].tolist()
+
+
+SQUARE = [[1.0, 2], [4, 8]]
+
+
+def test_grid_sample_places_the_ends_at_edges_or_centers():
+    assert sampled(SQUARE, [(0, 0), (-0.5, -0.5), (-1, -0.5)]) == [3.75, 1, 0.5]
+    assert sampled(SQUARE, [(-1, -1), (1, 1), (1, -1), (0, -1)], align_corners=True) == [1, 8, 2, 1.5]
+
+
+def test_grid_sample_treats_places_outside_as_padding_mode_says():
+    places = [(-1.5, -0.5), (2.5, -0.5), (-1, -0.5)]  # pixels -1, 3, -0.5 of the first row
+    assert sampled(SQUARE, places) == [0, 0, 0.5]
+    assert sampled(SQUARE, places, padding_mode="border") == [1, 2, 1]
+    assert sampled(SQUARE, places, padding_mode="reflection") == [1, 1, 1]
+    places = [(-3, -1), (5, -1)]  # pixels -1, 3
+    assert sampled(SQUARE, places, padding_mode="reflection", align_corners=True) == [2, 2]
+    assert sampled([[7.0]], [(3, -9)], padding_mode="reflection", align_corners=True) == [7]
+
+
+def test_grid_sample_nearest_rounds_halves_to_even():
+    places = [(-0.75, -1), (-0.25, -1), (0.25, -1), (0.75, -1)]  # pixels 0.5, 1.5, 2.5, 3.5
+    line = [[0, 1, 2, 3, 4]]
+    assert sampled(line, places, mode="nearest", align_corners=True) == [0, 2, 2, 4]
+
+
+def test_grid_sample_bicubic_is_a_product_of_cubics():
+    line = np.arange(25.0).reshape(5, 5)
+    places = [(0, 0), (0.25, 0), (-0.1, 0.3)]
+    found = sampled(line, places, mode="bicubic", align_corners=True, padding_mode="border")
+    assert found[0] == 12
+
+    def cubic(x, y):
+        rows, columns = int(np.floor(y)), int(np.floor(x))
+        total = 0
+        for i, j in np.ndindex(4, 4):
+            dy, dx = abs(y - (rows + i - 1)), abs(x - (columns + j - 1))
+            weights = [
+                1.25 * d**3 - 2.25 * d**2 + 1 if d < 1 else -0.75 * (d**3 - 5 * d**2 + 8 * d - 4) for d in (dy, dx)
+            ]
+            total += weights[0] * weights[1] * line[np.clip(rows + i - 1, 0, 4), np.clip(columns + j - 1, 0, 4)]
+        return total
+
+    np.testing.assert_allclose(found, [cubic(2 * x + 2, 2 * y + 2) for x, y in places])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int32, np.uint8])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_keeps_the_type(dtype, mode):
+    data = np.full((2, 3, 4, 4), 5, dtype)
+    grid = np.zeros((2, 1, 2, 2), np.float16)
+    grid[..., 0, :] = np.nan if mode == "nearest" else 0.1
+    found = ops["GridSample-9"](data, grid, mode=mode)
+    assert found.dtype == dtype
+    assert found.shape == (2, 3, 1, 2)
+    np.testing.assert_array_equal(found, 5)
+
+
+def test_grid_sample_shapes():
+    op, batch, height = ops["GridSample-9"], fresh(), fresh()
+    data, grid = Tensor("f32", (batch, 3, fresh(), 8)), Tensor("f32", (batch, height, 7, 2))
+    assert op.infer([data, grid], op.defaults).outputs[0].shape == (batch, 3, height, 7)
+    empty = op(np.zeros((1, 2, 3, 3), np.float32), np.zeros((1, 0, 4, 2), np.float32))
+    assert empty.shape == (1, 2, 0, 4)
+
+
+def test_gridsample_9_c1_an_image_without_pixels():
+    with pytest.raises(Violation, match="`data` is an image of 0 x 3 pixels") as caught:
+        sampled(np.zeros((0, 3)), [(0, 0)])
+    assert caught.value.label == "C1"
+
+
+NV12 = ["NV12toRGB-8", "NV12toBGR-8"]
+COLOURS = ["NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"]
+
+
+def slow_rgb(y, u, v):
+    c, d, e = y - 16, u - 128, v - 128
+    values = (1.164 * c + 1.596 * e, 1.164 * c - 0.391 * d - 0.813 * e, 1.164 * c + 2.018 * d)
+    return [min(max(value, 0), 255) for value in values]
+
+
+@pytest.mark.parametrize("name", COLOURS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float16, np.float64])
+def test_colours_agree_with_loops(name, dtype):
+    rng = np.random.default_rng(0)
+    y, u, v = (rng.integers(0, 256, shape).astype(dtype) for shape in ((2, 4, 6), (2, 2, 3), (2, 2, 3)))
+    if name in NV12:
+        planes = [y[..., np.newaxis], np.stack([u, v], axis=-1)]
+        flat = planes[1].reshape(2, 2, 6)
+    else:
+        planes = [plane[..., np.newaxis] for plane in (y, u, v)]
+        flat = np.concatenate([u.reshape(2, 6), v.reshape(2, 6)], axis=1).reshape(2, 2, 6)
+    whole = np.concatenate([y, flat], axis=1)[..., np.newaxis]
+    found = ops[name](*planes)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, ops[name](whole))
+    if name.endswith("BGR-8"):
+        found = found[..., ::-1]
+    for n, i, j in np.ndindex(*y.shape):
+        want = slow_rgb(float(y[n, i, j]), float(u[n, i // 2, j // 2]), float(v[n, i // 2, j // 2]))
+        want = [math.floor(value + 0.5) for value in want] if dtype == np.uint8 else want
+        np.testing.assert_allclose(found[n, i, j].astype(float), want, rtol=1e-3, atol=1e-3)
+
+
+def colour_shape(name, *shapes):
+    op = ops[name]
+    return op.infer([None if shape is None else Tensor("u8", shape) for shape in shapes], {}).outputs[0].shape
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colour_shapes(name):
+    halves = [(1, 240, 320, 2)] if name in NV12 else [(1, 240, 320, 1)] * 2
+    assert colour_shape(name, (1, 720, 640, 1)) == (1, 480, 640, 3)
+    assert colour_shape(name, (1, 480, 640, 1), *halves) == (1, 480, 640, 3)
+    batch, width = fresh(), fresh()
+    found = colour_shape(name, (batch, fresh(), width, 1))
+    assert (found[0], found[2], found[3]) == (batch, width, 3)
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colours_c1_odd_sizes(name):
+    for rows, width, message in ((6, 3, "the width is 3, expected an even one"), (5, 4, "`data` has 5 rows")):
+        with pytest.raises(Violation, match=message) as caught:
+            colour_shape(name, (1, rows, width, 1))
+        assert caught.value.label == "C1"
+    halves = [(1, 1, 2, 2)] if name in NV12 else [(1, 1, 2, 1)] * 2
+    with pytest.raises(Violation, match="the height is 3, expected an even one"):
+        colour_shape(name, (1, 3, 4, 1), *halves)
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_colours_c2_planes_that_do_not_have_half_the_size(name):
+    halves = [(1, 2, 2, 2)] if name in NV12 else [(1, 2, 2, 1)] * 2
+    with pytest.raises(Violation, match="the colours have 2 x 2 pixels and the brightness 4 x 6") as caught:
+        colour_shape(name, (1, 4, 6, 1), *halves)
+    assert caught.value.label == "C2"
+
+
+@pytest.mark.parametrize("name", ["I420toRGB-8", "I420toBGR-8"])
+def test_colours_c3_two_planes(name):
+    with pytest.raises(Violation, match="there are 2 inputs, expected 1 or 3") as caught:
+        colour_shape(name, (1, 4, 6, 1), (1, 2, 3, 1))
+    assert caught.value.label == "C3"

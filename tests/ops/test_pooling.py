@@ -262,3 +262,88 @@ def test_indexed_pools_c4_axis_outside_the_rank(name):
     with pytest.raises(Violation, match=r"`axis` is 3, outside \[-3, 3\) for rank 3") as caught:
         inferred(name, (1, 1, 5), (2,), axis=3)
     assert caught.value.label == "C4"
+
+
+ADAPTIVE = ["AdaptiveAvgPool-8", "AdaptiveMaxPool-8"]
+
+
+def adaptive_shape(name, shape, sizes):
+    op = ops[name]
+    return op.infer([Tensor("f32", shape), sizes], op.defaults).outputs[0].shape
+
+
+def test_adaptive_pools_cover_the_data_evenly():
+    line = np.array([[[1.0, 2, 9, 4, 5]]])
+    assert ops["AdaptiveAvgPool-8"](line, np.array([2])).tolist() == [[[4, 6]]]
+    assert ops["AdaptiveAvgPool-8"](line, np.array([7])).tolist() == [[[1, 1.5, 5.5, 9, 6.5, 4.5, 5]]]
+    values, indices = ops["AdaptiveMaxPool-8"](line, np.array([2]), index_element_type="i32")
+    assert values.tolist() == [[[9, 9]]]
+    assert indices.tolist() == [[[2, 2]]]
+    assert indices.dtype == np.int32
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 2), (1, 1, 1), (5, 4, 3), (0, 2, 2)])
+def test_adaptive_pools_agree_with_loops(sizes):
+    rng = np.random.default_rng(1)
+    data = rng.integers(-3, 4, (2, 3, 4, 5, 3)).astype(np.float64)
+    means = ops["AdaptiveAvgPool-8"](data, np.array(sizes))
+    values, indices = ops["AdaptiveMaxPool-8"](data, np.array(sizes))
+    assert means.shape == values.shape == indices.shape == (2, 3, *sizes)
+    for n, c, *place in np.ndindex(*means.shape):
+        bounds = [(i * b // a, -(-(i + 1) * b // a)) for i, a, b in zip(place, sizes, data.shape[2:], strict=True)]
+        block = data[n, c][tuple(slice(*bound) for bound in bounds)]
+        first = np.unravel_index(block.argmax(), block.shape)
+        at = np.ravel_multi_index([i + low for i, (low, _) in zip(first, bounds, strict=True)], data.shape[2:])
+        assert means[(n, c, *place)] == pytest.approx(block.mean(), abs=1e-12)
+        assert values[(n, c, *place)] == block.max()
+        assert indices[(n, c, *place)] == at
+
+
+def test_adaptive_max_pool_prefers_numbers_to_nan():
+    nan = float("nan")
+    values, indices = ops["AdaptiveMaxPool-8"](np.array([[[nan, 1, -np.inf, -np.inf, nan, nan]]]), np.array([3]))
+    assert values[0, 0, :2].tolist() == [1, -np.inf]
+    assert np.isnan(values[0, 0, 2])
+    assert indices.tolist() == [[[1, 2, 4]]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_pools_keep_short_floats(name, dtype):
+    result = ops[name](np.ones((1, 1, 3000), dtype), np.array([1]))
+    values = result[0] if isinstance(result, tuple) else result
+    assert values.dtype == dtype
+    assert values.astype(float).tolist() == [[[1]]]
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_pools_of_unknown_sizes(name):
+    batch, size = fresh(), fresh(1)
+    sizes = Tensor("i64", (2,), np.array([size, 4], object))
+    assert adaptive_shape(name, (batch, 3, 8, fresh()), sizes) == (batch, 3, size, 4)
+    shape = adaptive_shape(name, (batch, 3, 8, 8), Tensor("i64", (2,)))
+    assert shape[:2] == (batch, 3)
+    assert all(isinstance(size, Dim) for size in shape[2:])
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_pools_c1_other_than_one_to_three_spatial_axes(name):
+    with pytest.raises(Violation, match="`data` has 0 spatial axes, expected 1 to 3") as caught:
+        adaptive_shape(name, (1, 2), Tensor("i64", (0,)))
+    assert caught.value.label == "C1"
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_pools_c2_output_shape_of_another_length(name):
+    with pytest.raises(Violation, match="`output_shape` has 3 elements for 2 spatial axes") as caught:
+        adaptive_shape(name, (1, 2, 3, 4), Tensor("i64", (3,)))
+    assert caught.value.label == "C2"
+
+
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_pools_c3_negative_sizes_and_empty_data(name):
+    with pytest.raises(Violation, match="`output_shape` has -1, expected 0 or more") as caught:
+        adaptive_shape(name, (1, 2, 3), Tensor.of(np.array([-1])))
+    assert caught.value.label == "C3"
+    with pytest.raises(Violation, match="spatial axis 0 of `data` is empty"):
+        adaptive_shape(name, (1, 2, 0), Tensor.of(np.array([1])))

@@ -99,3 +99,50 @@ def test_fakequantize_1_c1_limits_that_do_not_broadcast_to_x():
         inferred((1,), (), (4,), (), ())
     with pytest.raises(Violation, match=r"\(none\)"):
         inferred((2, 3), (2, 3), (2, 3), (2, 3), (3,), auto_broadcast="none")
+
+
+def fake_converted(data, *limits, to="f8e4m3", dtype=np.float32):
+    return ops["FakeConvert-13"](*(np.asarray(item, dtype) for item in (data, *limits)), destination_type=to)
+
+
+def test_fake_convert_rounds_halves_to_even_and_saturates():
+    data = [0.3, 17, 19, 17 + 2.0**-12, 500, -math.inf, 2.0**-10, 0]
+    assert fake_converted(data, 1).tolist() == [0.3125, 16, 20, 18, 448, -448, 0, 0]
+    assert fake_converted([9, 11, 1e6, math.inf, 2.0**-16], 1, to="f8e5m2").tolist() == [8, 12, 57344, 57344, 2.0**-16]
+    assert math.isnan(fake_converted([math.nan], 1)[0])
+
+
+def test_fake_convert_scales_and_shifts_there_and_back():
+    # 2 * 9 - 1 = 17 becomes 16, and (16 + 1) / 2 = 8.5
+    assert fake_converted([[9], [9]], [[2], [1]], [[1], [0]]).tolist() == [[8.5], [9]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_fake_convert_keeps_short_floats(dtype):
+    found = fake_converted([17, 1000], [1], dtype=dtype)
+    assert found.dtype == dtype
+    assert found.tolist() == [16, 448]
+
+
+def converted_shape(*shapes):
+    op = ops["FakeConvert-13"]
+    return op.infer([Tensor("f32", shape) for shape in shapes], {"destination_type": "f8e4m3"}).outputs[0].shape
+
+
+def test_fake_convert_keeps_unknown_sizes():
+    batch = fresh()
+    assert converted_shape((batch, 3), (1, 3), (1, 3)) == (batch, 3)
+
+
+def test_fakeconvert_13_c1_a_scale_that_does_not_broadcast_to_data():
+    with pytest.raises(Violation, match=r"`scale` is \[2\], which does not broadcast to \[2, 3\]") as caught:
+        converted_shape((2, 3), (2,))
+    assert caught.value.label == "C1"
+    with pytest.raises(Violation, match=r"`scale` is \[2\]"):
+        converted_shape((1,), (2,))
+
+
+def test_fakeconvert_13_c2_a_shift_of_another_shape_than_scale():
+    with pytest.raises(Violation, match=r"`shift` is \[1\], but `scale` is \[3\]") as caught:
+        converted_shape((2, 3), (3,), (1,))
+    assert caught.value.label == "C2"
