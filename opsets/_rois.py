@@ -143,7 +143,7 @@ def bin_means(maps: Array, box: Array, output_dim: int, group_size: int) -> Arra
     return result
 
 
-def spatial_bins(maps: Array, box: Array, output_dim: int, group_size: int, bins: tuple[int, int]) -> Array:
+def spatial_bins(maps: Array, box: Array, output_dim: int, group_size: int, bins: tuple[int, int]) -> Any:
     groups = maps.reshape(*bins, output_dim, *maps.shape[1:])
     places = []
     for axis, count in enumerate(bins):

@@ -1,0 +1,391 @@
+"""Detection ops, against OpenVINO."""
+
+from functools import partial
+
+import numpy as np
+from openvino import opset1, opset2, opset3, opset8, opset9, opset15
+from openvino.utils.node_factory import NodeFactory
+
+from conformance.harness import Case, Const, conformance
+
+random = np.random.default_rng(7)
+
+
+def f32(*shape, low=0.0, high=1.0):
+    return random.uniform(low, high, shape).astype(np.float32)
+
+
+def made(opset, type, *inputs, **attrs):
+    """A node of any type, also of those that have no function."""
+    return NodeFactory(opset).create(type, [node.output(0) for node in inputs], attrs)
+
+
+def corners(count, size, *lead):
+    """Boxes (x0, y0, x1, y1) in [0, size)."""
+    first, sides = f32(*lead, count, 2, high=size * 0.7), f32(*lead, count, 2, low=size * 0.05, high=size * 0.3)
+    return np.concatenate([first, first + sides], -1)
+
+
+def regions(count, size, batches):
+    batch = random.integers(0, batches, (count, 1)).astype(np.float32)
+    return np.concatenate([batch, corners(count, size)], 1)
+
+
+MAPS = f32(2, 3, 9, 11, low=-1)
+ROIS = corners(5, 10)
+BATCHES = random.integers(0, 2, 5)
+
+
+def align(title, *, op="ROIAlign-9", data=MAPS, rois=ROIS, batches=BATCHES, dynamic=False, **attrs):
+    module = {"ROIAlign-3": opset3, "ROIAlign-9": opset9}[op]
+    sizes = {"pooled_h": 2, "pooled_w": 3, "sampling_ratio": 2, "spatial_scale": 1.0, "mode": "avg"} | attrs
+    if op == "ROIAlign-9":
+        sizes = {"aligned_mode": "asymmetric"} | sizes
+    return Case(op, title, partial(module.roi_align, **sizes), [data, rois, batches.astype(np.int32)], dynamic)
+
+
+CASES = [
+    align("avg", op="ROIAlign-3"),
+    align("max", op="ROIAlign-3", mode="max"),
+    align("adaptive", op="ROIAlign-3", sampling_ratio=0, spatial_scale=0.7),
+    align("dynamic", op="ROIAlign-3", dynamic=True),
+    align("tiny regions", op="ROIAlign-3", spatial_scale=0.05),
+    align("avg"),
+    align("max, positive data", mode="max", data=np.abs(MAPS)),
+    align("max", mode="max"),
+    align("half_pixel", aligned_mode="half_pixel", spatial_scale=0.5),
+    align("half_pixel_for_nn", aligned_mode="half_pixel_for_nn", spatial_scale=1.5, dynamic=True),
+    align("adaptive half_pixel", aligned_mode="half_pixel", sampling_ratio=0),
+    align("outside", rois=ROIS * 3 - 8),
+]
+
+
+def rotated(title, *, dynamic=False, **attrs):
+    rois = np.concatenate([f32(5, 2, low=2, high=8), f32(5, 2, low=1, high=6), f32(5, 1, low=-3, high=3)], 1)
+    sizes = {"pooled_h": 2, "pooled_w": 3, "sampling_ratio": 2, "spatial_scale": 1.0, "clockwise_mode": False} | attrs
+    return Case(
+        "ROIAlignRotated-15",
+        title,
+        partial(opset15.roi_align_rotated, **sizes),
+        [MAPS, rois, BATCHES.astype(np.int32)],
+        dynamic,
+    )
+
+
+CASES += [
+    rotated("counterclockwise"),
+    rotated("clockwise", clockwise_mode=True),
+    rotated("adaptive", sampling_ratio=0),
+    rotated("scaled, dynamic", spatial_scale=0.6, dynamic=True),
+]
+
+
+def roi_pool(title, rois, *, dynamic=False, data=MAPS, **attrs):
+    size, scale, method = (attrs.get(k, d) for k, d in (("size", [2, 3]), ("scale", 1.0), ("method", "max")))
+    return Case("ROIPooling-1", title, lambda d, r: opset2.roi_pooling(d, r, size, scale, method), [data, rois], dynamic)
+
+
+UNIT = regions(4, 1, 2)
+CASES += [
+    roi_pool("max", regions(4, 9, 2)),
+    roi_pool("max scaled, dynamic", regions(4, 20, 2), scale=0.5, dynamic=True),
+    roi_pool("max outside", regions(4, 25, 2)),
+    roi_pool("max f16", regions(4, 9, 2).astype(np.float16), data=MAPS.astype(np.float16)),
+    roi_pool("bilinear", UNIT, method="bilinear"),
+    roi_pool("bilinear one bin", UNIT, method="bilinear", size=[1, 1]),
+    roi_pool("bilinear outside", UNIT * [1, 1.5, 1.5, 1.5, 1.5], method="bilinear") if False else roi_pool(
+        "bilinear outside", (UNIT * np.array([1, 1.5, 1.5, 1.5, 1.5])).astype(np.float32), method="bilinear"
+    ),
+    roi_pool("end of the list", np.concatenate([UNIT[:2], [[-1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]]).astype(np.float32)),
+]
+
+
+def psroi(title, data, rois, mode, dynamic=False, **attrs):
+    values = {"output_dim": 2, "group_size": 2, "spatial_scale": 1.0, "spatial_bins_x": 1, "spatial_bins_y": 1} | attrs
+    build = partial(opset1.psroi_pooling, mode=mode, **values)
+    return Case("PSROIPooling-1", title, build, [data, rois], dynamic, atol=1e-5)
+
+
+WIDE = f32(2, 12, 7, 6)
+CASES += [
+    psroi("average", WIDE[:, :8], regions(4, 7, 2), "average"),
+    psroi("average scaled", WIDE[:, :8], regions(4, 20, 2), "average", spatial_scale=0.3, dynamic=True),
+    psroi("average outside", WIDE[:, :8], regions(4, 20, 2), "average"),
+    psroi("bilinear", WIDE, regions(4, 1, 2), "bilinear", spatial_bins_x=3, spatial_bins_y=2),
+    psroi("bilinear, one group", WIDE, regions(4, 1, 2), "bilinear", group_size=1, spatial_bins_x=2, spatial_bins_y=3),
+]
+
+
+def deformable(title, offsets=None, dynamic=False, scale=0.5, **attrs):
+    def build(data, rois, offsets=None):
+        values = (2, scale, 2, "bilinear_deformable", attrs.get("x", 2), attrs.get("y", 3), 0.3, 2)
+        return opset1.deformable_psroi_pooling(data, rois, *values, offsets)
+
+    inputs = [WIDE[:, :8], regions(4, 13, 2)] + ([] if offsets is None else [offsets])
+    return Case("DeformablePSROIPooling-1", title, build, inputs, dynamic, atol=1e-5)
+
+
+CASES += [
+    deformable("no offsets"),
+    deformable("offsets of one class", f32(4, 2, 2, 2)),
+    deformable("offsets of two classes", f32(4, 4, 2, 2), x=1, y=1),
+    deformable("outside", f32(4, 2, 2, 2), scale=1.5),
+    deformable("dynamic", f32(4, 2, 2, 2), dynamic=True),
+]
+
+
+def region(title, data, softmax, *, coords=4, classes=3, num=2, mask=(0, 1), axis=1, end=3, dynamic=False):
+    build = lambda x: opset1.region_yolo(x, coords, classes, num, softmax, list(mask), axis, end, [1.0, 2.0])  # noqa: E731
+    return Case("RegionYolo-1", title, build, [data], dynamic)
+
+
+YOLO = f32(2, 16, 3, 4, low=-2, high=2)
+CASES += [
+    region("softmax", YOLO, True),
+    region("sigmoid", YOLO[:1], False),
+    region("softmax, dynamic", YOLO, True, dynamic=True),
+    region("axis", YOLO, True, axis=2, end=3),
+    region("sigmoid, batch of 2", YOLO, False),
+    region("five coords", YOLO, True, coords=5, classes=2),
+    region("f16", YOLO.astype(np.float16), True),
+    *(
+        Case("ReorgYolo-1", title, lambda x, s=stride: opset2.reorg_yolo(x, [s]), [data], dynamic)
+        for title, data, stride, dynamic in (
+            ("stride 2", f32(2, 8, 4, 6), 2, False),
+            ("stride 3", f32(1, 9, 3, 6), 3, False),
+            ("dynamic", f32(2, 4, 4, 6), 2, True),
+            ("rest of channels", f32(1, 7, 4, 6), 2, False),
+            ("i32", random.integers(0, 99, (1, 8, 4, 4)).astype(np.int32), 2, False),
+        )
+    ),
+]
+
+
+def prior(title, op="PriorBox-8", grid=(2, 3), image=(30, 40), dynamic=False, **attrs):
+    module = {"PriorBox-1": opset1, "PriorBox-8": opset8}[op]
+    given = {"offset": 0.5, "step": 0.0} | attrs
+    build = lambda g, i: module.prior_box(g, i, given)  # noqa: E731
+    sizes = [np.array(grid, np.int64), np.array(image, np.int64)]
+    return Case(op, title, build, sizes if dynamic else [Const(array) for array in sizes])
+
+
+CASES += [
+    case
+    for op in ("PriorBox-1", "PriorBox-8")
+    for case in (
+        prior("min", op, min_size=[8.0]),
+        prior("min, max and ratios", op, min_size=[8.0, 12.0], max_size=[10.0, 20.0], aspect_ratio=[2.0, 3.0], flip=True),
+        prior("step, clip", op, min_size=[20.0], step=10.0, offset=0.3, clip=True, variance=[0.1, 0.2, 0.3, 0.4]),
+        prior("density", op, fixed_size=[8.0, 13.0], density=[2.0, 3.0], variance=[0.3]),
+        prior("density, ratios", op, fixed_size=[8.0], density=[2.0], aspect_ratio=[2.0]),
+        prior("fixed ratio", op, fixed_size=[8.0], density=[2.0], fixed_ratio=[2.0]),
+        prior("relative", op, min_size=[0.2, 0.4], scale_all_sizes=False, step=-1.0, aspect_ratio=[2.0, 0.5]),
+        prior("dynamic", op, min_size=[8.0], max_size=[9.0], aspect_ratio=[2.0], dynamic=True),
+    )
+]
+CASES += [prior("ratios before max", min_size=[8.0], max_size=[9.0], aspect_ratio=[2.0], min_max_aspect_ratios_order=False)]
+
+
+def clustered(title, dynamic=False, **attrs):
+    given = {"offset": 0.5, "width": [8.0, 20.0], "height": [9.0, 5.0], "step": 10.0} | attrs
+    build = lambda g, i: opset1.prior_box_clustered(g, i, given)  # noqa: E731
+    sizes = [np.array([2, 3]), np.array([30, 40])]
+    return Case("PriorBoxClustered-1", title, build, sizes if dynamic else [Const(array) for array in sizes])
+
+
+CASES += [
+    clustered("step"),
+    clustered("no clip, variance", clip=False, variance=[0.1, 0.1, 0.2, 0.2]),
+    clustered("from the image", step=0.0),
+    clustered("step_w and step_h", step_w=7.0, step_h=9.0, offset=0.1),
+    clustered("dynamic", dynamic=True),
+]
+
+
+def grid(title, features=(2, 3), image=(20, 30), dynamic=False, dtype=np.float32, **attrs):
+    inputs = [corners(3, 9).astype(dtype), np.zeros((1, 4, *features), dtype), np.zeros((1, 3, *image), dtype)]
+    build = partial(made, "opset6", "ExperimentalDetectronPriorGridGenerator", **attrs)
+    return Case("ExperimentalDetectronPriorGridGenerator-6", title, build, inputs, dynamic)
+
+
+CASES += [
+    grid("flat", flatten=True),
+    grid("four axes", flatten=False),
+    grid("strides", flatten=True, stride_x=3.0, stride_y=4.0),
+    grid("full size", flatten=True, h=2, w=3, dynamic=True),
+]
+
+
+def extractor(title, dynamic=False, **attrs):
+    values = {"output_size": 2, "sampling_ratio": 2, "pyramid_scales": [4, 8, 16], "aligned": False} | attrs
+    inputs = [np.concatenate([corners(4, 64), corners(3, 600)]), f32(1, 3, 16, 18), f32(1, 3, 8, 9), f32(1, 3, 4, 5)]
+    build = partial(made, "opset6", "ExperimentalDetectronROIFeatureExtractor", **values)
+    return Case("ExperimentalDetectronROIFeatureExtractor-6", title, build, inputs, dynamic)
+
+
+CASES += [
+    extractor("plain"),
+    extractor("aligned", aligned=True, output_size=3),
+    extractor("adaptive", sampling_ratio=0),
+    extractor("dynamic", dynamic=True, pyramid_scales=[4, 8, 16, 32]),
+]
+
+DETECTION = {
+    "background_label_id": 0,
+    "keep_top_k": [8],
+    "top_k": -1,
+    "nms_threshold": 0.4,
+    "confidence_threshold": 0.2,
+    "variance_encoded_in_target": False,
+    "share_location": True,
+    "normalized": True,
+    "code_type": "caffe.PriorBoxParameter.CENTER_SIZE",
+    "clip_after_nms": False,
+    "clip_before_nms": False,
+    "decrease_label_id": False,
+    "input_height": 1,
+    "input_width": 1,
+    "objectness_score": 0.0,
+}
+
+
+def detection(title, op="DetectionOutput-8", *, five=False, batch=2, priors=6, classes=3, dynamic=False, **attrs):
+    given = DETECTION | attrs
+    module = opset8
+    if op == "DetectionOutput-1":
+        module, given = opset1, given | {"num_classes": classes}
+    locations = 4 * priors * (1 if given["share_location"] else classes)
+    boxes = corners(priors, 1)
+    if not given["normalized"]:
+        boxes = boxes * np.array([given["input_width"], given["input_height"]] * 2)
+        boxes = np.concatenate([np.zeros((priors, 1)), boxes], 1)
+    rows = [boxes.reshape(-1)]
+    if not given["variance_encoded_in_target"]:
+        spread = np.full(rows[0].shape, 0.1)
+        spread[::2] = 0.2
+        rows.append(spread)
+    inputs = [
+        f32(batch, locations, low=-1),
+        f32(batch, priors * classes),
+        np.stack(rows)[None].astype(np.float32),
+    ]
+    if five:
+        inputs += [f32(batch, priors * 2), f32(batch, locations, low=-1)]
+    build = lambda *nodes: module.detection_output(*nodes[:3], given, *nodes[3:])  # noqa: E731
+    return Case(op, title, build, inputs, dynamic)
+
+
+CASES += [
+    case
+    for op in ("DetectionOutput-1", "DetectionOutput-8")
+    for case in (
+        detection("center size", op),
+        detection("corner", op, code_type="caffe.PriorBoxParameter.CORNER", clip_before_nms=True),
+        detection("own locations", op, share_location=False, top_k=4, clip_after_nms=True),
+        detection("in target", op, variance_encoded_in_target=True, keep_top_k=[-1], top_k=5),
+        detection("mxnet", op, decrease_label_id=True),
+        detection("not normalized", op, normalized=False, input_height=20, input_width=30, variance_encoded_in_target=True),
+        detection("no background", op, background_label_id=-1, keep_top_k=[-1]),
+        detection("few kept", op, keep_top_k=[2], confidence_threshold=0.0),
+        detection("dynamic", op, dynamic=True),
+    )
+]
+CASES += [
+    detection("five inputs", five=True, objectness_score=0.4, batch=1),
+    detection("not normalized with variances", normalized=False, input_height=20, input_width=30),
+]
+
+
+def proposal(title, op="Proposal-4", *, size=(3, 4), batch=1, image=(40.0, 50.0, 1.0), dynamic=False, **attrs):
+    given = {
+        "base_size": 8,
+        "pre_nms_topn": 30,
+        "post_nms_topn": 6,
+        "nms_thresh": 0.5,
+        "feat_stride": 8,
+        "min_size": 1,
+        "ratio": [0.5, 2.0],
+        "scale": [1.0, 2.0],
+    } | attrs
+    inputs = [f32(batch, 8, *size), f32(batch, 16, *size, low=-0.5, high=0.5), np.array(image, np.float32)]
+    build = partial(made, "opset1" if op == "Proposal-1" else "opset4", "Proposal", **given)
+    return Case(op, title, build, inputs, dynamic, atol=1e-4)
+
+
+CASES += [
+    case
+    for op in ("Proposal-1", "Proposal-4")
+    for case in (
+        proposal("caffe", op),
+        proposal("tensorflow", op, framework="tensorflow"),
+        proposal("batch of 2, normalized", op, batch=2, normalize=True),
+        proposal("clipped late", op, clip_before_nms=False, clip_after_nms=True),
+        proposal("scaled deltas, dynamic", op, box_size_scale=5.0, box_coordinate_scale=10.0, dynamic=True),
+        proposal("not enough", op, size=(1, 1), pre_nms_topn=3),
+        proposal("small boxes", op, min_size=20),
+        proposal("two scales", op, image=(40.0, 50.0, 2.0, 3.0), min_size=4),
+    )
+]
+
+
+def generated(title, *, batch=2, info=3, dynamic=False, **attrs):
+    given = {"min_size": 1.0, "nms_threshold": 0.5, "pre_nms_count": 20, "post_nms_count": 6} | attrs
+    image = np.tile(np.array([[40, 50, 1, 1]], np.float32), (batch, 1))[:, :info]
+    anchors = corners(24, 50).reshape(3, 4, 2, 4)
+    inputs = [image, anchors, f32(batch, 8, 3, 4, low=-0.5, high=0.5), f32(batch, 2, 3, 4)]
+    build = partial(opset9.generate_proposals, **given)
+    return Case("GenerateProposals-9", title, build, inputs, dynamic, atol=1e-4)
+
+
+CASES += [
+    generated("normalized"),
+    generated("pixels", normalized=False),
+    generated("two scales, i32", info=4, roi_num_type="i32"),
+    generated("dynamic", dynamic=True),
+    generated("small boxes", min_size=12.0, post_nms_count=20),
+    generated("eta", nms_threshold=0.9, nms_eta=0.7, post_nms_count=20),
+]
+
+
+def single(title, dynamic=False, **attrs):
+    given = {"min_size": 1.0, "nms_threshold": 0.5, "pre_nms_count": 20, "post_nms_count": 6} | attrs
+    inputs = [np.array([40, 50, 1], np.float32), corners(24, 50), f32(8, 3, 4, low=-0.5, high=0.5), f32(2, 3, 4)]
+    build = partial(made, "opset6", "ExperimentalDetectronGenerateProposalsSingleImage", **given)
+    return Case("ExperimentalDetectronGenerateProposalsSingleImage-6", title, build, inputs, dynamic, atol=1e-4)
+
+
+CASES += [
+    single("plain"),
+    single("few", nms_threshold=0.1, pre_nms_count=8),
+    single("dynamic", dynamic=True),
+    single("small boxes", min_size=12.0, post_nms_count=20, pre_nms_count=24),
+]
+
+
+def detectron(title, *, dynamic=False, count=8, scale=1.0, **attrs):
+    given = {
+        "score_threshold": 0.2,
+        "nms_threshold": 0.5,
+        "num_classes": 3,
+        "post_nms_count": 5,
+        "max_detections_per_image": 8,
+        "class_agnostic_box_regression": False,
+        "max_delta_log_wh": 4.0,
+        "deltas_weights": [10.0, 10.0, 5.0, 5.0],
+    } | attrs
+    inputs = [corners(count, 40) * np.float32(scale), f32(count, 12, low=-1), f32(count, 3)]
+    inputs += [np.array([[50, 60, 1]], np.float32)]
+    build = partial(made, "opset6", "ExperimentalDetectronDetectionOutput", **given)
+    return Case("ExperimentalDetectronDetectionOutput-6", title, build, inputs, dynamic, atol=1e-4)
+
+
+CASES += [
+    detectron("plain"),
+    detectron("few", max_detections_per_image=4, count=4),
+    detectron("agnostic", class_agnostic_box_regression=True),
+    detectron("dynamic", dynamic=True),
+    detectron("all", score_threshold=0.0, nms_threshold=0.9, max_detections_per_image=16, count=16),
+    detectron("beyond the image", scale=1.8),
+]
+
+test_agrees_with_openvino = conformance(CASES)

@@ -1,0 +1,507 @@
+"""Data movement ops, against OpenVINO."""
+
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+from openvino import opset1, opset2, opset3, opset4, opset5, opset6, opset7, opset8, opset10, opset12, opset15
+
+from conformance.harness import Case, Const, conformance
+
+random = np.random.default_rng(11)
+CUBE = random.standard_normal((2, 3, 4)).astype(np.float32)
+WHOLE = random.integers(-9, 9, (2, 3, 4)).astype(np.int32)
+HALF = CUBE.astype(np.float16)
+IMAGE = random.standard_normal((2, 8, 4, 6)).astype(np.float32)
+WORDS = np.array([["Intel", ""], ["OpenVINO", "é"]])
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def c(*values):
+    return Const(i64(*values))
+
+
+def cases(op, build, *rows):
+    """Cases of one op; a row is a title, the inputs and what else the case needs."""
+    return [
+        Case(op, title, partial(build, **rest.pop("attrs", {})), inputs, **rest)
+        for title, inputs, rest in ((title, inputs, dict(rest[0]) if rest else {}) for title, inputs, *rest in rows)
+    ]
+
+
+DYNAMIC = {"dynamic": True}
+
+
+def attrs(dynamic=False, **values):
+    return {"attrs": values, "dynamic": dynamic}
+
+
+GATHERED = np.array([[1, 0], [2, 2]], np.int32)
+
+GATHERS = [
+    *cases(
+        "Gather-1",
+        opset1.gather,
+        ("of rows", [CUBE, GATHERED, c(1)]),
+        ("of scalars", [WHOLE, np.array(1), Const(np.array(-1))]),
+        ("dynamic", [HALF, i64(1, 1, 0), Const(np.array(0, np.int32))], DYNAMIC),
+        ("booleans", [CUBE > 0, i64(3, 0), c(2)]),
+    ),
+    *cases(
+        "Gather-7",
+        opset7.gather,
+        ("of batches", [CUBE, i64([1, 0, 2, 2], [0, 0, 1, 2]), c(1)], attrs(batch_dims=1)),
+        ("of batches, negative", [CUBE, i64([1, 3], [0, 2]), c(-1)], attrs(batch_dims=-1)),
+        ("int8", [WHOLE.astype(np.int8), i64(2, 0), c(1)], attrs(batch_dims=0)),
+        ("dynamic", [CUBE, random.integers(0, 4, (2, 3, 5)), c(2)], attrs(True, batch_dims=2)),
+    ),
+    *cases(
+        "Gather-8",
+        opset8.gather,
+        ("of negative indices", [CUBE, i64(-1, 0, -3), c(1)], attrs(batch_dims=0)),
+        ("outside", [CUBE, i64(-4, 3, 1, 9), c(1)], attrs(batch_dims=0)),
+        ("outside in batches", [WHOLE, i64([5, -1], [0, -5]), c(2)], attrs(True, batch_dims=1)),
+        ("bf16", [CUBE.astype(ml_dtypes.bfloat16), GATHERED, c(2)], attrs(batch_dims=0)),
+        ("u8", [WHOLE.astype(np.uint8), GATHERED, c(1)], attrs(batch_dims=0)),
+    ),
+    *cases(
+        "GatherElements-6",
+        opset6.gather_elements,
+        ("axis 0", [CUBE, random.integers(0, 2, (5, 3, 4))], attrs(axis=0)),
+        ("axis -1", [WHOLE, random.integers(0, 4, (2, 3, 1)).astype(np.int32)], attrs(axis=-1)),
+        ("dynamic", [HALF, random.integers(0, 3, (2, 6, 4))], attrs(True, axis=1)),
+        ("one dimension", [i64(5, 6, 7), i64(2, 0, 1, 2)], attrs(axis=0)),
+    ),
+    *cases(
+        "GatherND-5",
+        opset5.gather_nd,
+        ("elements", [CUBE, i64([0, 1, 2], [1, 2, 3])], attrs(batch_dims=0)),
+        ("slices", [WHOLE, i64([[1]], [[0]])], attrs(batch_dims=0)),
+        ("one batch", [CUBE, i64([[1, 0]], [[2, 3]])], attrs(batch_dims=1)),
+        ("two batches", [CUBE, random.integers(0, 4, (2, 3, 5, 1))], attrs(batch_dims=2)),
+    ),
+    *cases(
+        "GatherND-8",
+        opset8.gather_nd,
+        ("negative", [CUBE, np.array([[-1, 1], [0, -3]], np.int32)], attrs(batch_dims=0)),
+        ("slices", [HALF, i64([[1]], [[0]])], attrs(batch_dims=0)),
+        ("one batch", [WHOLE, i64([[1, 0]], [[2, 3]])], attrs(batch_dims=1)),
+        ("two batches", [CUBE, random.integers(0, 4, (2, 3, 5, 1))], attrs(batch_dims=2)),
+    ),
+]
+
+UPDATES = random.standard_normal((2, 2, 4)).astype(np.float32)
+MIXED = random.integers(-3, 3, (2, 7, 3))
+MANY = random.standard_normal((2, 7, 3)).astype(np.float32)
+FEW = random.integers(-9, 9, (2, 7, 3)).astype(np.int32)
+POSITIVE = WHOLE % 10
+
+
+def elements(title, data, indices, updates, axis, reduction="none", use_init_val=True, **rest):
+    build = partial(opset12.scatter_elements_update, reduction=reduction, use_init_val=use_init_val)
+    return Case("ScatterElementsUpdate-12", title, build, [data, indices, updates, c(axis)], **rest)
+
+
+SCATTERS = [
+    *cases(
+        "ScatterElementsUpdate-3",
+        opset3.scatter_elements_update,
+        ("last axis", [CUBE, np.argsort(UPDATES, -1), UPDATES, c(2)]),
+        ("first axis", [WHOLE, np.zeros((1, 3, 4), np.int32), WHOLE[1:], Const(np.array(-3))]),
+        ("fewer updates", [CUBE, i64([[2, 0], [1, 2]]), UPDATES[:1, :2, :2], c(1)]),
+        ("dynamic", [HALF, np.argsort(UPDATES, -1).astype(np.int32), UPDATES.astype(np.float16), c(2)], DYNAMIC),
+        ("i64", [i64(1, 2, 3), i64(2, 0), i64(8, 9), Const(np.array(0, np.int32))]),
+    ),
+    elements("none, negative indices", CUBE, i64([[-1, 0], [1, -2]]), UPDATES[:1, :2, :2], 1),
+    elements("none, duplicates", i64(1, 2, 3), i64(0, 0, 1, 0), i64(5, 6, 7, 8), 0),
+    elements("none without initial values", CUBE, i64([[0, 1]]), UPDATES[:1, :1, :2], 1, use_init_val=False),
+    *(
+        elements(f"{reduction} of f32, init {init}", CUBE, MIXED, MANY, 1, reduction, init)
+        for reduction in ("sum", "prod", "min", "max", "mean")
+        for init in (True, False)
+    ),
+    *(
+        elements(f"{reduction} of i32, init {init}", WHOLE, MIXED, FEW, -2, reduction, init, dynamic=True)
+        for reduction in ("sum", "prod", "min", "max")
+        for init in (True, False)
+    ),
+    elements("mean of positive i32", POSITIVE, MIXED, FEW % 10, 1, "mean"),
+    elements(
+        "mean of negative i32",
+        np.array([-2], np.int32),
+        i64(0),
+        np.array([-3], np.int32),
+        0,
+        "mean",
+        deviates="the CPU plugin rounds integer means towards zero",
+        expected=[np.array([-3], np.int32)],
+    ),
+    elements(
+        "min of infinity",
+        CUBE[0, 0],
+        i64(0),
+        np.array([np.inf], np.float32),
+        0,
+        "min",
+        False,
+        deviates="OpenVINO starts from the largest finite number",
+        expected=[np.array([np.inf, *CUBE[0, 0, 1:]], np.float32)],
+    ),
+    elements("sum of f16", HALF, MIXED, MANY.astype(np.float16), 1, "sum", rtol=1e-2, atol=1e-2),
+    elements("sum of u8", WHOLE.astype(np.uint8) % 10, MIXED, (FEW % 10).astype(np.uint8), 1, "sum"),
+    elements("max of i64", i64(1, -2, 3), i64(-2, 1), i64(-1, -5), 0, "max"),
+    *(
+        elements(f"{reduction} of booleans", CUBE > 0, MIXED, MANY > 0, 1, reduction)
+        for reduction in ("none", "sum", "prod", "min", "max")
+    ),
+    *cases(
+        "ScatterUpdate-3",
+        opset3.scatter_update,
+        ("rows", [CUBE, i64(2, 0), UPDATES, c(1)]),
+        ("a table of indices", [WHOLE, i64([0], [2]), np.ones((2, 2, 1, 4), np.int32), c(-2)]),
+        ("i64", [i64(1, 2, 3), np.array([1], np.int32), i64(9), Const(np.array(0))]),
+        ("dynamic", [HALF, i64(1), np.ones((1, 3, 4), np.float16), c(0)], DYNAMIC),
+    ),
+    *cases(
+        "ScatterNDUpdate-3",
+        opset4.scatter_nd_update,
+        ("elements", [CUBE, i64([0, 1, 2], [1, 2, 3]), np.ones(2, np.float32)]),
+        ("slices", [WHOLE, np.array([[[1]]], np.int32), np.ones((1, 1, 3, 4), np.int32)]),
+        ("i64", [i64(1, 2, 3), i64([2], [0]), i64(7, 8)]),
+        ("dynamic", [CUBE, i64([0, 1], [1, 2]), UPDATES[0]], DYNAMIC),
+    ),
+    *(
+        Case(
+            "ScatterNDUpdate-15",
+            f"{reduction} of {name}",
+            partial(opset15.scatter_nd_update, reduction=reduction),
+            [data, i64([0, 1], [-1, 2], [0, 1], [0, -2]), updates],
+            dynamic=name == "i32",
+        )
+        for reduction in ("none", "sum", "sub", "prod", "min", "max")
+        for name, data, updates in (
+            ("f32", CUBE, np.concatenate([UPDATES[0], UPDATES[1]])),
+            ("i32", WHOLE, random.integers(-5, 5, (4, 4)).astype(np.int32)),
+        )
+    ),
+    *(
+        Case(
+            "ScatterNDUpdate-15",
+            f"{reduction} of booleans",
+            partial(opset15.scatter_nd_update, reduction=reduction),
+            [np.array([True, False, True, False]), i64([0], [1], [2], [3]), np.array([True, True, False, False])],
+        )
+        for reduction in ("sum", "sub", "prod")
+    ),
+]
+
+
+def concat(*nodes, axis):
+    return opset1.concat(list(nodes), axis)
+
+
+JOINS = [
+    *cases(
+        "Concat-1",
+        concat,
+        ("two", [CUBE, CUBE[:, :1]], attrs(axis=1)),
+        ("three, negative axis", [WHOLE, WHOLE[..., :2], WHOLE[..., :0]], attrs(axis=-1)),
+        ("dynamic", [HALF, HALF[:1]], attrs(True, axis=0)),
+        ("booleans", [CUBE > 0, CUBE < 1], attrs(axis=2)),
+        ("one", [CUBE], attrs(axis=0)),
+    ),
+    *cases(
+        "Split-1",
+        opset1.split,
+        ("in two", [CUBE, Const(np.array(2))], attrs(num_splits=2)),
+        ("in three", [WHOLE, Const(np.array(-2, np.int32))], attrs(num_splits=3)),
+        ("dynamic", [HALF, Const(np.array(0))], attrs(True, num_splits=2)),
+        ("in one", [i64(1, 2), Const(np.array(0))], attrs(num_splits=1)),
+    ),
+    *cases(
+        "VariadicSplit-1",
+        opset1.variadic_split,
+        ("by lengths", [CUBE, Const(np.array(2)), c(1, 3)]),
+        ("by a rest", [WHOLE, c(-1), c(1, -1, 2)]),
+        ("with an empty part", [CUBE, Const(np.array(1)), c(0, 3)]),
+        ("dynamic", [HALF, Const(np.array(1, np.int32)), Const(np.array([-1, 2], np.int32))], DYNAMIC),
+    ),
+]
+
+
+def strided(data, begin, end, stride, begin_mask=(), end_mask=(), new=(), shrink=(), ellipsis=()):
+    return opset1.strided_slice(
+        data, begin, end, stride, *(list(mask) for mask in (begin_mask, end_mask, new, shrink, ellipsis))
+    )
+
+
+SLICES = [
+    *cases(
+        "Slice-8",
+        opset8.slice,
+        ("forwards", [CUBE, c(0, 1), c(2, 4), c(1, 2), c(0, 2)]),
+        ("backwards", [WHOLE, c(-1), c(-(2**63)), c(-1), c(1)]),
+        ("to the end", [CUBE, c(1), c(INT_MAX), c(1), c(-1)], DYNAMIC),
+        ("of nothing", [HALF, c(3), c(1), c(1), c(2)]),
+        ("without axes", [CUBE, c(0, -2), c(1, 9), c(1, 1)]),
+        ("of unknown bounds", [CUBE, i64(1), i64(-1), i64(1), c(2)], DYNAMIC),
+    ),
+    *cases(
+        "SliceScatter-15",
+        opset15.slice_scatter,
+        ("forwards", [CUBE, CUBE[:, :, :2] * 2, c(0), c(4), c(2), c(2)]),
+        ("backwards", [WHOLE, WHOLE[:, ::-1] * 2, c(9), c(-9), c(-1), c(1)]),
+        ("two axes", [HALF, HALF[:1, :1], c(1, 2), c(2, 3), c(1, 1)]),
+        ("dynamic", [CUBE, CUBE[:, 1:], c(1), c(LONG_MAX), c(1), c(-2)], DYNAMIC),
+    ),
+    *cases(
+        "StridedSlice-1",
+        strided,
+        ("plain", [CUBE, c(0, 1, 1), c(2, 3, 4), c(1, 1, 2)]),
+        ("negative bounds", [WHOLE, c(0, -2), c(2, -1), c(1, 1)]),
+        ("backwards by masks", [CUBE, c(0, 0, 3), c(0, 0, 0), c(1, -1, -2)], attrs(begin_mask=(1, 1), end_mask=(1, 1))),
+        ("backwards to an end", [CUBE, c(0, 0, 3), c(2, 3, 0), c(1, 1, -1)]),
+        ("new axes", [CUBE, c(0, 0, 9, 1), c(0, 1, 9, 2), c(1, 1, 1, 1)], attrs(new=(1, 0, 1))),
+        ("shrunk axes", [WHOLE, c(1, 0, -1), c(2, 3, 0), c(1, 1, 1)], attrs(shrink=(1, 0, 1))),
+        (
+            "shrunk, dynamic",
+            [CUBE, c(1, 0), c(2, 0), c(1, 1)],
+            attrs(True, begin_mask=(0, 1), end_mask=(0, 1), shrink=(1,)),
+        ),
+        ("begin equal to end", [CUBE, c(1), c(1), c(1)]),
+        ("ellipsis", [CUBE, c(0, 0, 1), c(1, 0, 3), c(1, 1, 1)], attrs(ellipsis=(0, 1))),
+        (
+            "ellipsis and new axis",
+            [IMAGE, c(1, 0, 0, 1), c(2, 0, 0, 3), c(1, 1, 1, 1)],
+            attrs(ellipsis=(0, 1), new=(0, 0, 1)),
+        ),
+        ("unknown bounds", [HALF, i64(0, 1), i64(2, 3), c(1, 1)], DYNAMIC),
+        ("out of bounds", [CUBE, c(-9, 1), c(9, 99), c(1, 1)]),
+        (
+            "new axis and shrunk axis",
+            [np.arange(4, dtype=np.float32), c(0, 1), c(1, 3), c(1, 1)],
+            attrs(new=(1,), shrink=(1,)),
+        ),
+    ),
+]
+
+COLUMN = random.standard_normal((3, 1)).astype(np.float32)
+
+REPEATS = [
+    *cases(
+        "Broadcast-1",
+        opset1.broadcast,
+        ("numpy", [COLUMN, c(2, 3, 4)], attrs(broadcast_spec="numpy")),
+        ("explicit", [CUBE[0, 0], c(2, 4, 3), c(1)], attrs(broadcast_spec="explicit")),
+        ("explicit of two axes", [WHOLE[0], c(3, 2, 4), c(0, 2)], attrs(broadcast_spec="explicit")),
+        ("dynamic", [COLUMN.astype(np.float16), c(3, 2)], attrs(True, broadcast_spec="numpy")),
+    ),
+    *cases(
+        "Broadcast-3",
+        opset3.broadcast,
+        ("numpy", [COLUMN, c(2, 3, 4)], attrs(broadcast_spec="numpy")),
+        ("explicit", [WHOLE[0], c(3, 2, 4), c(0, 2)], attrs(broadcast_spec="explicit")),
+        ("bidirectional", [COLUMN, c(2, 1, 4)], attrs(broadcast_spec="bidirectional")),
+        ("bidirectional to less", [CUBE, c(4)], attrs(True, broadcast_spec="bidirectional")),
+        ("booleans", [COLUMN > 0, c(3, 2)], attrs(broadcast_spec="numpy")),
+        ("to an unknown shape", [COLUMN, i64(2, 3, 2)], attrs(True, broadcast_spec="numpy")),
+    ),
+    *cases(
+        "Tile-1",
+        opset1.tile,
+        ("as many", [CUBE, c(1, 2, 3)]),
+        ("more repeats", [WHOLE, c(2, 1, 1, 2)]),
+        ("fewer repeats", [HALF, c(2)]),
+        ("none", [CUBE, c(1, 0, 1)]),
+        ("dynamic", [CUBE, c(2, 1, 2)], DYNAMIC),
+    ),
+]
+
+
+def pad(opset, data, begin, end, *value, mode):
+    return opset.pad(data, begin, end, mode, *value)
+
+
+PADS = [
+    *(
+        Case(f"Pad-{version}", f"{mode} {title}", partial(pad, opset, mode=mode), inputs, dynamic=title == "dynamic")
+        for version, opset in ((1, opset1), (12, opset12))
+        for mode in ("constant", "edge", "reflect", "symmetric")
+        for title, inputs in (
+            ("of f32", [CUBE, c(1, 0, 2), c(0, 2, 1)]),
+            ("of i32", [WHOLE, c(0, 1, 0), c(1, 1, 3)]),
+            ("dynamic", [HALF, c(1, 1, 1), c(1, 1, 1)]),
+        )
+    ),
+    *cases(
+        "Pad-12",
+        partial(pad, opset12, mode="constant"),
+        ("with a value", [CUBE, c(1, 0, 0), c(0, 0, 1), Const(np.array(7, np.float32))]),
+        ("cropping", [CUBE, c(-1, 1, 0), c(0, -2, -1), Const(np.array(7, np.float32))]),
+        ("of booleans", [CUBE > 0, c(0, 0, 1), c(0, 0, 0)]),
+    ),
+    *(
+        Case(
+            "Pad-12",
+            f"{mode} cropping at the other end",
+            partial(pad, opset12, mode=mode),
+            [np.arange(1, 13, dtype=np.float32).reshape(3, 4), c(2, -1), c(-1, 3)],
+        )
+        for mode in ("constant", "edge", "reflect", "symmetric")
+    ),
+]
+
+ORDERS = [
+    *cases(
+        "Roll-7",
+        opset7.roll,
+        ("one axis", [CUBE, np.array(1), np.array(1)]),
+        ("several axes", [CUBE, i64(-1, 6), i64(0, 2)]),
+        ("an axis twice", [WHOLE, i64(1, 2, 1), i64(0, 2, 0)]),
+        ("dynamic", [WHOLE, np.array([2], np.int32), np.array([-1], np.int32)], DYNAMIC),
+    ),
+    *cases(
+        "Transpose-1",
+        opset1.transpose,
+        ("given", [CUBE, c(2, 0, 1)]),
+        ("i32", [WHOLE, Const(np.array([0, 2, 1], np.int32))]),
+        ("dynamic", [HALF, c(1, 2, 0)], DYNAMIC),
+        ("booleans", [CUBE > 0, c(1, 0, 2)]),
+    ),
+    *(
+        Case(f"{name}-1", f"{mode} {title}", partial(build, mode=mode, block_size=block), [data], dynamic=dynamic)
+        for name, build in (("DepthToSpace", opset1.depth_to_space), ("SpaceToDepth", opset1.space_to_depth))
+        for mode in ("blocks_first", "depth_first")
+        for title, data, block, dynamic in (
+            ("of two", IMAGE, 2, False),
+            ("dynamic", IMAGE.astype(np.float16), 2, True),
+            ("volume", random.standard_normal((1, 16, 2, 4, 2)).astype(np.float32), 2, False),
+        )
+    ),
+    *cases(
+        "BatchToSpace-2",
+        opset2.batch_to_space,
+        ("two dimensions", [np.arange(20, dtype=np.float32).reshape(10, 2), c(1, 5), c(0, 2), c(0, 0)]),
+        (
+            "cropped",
+            [random.standard_normal((12, 3, 2, 2)).astype(np.float32), c(1, 2, 3, 1), c(0, 1, 0, 0), c(0, 0, 2, 1)],
+        ),
+        ("i32", [WHOLE.reshape(4, 3, 2), c(1, 2, 2), c(0, 0, 0), c(0, 0, 0)]),
+        ("dynamic", [IMAGE, c(1, 1, 2, 1), c(0, 0, 1, 0), c(0, 1, 0, 2)], DYNAMIC),
+    ),
+    *cases(
+        "SpaceToBatch-2",
+        opset2.space_to_batch,
+        ("padded", [CUBE, c(1, 2, 3), c(0, 1, 0), c(0, 0, 2)]),
+        ("image", [IMAGE, c(1, 1, 2, 3), c(0, 0, 0, 0), c(0, 0, 0, 0)]),
+        ("i32", [WHOLE, c(1, 3, 2), c(0, 0, 1), c(0, 0, 1)]),
+        ("dynamic", [IMAGE, c(1, 4, 1, 2), c(0, 0, 0, 1), c(0, 0, 1, 1)], DYNAMIC),
+    ),
+    *cases(
+        "Reverse-1",
+        opset1.reverse,
+        ("by index", [CUBE, c(0, 2)], attrs(mode="index")),
+        ("by mask", [CUBE, Const(np.array([False, True, True]))], attrs(mode="mask")),
+        ("i32", [WHOLE, c(1)], attrs(mode="index")),
+        ("dynamic", [HALF, c(1)], attrs(True, mode="index")),
+    ),
+    *cases(
+        "ReverseSequence-1",
+        opset1.reverse_sequence,
+        ("by default", [CUBE, i64(2, 3)], attrs(batch_axis=0, seq_axis=1)),
+        ("other axes", [CUBE, np.array([1, 2, 2], np.int32)], attrs(batch_axis=1, seq_axis=0)),
+        ("negative axes", [WHOLE, i64(4, 2)], attrs(batch_axis=-3, seq_axis=-1)),
+        ("dynamic", [HALF, i64(3, 1)], attrs(True, batch_axis=0, seq_axis=1)),
+    ),
+    *cases(
+        "ShuffleChannels-1",
+        opset1.shuffle_channels,
+        ("of images", [IMAGE], attrs(axis=1, group=4)),
+        ("negative axis", [WHOLE], attrs(axis=-1, group=2)),
+        ("one group", [CUBE], attrs(axis=0, group=1)),
+        ("dynamic", [HALF], attrs(True, axis=1, group=3)),
+    ),
+]
+
+STEPS = random.integers(0, 9, (5, 2, 3)).astype(np.int32)
+PARENTS = random.integers(0, 3, (5, 2, 3)).astype(np.int32)
+END = np.array(4, np.int32)
+
+OTHERS = [
+    *cases(
+        "GatherTree-1",
+        opset1.gather_tree,
+        ("full length", [STEPS, PARENTS, np.array([5, 5], np.int32), Const(END)]),
+        ("lengths", [STEPS, PARENTS, np.array([2, 4], np.int32), Const(END)]),
+        ("f32", [STEPS.astype(np.float32), PARENTS.astype(np.float32), np.array([3, 9], np.float32), np.float32(4)]),
+        ("dynamic", [STEPS, PARENTS, np.array([5, 1], np.int32), END], DYNAMIC),
+    ),
+    *cases(
+        "Unique-10",
+        opset10.unique,
+        ("elements", [WHOLE]),
+        ("elements in order", [WHOLE], attrs(sorted=False)),
+        ("slices", [WHOLE[:, :, 0] % 2, c(0)]),
+        ("slices in order", [CUBE[[1, 0, 1]], c(0)], attrs(True, sorted=False)),
+        ("types", [CUBE[:, :1], c(-1)], attrs(index_element_type="i32", count_element_type="i32")),
+        ("i64", [i64(5, -1, 5)]),
+    ),
+    *cases(
+        "Col2Im-15",
+        opset15.col2im,
+        (
+            "plain",
+            [random.standard_normal((2, 12, 9)).astype(np.float32), c(4, 4), c(2, 2)],
+            attrs(strides=[1, 1], dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0]),
+        ),
+        (
+            "strided and padded",
+            [random.standard_normal((1, 27, 49)).astype(np.float32), c(16, 16), c(3, 3)],
+            attrs(strides=[2, 2], dilations=[2, 2], pads_begin=[1, 1], pads_end=[1, 1]),
+        ),
+        (
+            "without batch",
+            [random.standard_normal((8, 6)).astype(np.float32), c(3, 5), c(2, 4)],
+            attrs(strides=[1, 2], dilations=[1, 1], pads_begin=[0, 1], pads_end=[1, 1]),
+        ),
+        (
+            "dynamic i32",
+            [random.integers(0, 9, (1, 4, 9)).astype(np.int32), c(4, 4), c(2, 2)],
+            attrs(True, strides=[1, 1], dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0]),
+        ),
+    ),
+    *cases(
+        "ExtractImagePatches-3",
+        opset3.extract_image_patches,
+        ("valid", [IMAGE], attrs(sizes=[2, 3], strides=[1, 2], rates=[1, 1], auto_pad="VALID")),
+        ("dilated", [IMAGE], attrs(sizes=[2, 2], strides=[2, 1], rates=[2, 3], auto_pad="VALID")),
+        ("same_upper", [IMAGE], attrs(sizes=[2, 2], strides=[1, 3], rates=[1, 2], auto_pad="SAME_UPPER")),
+        ("same_lower", [IMAGE], attrs(sizes=[2, 4], strides=[3, 1], rates=[2, 1], auto_pad="SAME_LOWER")),
+        ("dynamic", [IMAGE], attrs(True, sizes=[3, 3], strides=[2, 2], rates=[1, 1], auto_pad="SAME_UPPER")),
+    ),
+    *cases(
+        "StringTensorUnpack-15",
+        opset15.string_tensor_unpack,
+        ("two dimensions", [WORDS]),
+        ("one dimension", [WORDS[0]]),
+        ("scalar", [WORDS[1, 0]]),
+        ("dynamic", [WORDS], DYNAMIC),
+    ),
+    *cases(
+        "StringTensorPack-15",
+        opset15.string_tensor_pack,
+        ("one dimension", [i64(0, 5), i64(5, 13), np.frombuffer(b"IntelOpenVINO", np.uint8)]),
+        ("two dimensions", [i64([0, 3], [3, 3]), i64([3, 3], [5, 4]), np.frombuffer(b"abcdef", np.uint8)]),
+        ("i32", [np.array([0], np.int32), np.array([2], np.int32), np.frombuffer("é".encode(), np.uint8)]),
+        ("dynamic", [i64(1, 0), i64(2, 3), np.frombuffer(b"abc", np.uint8)], DYNAMIC),
+    ),
+]
+
+CASES = [*GATHERS, *SCATTERS, *JOINS, *SLICES, *REPEATS, *PADS, *ORDERS, *OTHERS]
+
+test_agrees_with_openvino = conformance(CASES)

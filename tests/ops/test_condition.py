@@ -1,0 +1,234 @@
+"""Condition ops."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from irrun.spec import Body, BodyInput, BodyOutput, Dim, Tensor, Violation, fresh
+from irrun.spec.registry import registry
+
+OPS = registry().ops
+IF, SELECT, NON_ZERO, BUCKETIZE = (OPS[name] for name in ("If-8", "Select-1", "NonZero-3", "Bucketize-3"))
+
+
+def body(results, inputs=(BodyInput(1, 0),), outputs=(BodyOutput(0, 0),), run=None, declared=()):
+    """A body with one parameter whose results are known."""
+    return Body(inputs, outputs, (), 1, len(results), lambda tensors: list(results), run, declared)
+
+
+def if_outputs(then_results, else_results, condition=None, **fields):
+    bodies = {"then_body": body(then_results, **fields), "else_body": body(else_results, **fields)}
+    cond = Tensor("boolean", ()) if condition is None else Tensor.of(np.array(condition))
+    return IF.infer([cond, Tensor("f32", (1,))], {}, bodies).outputs
+
+
+# If
+
+
+@pytest.mark.parametrize("cond", [np.array(True), np.array([True])])
+def test_if_runs_one_body(cond):
+    bodies = {
+        "then_body": body([Tensor("f32", (1,))], run=lambda arrays: [arrays[0] + 1]),
+        "else_body": body([Tensor("f32", (1,))], run=lambda arrays: [arrays[0] * 10]),
+    }
+    assert IF.kernel(cond, np.float32([2]), bodies=bodies)[0].tolist() == [3]
+    assert IF.kernel(~cond, np.float32([2]), bodies=bodies)[0].tolist() == [20]
+
+
+def test_outputs_and_inputs_are_taken_as_the_port_maps_say():
+    two = [Tensor("f32", (1,)), Tensor("f32", (1,))]
+    swapped = (BodyOutput(1, 0), BodyOutput(0, 1))
+    bodies = {
+        "then_body": body(two, (BodyInput(2, 0),), swapped, lambda arrays: [arrays[0], arrays[0] + 1]),
+        "else_body": body(two, (), (BodyOutput(0, 0), BodyOutput(1, 1)), lambda arrays: [np.zeros(1), np.ones(1)]),
+    }
+    assert [a.tolist() for a in IF.kernel(np.array(True), np.zeros(1), np.full(1, 5), bodies=bodies)] == [[6], [5]]
+    assert [a.tolist() for a in IF.kernel(np.array(False), np.zeros(1), np.full(1, 5), bodies=bodies)] == [[0], [1]]
+
+
+def test_equal_sizes_are_kept_and_others_are_bounded():
+    batch = fresh()
+    (output,) = if_outputs([Tensor("f32", (batch, 2, 3))], [Tensor("f32", (batch, 5, 3))])
+    assert output.shape[0] is batch
+    assert (output.shape[1].low, output.shape[1].high) == (2, 5)
+    assert output.shape[2] == 3
+
+
+def test_a_size_without_bound_makes_a_size_without_bound():
+    (output,) = if_outputs([Tensor("f32", (fresh(1),))], [Tensor("f32", (5,))])
+    assert (output.shape[0].low, output.shape[0].high) == (1, None)
+
+
+def test_different_ranks_are_unknown():
+    assert if_outputs([Tensor("f32", (1, 2))], [Tensor("f32", (2,))])[0].shape is None
+
+
+def test_a_constant_condition_picks_a_body():
+    then, other = Tensor("f32", (1, 2)), Tensor("f32", (2,))
+    assert if_outputs([then], [other], True) == [then]
+    assert if_outputs([then], [other], False) == [other]
+
+
+def test_if_8_c1_missing_output():
+    bodies = {"then_body": body([Tensor("f32", ())]), "else_body": body([Tensor("f32", ())], outputs=())}
+    with pytest.raises(Violation, match="`else_body` gives 0 outputs, expected 1"):
+        IF.infer([Tensor("boolean", ()), Tensor("f32", ())], {}, bodies)
+    with pytest.raises(Violation, match="`then_body` gives 0 outputs, expected 1"):
+        if_outputs([], [], outputs=())
+
+
+def test_if_8_c2_different_types():
+    with pytest.raises(Violation, match="output 0 is f32 in `then_body`, but f16 in `else_body`"):
+        if_outputs([Tensor("f32", (1,))], [Tensor("f16", (1,))], True)
+
+
+def test_if_8_c3_type_of_a_parameter():
+    with pytest.raises(Violation, match="input 1 is f32, but parameter 0 of the body declares i32"):
+        if_outputs([Tensor("f32", ())], [Tensor("f32", ())], declared=(Tensor("i32", ()),))
+
+
+def test_the_condition_has_one_element():
+    with pytest.raises(Violation, match="`cond` has a dimension of 2, expected 1"):
+        IF.infer([Tensor("boolean", (2,))], {}, {})
+
+
+# Select
+
+
+def select(cond, then, other, **attrs):
+    return SELECT(np.array(cond, bool), np.asarray(then), np.asarray(other), **attrs)
+
+
+def test_select_of_the_specification():
+    cond = [[False, False], [True, False], [True, True]]
+    result = select(cond, [[-1, 0], [1, 2], [3, 4]], [[11, 10], [9, 8], [7, 6]])
+    assert result.tolist() == [[11, 10], [1, 8], [3, 4]]
+
+
+def test_select_against_a_slow_loop():
+    rng = np.random.default_rng(0)
+    cond, then, other = rng.random((3, 1)) < 0.5, rng.random((2, 1, 4)), rng.random(4)
+    result = select(cond, then, other)
+    for i in range(2):
+        for j in range(3):
+            for k in range(4):
+                assert result[i, j, k] == (then[i, 0, k] if cond[j, 0] else other[k])
+
+
+def test_select_keeps_the_type():
+    for dtype in (np.float16, np.int8, np.uint64, ml_dtypes.bfloat16, ml_dtypes.int4):
+        assert select([True, False], np.ones((), dtype), np.zeros(2, dtype)).dtype == dtype
+    assert select([True, False], ["a"], ["long"]).tolist() == ["a", "long"]
+
+
+def test_the_condition_may_be_larger():
+    assert select([True, False], 1, 2).tolist() == [1, 2]
+
+
+def test_select_pdpd_aligns_with_then():
+    then = np.arange(6).reshape(2, 3)
+    result = select([True, False], then, [7, 8], auto_broadcast="pdpd", auto_broadcast_axis=0)
+    assert result.tolist() == [[0, 1, 2], [8, 8, 8]]
+    assert select([True, False, True], then, then + 10, auto_broadcast="pdpd").tolist() == [[0, 11, 2], [3, 14, 5]]
+
+
+def test_select_computes_on_sizes():
+    size = fresh()
+    args = np.array([True, False]), np.array([size, 1], object), np.array([2, 3])
+    assert SELECT.kernel(*args, auto_broadcast="numpy", auto_broadcast_axis=-1).tolist() == [size, 3]
+
+
+def test_select_infers_unknown_sizes():
+    batch = fresh()
+    inputs = [Tensor("boolean", (1, 4)), Tensor("f32", (batch, 1)), Tensor("f32", ())]
+    assert SELECT.infer(inputs, SELECT.defaults).outputs == [Tensor("f32", (batch, 4))]
+    inputs = [Tensor("boolean", None), *inputs[1:]]
+    assert SELECT.infer(inputs, SELECT.defaults).outputs == [Tensor("f32", None)]
+
+
+@pytest.mark.parametrize(("mode", "shape"), [("numpy", (3,)), ("none", (1,)), ("none", (1, 2)), ("pdpd", (3,))])
+def test_select_1_c1_shapes_that_do_not_broadcast(mode, shape):
+    message = rf"and `else` is \[{', '.join(map(str, shape))}\], which do not broadcast \({mode}\)"
+    with pytest.raises(Violation, match=message):
+        select([True, False], [1, 2], np.zeros(shape, np.int64), auto_broadcast=mode)
+    with pytest.raises(Violation, match=rf"which do not broadcast \({mode}\)"):
+        select(np.zeros(shape), [1, 2], [1, 2], auto_broadcast=mode) if shape != (1,) else select(
+            [True], [1, 2], [1], auto_broadcast=mode
+        )
+
+
+# NonZero
+
+
+def test_non_zero_of_the_specification():
+    result = NON_ZERO(np.array([[1, 0], [1, 1]]))
+    assert result.tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert result.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.float16, np.uint8, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_non_zero_of_any_type(dtype):
+    result = NON_ZERO(np.array([0, 1, 0, 1]).astype(dtype), output_type="i32")
+    assert result.tolist() == [[1, 3]]
+    assert result.dtype == np.int32
+
+
+def test_non_zero_takes_nan_and_leaves_negative_zero():
+    assert NON_ZERO(np.array([float("nan"), -0.0])).tolist() == [[0]]
+
+
+def test_non_zero_of_scalars_and_empty_tensors():
+    assert NON_ZERO(np.array(5)).shape == (0, 1)
+    assert NON_ZERO(np.array(0)).shape == (0, 0)
+    assert NON_ZERO(np.zeros((2, 0))).shape == (2, 0)
+    assert NON_ZERO(np.zeros((2, 3))).shape == (2, 0)
+
+
+def test_non_zero_has_at_most_as_many_columns_as_elements():
+    rank, count = NON_ZERO.infer([Tensor("f32", (2, 3))], NON_ZERO.defaults).outputs[0].shape
+    assert (rank, count.low, count.high) == (2, 0, 6)
+    _, count = NON_ZERO.infer([Tensor("f32", (2, fresh(0, 5)))], NON_ZERO.defaults).outputs[0].shape
+    assert count.high == 10
+    assert NON_ZERO.infer([Tensor.of(np.array([3, 0, 1]))], NON_ZERO.defaults).outputs[0].shape == (1, 2)
+    assert isinstance(NON_ZERO.infer([Tensor("f32", None)], NON_ZERO.defaults).outputs[0].shape[0], Dim)
+
+
+# Bucketize
+
+
+def bucketize(data, boundaries, **attrs):
+    return BUCKETIZE(np.asarray(data), np.asarray(boundaries), **attrs)
+
+
+def test_bucketize_of_the_specification():
+    result = bucketize([[3, 50], [10, -1]], [0, 5, 10])
+    assert result.tolist() == [[1, 3], [2, 0]]
+    assert result.dtype == np.int64
+
+
+def test_bucketize_against_a_slow_loop():
+    data, boundaries = np.array([-1, 0, 2.5, 5, 7, 10, 11]), [0, 5, 10]
+    right = bucketize(data, boundaries)
+    left = bucketize(data, boundaries, with_right_bound=False, output_type="i32")
+    assert left.dtype == np.int32
+    for value, a, b in zip(data, right, left, strict=True):
+        assert a == sum(boundary < value for boundary in boundaries)
+        assert b == sum(boundary <= value for boundary in boundaries)
+
+
+def test_bucketize_without_boundaries():
+    assert bucketize([1.0, 2.0], np.zeros(0)).tolist() == [0, 0]
+    assert bucketize(np.zeros((0, 2)), [1.0]).shape == (0, 2)
+    assert bucketize(np.float32(3), [1.0]).shape == ()
+
+
+def test_bucketize_mixes_types():
+    data = np.array([0.5, 1, 2], ml_dtypes.bfloat16)
+    assert bucketize(data, np.array([1, 2])).tolist() == [0, 0, 1]
+    assert bucketize(np.array([1, 2]), np.array([0.5, 1.5], np.float16)).tolist() == [1, 2]
+    assert bucketize(np.array([1, 2]), np.array([0.5, 1.5], ml_dtypes.bfloat16)).tolist() == [1, 2]
+
+
+def test_bucketize_3_c1_boundaries_that_do_not_ascend():
+    with pytest.raises(Violation, match=r"`buckets\[1\]` is 5, not below `buckets\[2\]`, 5"):
+        bucketize([1], [0, 5, 5])

@@ -1,0 +1,232 @@
+"""Shape ops."""
+
+import numpy as np
+import pytest
+
+from irrun.spec import Dim, Tensor, Violation, fresh
+from irrun.spec.registry import registry
+
+OPS = registry().ops
+RESHAPE = OPS["Reshape-1"]
+
+
+def tensor(*shape, type="f32"):
+    return Tensor(type, shape)
+
+
+def sizes(*values, type="i64"):
+    array = np.array(values, object if any(isinstance(v, Dim) for v in values) else np.int64)
+    return Tensor(type, array.shape, array)
+
+
+def reshape(data, shape, special_zero=False):
+    return RESHAPE(np.asarray(data), np.array(shape, np.int64), special_zero=special_zero)
+
+
+def reshaped(data, shape, special_zero=False):
+    return RESHAPE.infer([data, shape], {"special_zero": special_zero}).outputs[0].shape
+
+
+# ShapeOf
+
+
+@pytest.mark.parametrize(("output_type", "dtype"), [("i32", np.int32), ("i64", np.int64)])
+def test_shape_of_has_the_output_type(output_type, dtype):
+    shape = OPS["ShapeOf-3"](np.zeros((2, 3)), output_type=output_type)
+    assert shape.tolist() == [2, 3]
+    assert shape.dtype == dtype
+
+
+def test_shape_of_a_scalar_is_empty():
+    assert OPS["ShapeOf-1"](np.zeros(())).tolist() == []
+    assert OPS["ShapeOf-1"](np.array("text")).dtype == np.int64
+
+
+def test_shape_of_knows_its_value():
+    batch = fresh()
+    (shape,) = OPS["ShapeOf-3"].infer([tensor(batch, 3)], {"output_type": "i32"}).outputs
+    assert (shape.type, shape.shape) == ("i32", (2,))
+    assert shape.value.tolist() == [batch, 3]
+    (known,) = OPS["ShapeOf-1"].infer([tensor(2, 3)], {}).outputs
+    assert known.value.dtype == np.int64
+    assert known.known
+
+
+def test_shape_of_an_unknown_rank():
+    (shape,) = OPS["ShapeOf-3"].infer([Tensor("f32", None)], {"output_type": "i64"}).outputs
+    assert shape.value is None
+    assert isinstance(shape.shape[0], Dim)
+
+
+# Reshape
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern", "special_zero", "expected"),
+    [
+        ((2, 5, 5, 0), [0, 4], False, (0, 4)),
+        ((2, 5, 5, 24), [0, -1, 4], True, (2, 150, 4)),
+        ((2, 2, 3), [0, 0, 1, -1], True, (2, 2, 1, 3)),
+        ((3, 1, 1), [-1, 0], True, (3, 1)),
+        ((3, 1, 1), [0, -1], True, (3, 1)),
+        ((1,), [], False, ()),
+        ((), [1, 1], False, (1, 1)),
+        ((0, 6), [0, -1, 3], True, (0, 2, 3)),
+        ((0, 6), [-1, 3], False, (0, 3)),
+        ((2, 0), [0, -1], False, (0, 0)),
+    ],
+)
+def test_reshape_of_the_specification(shape, pattern, special_zero, expected):
+    assert reshape(np.zeros(shape), pattern, special_zero).shape == expected
+    assert reshaped(tensor(*shape), sizes(*pattern), special_zero) == expected
+
+
+def test_reshape_keeps_elements_and_type():
+    result = reshape(np.arange(6, dtype=np.uint8).reshape(2, 3), [3, 2])
+    assert result.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert result.dtype == np.uint8
+
+
+def test_reshape_divides_unknown_sizes():
+    batch, steps = fresh(), fresh()
+    data = tensor(batch, steps, 768)
+    assert reshaped(data, sizes(0, -1, 12, 64), True) == (batch, steps, 12, 64)
+    assert reshaped(data, sizes(0, 0, 12, 64), True) == (batch, steps, 12, 64)
+    assert reshaped(data, sizes(-1, 768)) == (batch * steps, 768)
+    assert reshaped(data, sizes(batch * steps, 768)) == (batch * steps, 768)
+    assert reshaped(data, sizes(batch, -1, 64)) == (batch, steps * 12, 64)
+
+
+def test_reshape_finds_one_unknown_element():
+    assert reshaped(tensor(2, 3, 4), sizes(fresh(None), 6)) == (4, 6)
+    rank = Tensor("i64", (2,))
+    assert len(reshaped(tensor(2, 3, 4), rank)) == 2
+    assert reshaped(tensor(2, 3, 4), Tensor("i64", None)) is None
+    assert reshaped(tensor(2, 3, 4), Tensor("i64", (fresh(),))) is None
+
+
+def test_reshape_of_an_unknown_rank():
+    first, second, third = reshaped(Tensor("f32", None), sizes(0, -1, 4), True)
+    assert isinstance(first, Dim)
+    assert isinstance(second, Dim)
+    assert third == 4
+
+
+def test_reshape_computes_on_sizes():
+    values = np.array([fresh(), 2], object)
+    assert RESHAPE.kernel(values, np.array([2, 1]), special_zero=False).tolist() == [[values[0]], [2]]
+
+
+def test_reshape_1_c1_element_below_minus_one():
+    with pytest.raises(Violation, match=r"`shape\[1\]` is -2, expected -1 or more"):
+        reshape([1, 2], [2, -2])
+
+
+def test_reshape_1_c2_two_free_sizes():
+    with pytest.raises(Violation, match=r"`shape` is \[-1, -1\], expected at most one -1"):
+        reshape([1, 2], [-1, -1])
+
+
+def test_reshape_1_c3_zero_behind_the_rank():
+    with pytest.raises(Violation, match=r"`shape\[1\]` is 0, but `data` has rank 1"):
+        reshape([1, 2], [2, 0], True)
+
+
+def test_reshape_1_c4_other_number_of_elements():
+    with pytest.raises(Violation, match=r"`data` is \[3\], 3 elements, expected 2 for `shape` \[2\]"):
+        reshape([1, 2, 3], [2])
+    with pytest.raises(Violation, match="3 elements, expected 2"):
+        reshape([1, 2, 3], [-1, 2])
+    with pytest.raises(Violation, match="3 elements, expected 0"):
+        reshape([1, 2, 3], [-1, 0])
+
+
+# Squeeze, Unsqueeze
+
+
+@pytest.mark.parametrize("name", ["Squeeze-1", "Squeeze-15"])
+@pytest.mark.parametrize(
+    ("shape", "axes", "expected"),
+    [
+        ((1, 3, 1, 2), [0, 2], (3, 2)),
+        ((1,), [0], ()),
+        ((1, 3, 1), None, (3,)),
+        ((1, 3, 1), [], (3,)),
+        ((1, 3, 1), [0, 1], (3, 1)),
+        ((1, 3, 1), [-1], (1, 3)),
+        ((1, 3, 1), 0, (3, 1)),
+        ((1, 1), [0, -2], (1,)),
+        ((), None, ()),
+    ],
+)
+def test_squeeze_drops_ones(name, shape, axes, expected):
+    inputs = [np.zeros(shape)] + ([] if axes is None else [np.array(axes, np.int64)])
+    assert OPS[name](*inputs).shape == expected
+    assert OPS[name].infer([Tensor.of(a) for a in inputs], OPS[name].defaults).outputs[0].shape == expected
+
+
+def test_squeeze_infers_an_unknown_listed_size_as_dropped():
+    data = tensor(1, fresh(), fresh(2), 3)
+    assert OPS["Squeeze-1"].infer([data, sizes(1)], {}).outputs[0].shape == (1, data.shape[2], 3)
+    assert OPS["Squeeze-1"].infer([data, sizes(0, 2)], {}).outputs[0].shape == data.shape[1:]
+    assert OPS["Squeeze-15"].infer([data, sizes(1)], {"allow_axis_skip": False}).outputs[0].shape is not None
+
+
+def test_squeeze_of_unknown_sizes_may_have_any_rank():
+    data = tensor(1, fresh(), 3)
+    assert OPS["Squeeze-1"].infer([data], {}).outputs[0].shape is None
+    assert OPS["Squeeze-15"].infer([data, sizes(1)], {"allow_axis_skip": True}).outputs[0].shape is None
+    assert OPS["Squeeze-1"].infer([data, Tensor("i64", (1,))], {}).outputs[0].shape is None
+    assert OPS["Squeeze-1"].infer([tensor(1, fresh(2), 3)], {}).outputs[0].rank == 2
+
+
+def outside(name):
+    with pytest.raises(Violation, match=r"`axes\[1\]` is 2, outside \[-2, 2\) for rank 2"):
+        OPS[name](np.zeros((1, 1)), np.array([0, 2]))
+
+
+def test_squeeze_1_c1_axis_outside_the_rank():
+    outside("Squeeze-1")
+
+
+def test_squeeze_15_c1_axis_outside_the_rank():
+    outside("Squeeze-15")
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "expected"),
+    [
+        ((2, 3), [0, 3], (1, 2, 3, 1)),
+        ((), [0], (1,)),
+        ((2, 3), [-1], (2, 3, 1)),
+        ((2, 3), 1, (2, 1, 3)),
+        ((2, 3), [3, 0], (1, 2, 3, 1)),
+        ((2,), [0, 0], (1, 2)),
+        ((2,), [], (2,)),
+    ],
+)
+def test_unsqueeze_inserts_ones(shape, axes, expected):
+    data, where = np.zeros(shape), np.array(axes, np.int64)
+    assert OPS["Unsqueeze-1"](data, where).shape == expected
+    assert OPS["Unsqueeze-1"].infer([Tensor.of(data), Tensor.of(where)], {}).outputs[0].shape == expected
+
+
+def test_unsqueeze_with_an_unknown_axis_has_one_more():
+    assert OPS["Unsqueeze-1"].infer([tensor(2, 3), Tensor("i64", ())], {}).outputs[0].rank == 3
+    assert OPS["Unsqueeze-1"].infer([tensor(2, 3), Tensor("i64", (2,))], {}).outputs[0].shape is None
+    assert OPS["Unsqueeze-1"].infer([Tensor("f32", None), sizes(0)], {}).outputs[0].shape is None
+
+
+def test_unsqueeze_computes_on_sizes():
+    size = fresh()
+    assert OPS["Unsqueeze-1"].kernel(np.array(size, object), np.array(0)).tolist() == [size]
+
+
+def test_unsqueeze_1_c1_axis_outside_the_rank():
+    with pytest.raises(Violation, match=r"`axes` is 2, outside \[-2, 2\) for rank 2"):
+        OPS["Unsqueeze-1"](np.zeros(3), np.array([2]))
+
+
+def test_unsqueeze_1_c2_two_names_of_one_place():
+    with pytest.raises(Violation, match="`axes` 2 and -1 are both place 2 of rank 3"):
+        OPS["Unsqueeze-1"](np.zeros(3), np.array([2, -1]))
