@@ -8,13 +8,16 @@ from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Undecided, bro
 
 from ._indexing import agreed
 
+EXPLICIT = ("explicit", "none")
+"""The modes that map axes by axes_mapping; OpenVINO writes `none` for explicit into files of opset1."""
+
 
 def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Array:
     """A view of the data in the target shape."""
     target = tuple(int(size) for size in target_shape)
     if mode == "bidirectional":
         target = np.broadcast_shapes(data.shape, target)
-    elif mode == "explicit" and axes_mapping is not None:
+    elif mode in EXPLICIT and axes_mapping is not None:
         shape = np.ones(len(target), np.intp)
         shape[axes_mapping] = data.shape
         data = data.reshape(shape)
@@ -29,7 +32,7 @@ def broadcast_to_shape(node: Node) -> Shapes:
         node.require("C1", size >= 0, f"`target_shape[{number}]` is {size}, expected 0 or more", "target_shape")
     data = node.shape("data")
     axes: list[Size] | None = None
-    if mode == "explicit":
+    if mode in EXPLICIT:
         mapping = node.inputs["axes_mapping"]
         if mapping is None:
             node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit")
@@ -42,7 +45,7 @@ def broadcast_to_shape(node: Node) -> Shapes:
     output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]
     if mode == "bidirectional":
         output = [*[1] * (len(data) - len(output)), *output]
-    if mode != "explicit":
+    if mode not in EXPLICIT:
         axes = list(range(len(output) - len(data), len(output)))
         if len(data) > len(output):
             node.fail("C2", f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes", "data")

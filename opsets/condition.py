@@ -191,7 +191,7 @@ def _(node: Node) -> None:
     falls = np.flatnonzero(~(boundaries[1:] > boundaries[:-1]))
     if falls.size:
         place = int(falls[0])
-        found = f"{boundaries[place]} and {boundaries[place + 1]}"
-        node.fail(
-            "C1", f"`buckets[{place}]` and `buckets[{place + 1}]` are {found}, expected them to ascend", "buckets"
+        message = (
+            f"`buckets[{place}]` is {boundaries[place]}, not below `buckets[{place + 1}]`, {boundaries[place + 1]}"
         )
+        node.fail("C1", message, "buckets")

@@ -127,8 +127,9 @@ def _count(start: Any, stop: Any, step: Any) -> Size:
             return fresh()
     elif step < 0:
         start, stop, step = -start, -stop, -step
-    count: Size = largest(0, (stop - start + step - 1) // step)
-    return count
+    span: Size = stop - start
+    exact = (span % step == 0) is True
+    return largest(0, span // step if exact else (span + step - 1) // step)
 
 
 def _scalar(array: Array) -> Any:

@@ -876,7 +876,7 @@ BROADCAST_TYPES = {"T": ANY, "T_SHAPE": INTEGER, "T_AXES": INTEGER}
     types=BROADCAST_TYPES,
     inputs=BROADCAST_INPUTS,
     outputs=[Output("output", "T", "[*output]")],
-    attrs=[Attr("mode", choice("numpy", "explicit"), "numpy")],
+    attrs=[Attr("mode", choice("numpy", "explicit", "none"), "numpy")],
     symbolic=True,
     view_of="data",
 )
@@ -889,6 +889,8 @@ def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = N
             explicit, else counted from the end.
         C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
         C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
+
+    Deviation: the mode `none`, which OpenVINO writes into its files, is another word for explicit.
 
     Source: movement/broadcast-1.rst
 

@@ -242,10 +242,10 @@ def istft(
     center: bool,
     normalized: bool,
 ) -> Any:
-    """Undo STFT-15 with transposed frames: add up the frames where they overlap, and divide by the sum of the windows.
+    """Undo STFT-15 with transposed frames: the sum of the weighed frames, divided by that of the squared windows.
 
-    Where the windows sum to zero, and behind the last frame, the signal is zero. With center, half a frame at the
-    start is left out; so is half a frame at the end, unless signal_length asks for it.
+    Where no window is, and behind the last frame, the signal is zero. With center, half a frame at the start is left
+    out; so is half a frame at the end, unless signal_length asks for it.
 
     Constraints:
         C1: frame_size is positive.
@@ -254,6 +254,9 @@ def istft(
         C4: fft_results is frame_size // 2 + 1.
         C5: there is a frame.
         C6: signal_length is not negative.
+
+    The page does not say how frames are weighed; this is what OpenVINO 2026 does.
+    Deviation: with center and an odd frame_size, OpenVINO makes the signal one element longer than the page.
 
     Source: signals/istft-16.rst
 
@@ -266,8 +269,9 @@ def istft(
     frames = transformed("irfftn", spectra, [spectra.ndim - 1], [size])
     if normalized:
         frames = frames * frames.dtype.type(size**0.5)
-    weights = np.broadcast_to(framed_window(widened(window), size), frames.shape[-2:])
-    total, weight = overlapped(frames, step), overlapped(weights, step)
+    weights = framed_window(widened(window), size)
+    total = overlapped(frames * weights, step)
+    weight = overlapped(np.broadcast_to(weights * weights, frames.shape[-2:]), step)
     signal = np.divide(total, weight, out=np.zeros_like(total), where=weight != 0)[..., size // 2 if center else 0 :]
     length = (spectra.shape[-2] - 1) * step + (0 if center else size)
     if signal_length is not None:

@@ -139,7 +139,7 @@ def test_files_that_are_no_models(tmp_path, name):
     "fragment",
     [
         '<layer ... type="ScatterElementsUpdate">\n<input>\n<port id="0">\n<dim>4</dim>\n</port>\n</input>\n</layer>\n',
-        '<layer id="1" type="EmbeddingSegmentsSum">\n<input>\n<port id="2"/>\n<dim>4</dim>\n</port>\n</input>\n</layer>\n',
+        '<layer id="1" type="EmbeddingSegmentsSum">\n<input>\n<port id="2"/>\n<dim>4</dim>\n</port>\n</input>\n',
     ],
 )
 def test_a_fragment_pasted_from_the_specification_gets_a_helpful_error(tmp_path, fragment):

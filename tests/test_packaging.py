@@ -91,7 +91,8 @@ def test_an_installed_irrun_works(form, tree, backend, tmp_path):
     script = f"from setuptools.build_meta import build_{form} as build; print(build({str(tmp_path)!r}))"
     run(backend, "-c", script, cwd=tree)
     (archive,) = tmp_path.glob("*.whl" if form == "wheel" else "*.tar.gz")
-    names = zipfile.ZipFile(archive).namelist() if form == "wheel" else tarfile.open(archive).getnames()
+    with zipfile.ZipFile(archive) if form == "wheel" else tarfile.open(archive) as opened:
+        names = opened.namelist() if isinstance(opened, zipfile.ZipFile) else opened.getnames()
     assert any(name.endswith("py.typed") for name in names)
     assert any(name.endswith("opsets/sparse.py") for name in names)
     install(backend, archive)

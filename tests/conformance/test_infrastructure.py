@@ -2,12 +2,12 @@
 
 import numpy as np
 import openvino as ov
-from conformance.harness import Case, Const, conformance, reference
-from openvino import opset1, opset3, opset6, opset13
+from openvino import opset1, opset3, opset6
 from openvino.op import loop as Loop
 from openvino.op import tensor_iterator as TensorIterator
 
 import irrun
+from conformance.harness import Case, Const, conformance
 
 F32, I32, I64 = ov.Type.f32, ov.Type.i32, ov.Type.i64
 

@@ -12,12 +12,18 @@ BUILD = {"DFT-7": opset7.dft, "IDFT-7": opset7.idft, "RDFT-9": opset9.rdft, "IRD
 PAIRS = random.normal(size=(3, 4, 5, 2)).astype(np.float32)
 REAL = random.normal(size=(3, 4, 5)).astype(np.float32)
 TOO_LONG = "the plugin takes no signal size of RDFT that is larger than the axis"
-MINUS_ONE = "the plugin takes no signal size of RDFT that is -1"
+MINUS_ONE = "the plugin takes no signal size of RDFT and IRDFT that is -1"
+UNKNOWN = "the plugin takes only constant axes and signal sizes of RDFT and IRDFT where the shape of the data is static"
+NUMBERS = PAIRS[..., 0] + 1j * PAIRS[..., 1]
 
 
 def whole(op, title, data, *axes_and_size, **rest):
     constants = [Const(np.array(values, np.int64)) for values in axes_and_size]
     return Case(op, title, BUILD[op], [data, *constants], atol=1e-5, **rest)
+
+
+def minus_one(expected):
+    return {"deviates": MINUS_ONE, "expected": [expected.astype(np.float32)]}
 
 
 def pairs(values):
@@ -36,9 +42,6 @@ CASES = [
         whole(op, "trimmed, dynamic", data, [1, 2], [4, 3], dynamic=True),
         whole(op, "dynamic", data, [2, 0], dynamic=True),
         whole(op, "f16", data.astype(np.float16), [1, 2], rtol=2e-3),
-        whole(op, "f64", data.astype(np.float64), [1]),
-        Case(op, "axes as input", BUILD[op], [data, np.array([1], np.int32)], atol=1e-5),
-        Case(op, "signal size as input", BUILD[op], [data, Const(np.array([2, 1])), np.array([3, 2])], atol=1e-5),
     )
 ]
 CASES += [
@@ -47,18 +50,35 @@ CASES += [
     for case in (
         whole(op, "padded", PAIRS, [1], [7]),
         whole(op, "trimmed and padded", PAIRS, [0, 2], [2, 8]),
-        whole(op, "signal size -1", PAIRS, [0, 2], [-1, 4]),
     )
 ]
 CASES += [
-    whole("IRDFT-9", "last signal size -1", PAIRS, [0, 2], [2, -1]),
+    case
+    for op in ("DFT-7", "IDFT-7")
+    for case in (
+        whole(op, "signal size -1", PAIRS, [0, 2], [-1, 4]),
+        Case(op, "axes as input", BUILD[op], [PAIRS, np.array([1], np.int32)], atol=1e-5),
+        Case(op, "signal size as input", BUILD[op], [PAIRS, Const(np.array([2, 1])), np.array([3, 2])], atol=1e-5),
+    )
+]
+CASES += [
     whole("IRDFT-9", "odd signal size", PAIRS, [2], [9]),
     whole("RDFT-9", "odd signal size", REAL, [2], [3]),
     whole("RDFT-9", "padded", REAL, [1], [7], deviates=TOO_LONG, expected=[pairs(np.fft.rfft(REAL, 7, 1))]),
-    whole(
-        *("RDFT-9", "signal size -1", REAL, [0, 2], [2, -1]),
-        deviates=MINUS_ONE,
-        expected=[pairs(np.fft.rfftn(REAL, (2, 5), (0, 2)))],
+    whole("RDFT-9", "signal size -1", REAL, [0, 2], [2, -1], **minus_one(pairs(np.fft.rfftn(REAL, (2, 5), (0, 2))))),
+    whole("IRDFT-9", "signal size -1", PAIRS, [0, 2], [-1, 4], **minus_one(np.fft.irfftn(NUMBERS, (3, 4), (0, 2)))),
+    whole("IRDFT-9", "last of size -1", PAIRS, [0, 2], [2, -1], **minus_one(np.fft.irfftn(NUMBERS, (2, 8), (0, 2)))),
+    Case(
+        *("RDFT-9", "inputs", opset9.rdft, [REAL, np.array([1], np.int32), np.array([3])]),
+        deviates=UNKNOWN,
+        expected=[pairs(np.fft.rfft(REAL, 3, 1))],
+        atol=1e-5,
+    ),
+    Case(
+        *("IRDFT-9", "inputs", opset9.irdft, [PAIRS, np.array([1], np.int32), np.array([5])]),
+        deviates=UNKNOWN,
+        expected=[np.fft.irfft(NUMBERS, 5, 1).astype(np.float32)],
+        atol=1e-5,
     ),
 ]
 
@@ -67,22 +87,41 @@ WINDOW = np.hamming(11).astype(np.float32)
 SPECTRA = random.normal(size=(4, 9, 6, 2)).astype(np.float32)
 
 
-def frames(op, title, data, window, size, step, *length, dynamic=False, rtol=1e-5, **attrs):
-    build = partial(opset15.stft if op == "STFT-15" else opset16.istft, **attrs)
-    constants = [Const(np.array(value, np.int64)) for value in (size, step, *length)]
-    return Case(op, title, build, [data, window, *constants], dynamic=dynamic, rtol=rtol, atol=2e-5)
+def stft(title, data, window, size, step, *, transpose_frames, **rest):
+    build = partial(opset15.stft, transpose_frames=transpose_frames)
+    return frames("STFT-15", title, build, data, window, size, step, **rest)
+
+
+def istft(title, data, window, size, step, length=None, *, center=False, normalized=False, **rest):
+    def build(data, window, size, step, length=None):
+        return opset16.istft(data, window, size, step, center, normalized, length)
+
+    lengths = () if length is None else (length,)
+    return frames("ISTFT-16", title, build, data, window, size, step, *lengths, **rest)
+
+
+def frames(op, title, build, data, window, *numbers, **rest):
+    constants = [Const(np.array(value, np.int64)) for value in numbers]
+    return Case(op, title, build, [data, window, *constants], atol=2e-5, **rest)
+
+
+def apart(size, step):
+    """The signal of frames that do not overlap, half a frame later and as long as the page says."""
+    inverse = np.fft.irfft(SPECTRA[..., 0] + 1j * SPECTRA[..., 1], size, 1).swapaxes(1, 2)
+    signal = np.pad(inverse, [(0, 0), (0, 0), (0, step - size)]).reshape(len(SPECTRA), -1)
+    return signal[:, size // 2 :][:, : (SPECTRA.shape[2] - 1) * step].astype(np.float32)
 
 
 CASES += [
-    frames("STFT-15", "1D", SIGNAL[0], WINDOW, 16, 8, transpose_frames=False),
-    frames("STFT-15", "1D, transposed", SIGNAL[0], WINDOW, 16, 8, transpose_frames=True),
-    frames("STFT-15", "batches", SIGNAL, WINDOW, 16, 5, transpose_frames=False),
-    frames("STFT-15", "batches, transposed", SIGNAL, WINDOW, 11, 4, transpose_frames=True),
-    frames("STFT-15", "even window, odd frame", SIGNAL, WINDOW[1:], 13, 20, transpose_frames=True),
-    frames("STFT-15", "one frame", SIGNAL, WINDOW, 48, 1, transpose_frames=False),
-    frames("STFT-15", "dynamic", SIGNAL, WINDOW, 16, 8, transpose_frames=False, dynamic=True),
-    frames("STFT-15", "f16", *(SIGNAL.astype("f2"), WINDOW.astype("f2"), 16, 8), transpose_frames=True, rtol=2e-3),
-    frames("STFT-15", "f64", *(SIGNAL.astype("f8"), WINDOW.astype("f8"), 16, 8), transpose_frames=True),
+    stft("1D", SIGNAL[0], WINDOW, 16, 8, transpose_frames=False),
+    stft("1D, transposed", SIGNAL[0], WINDOW, 16, 8, transpose_frames=True),
+    stft("batches", SIGNAL, WINDOW, 16, 5, transpose_frames=False),
+    stft("batches, transposed", SIGNAL, WINDOW, 11, 4, transpose_frames=True),
+    stft("even window, odd frame", SIGNAL, WINDOW[1:], 13, 20, transpose_frames=True),
+    stft("one frame", SIGNAL, WINDOW, 48, 1, transpose_frames=False),
+    stft("dynamic", SIGNAL, WINDOW, 16, 8, transpose_frames=False, dynamic=True),
+    stft("f16", SIGNAL.astype("f2"), WINDOW.astype("f2"), 16, 8, transpose_frames=True, rtol=2e-3),
+    stft("f64", SIGNAL.astype("f8"), WINDOW.astype("f8"), 16, 8, transpose_frames=True),
     Case(
         *("STFT-15", "frames as inputs", partial(opset15.stft, transpose_frames=True)),
         [SIGNAL, WINDOW, np.array(12, np.int32), np.array(6, np.int32)],
@@ -95,24 +134,27 @@ CASES += [
     for normalized in (False, True)
     for mark in [f", center {center}, normalized {normalized}"]
     for case in (
-        frames("ISTFT-16", "3D" + mark, SPECTRA[0], WINDOW, 16, 5, center=center, normalized=normalized),
-        frames("ISTFT-16", "batches" + mark, SPECTRA, WINDOW, 17, 6, center=center, normalized=normalized),
-        frames("ISTFT-16", "trimmed" + mark, SPECTRA, WINDOW, 16, 4, 9, center=center, normalized=normalized),
-        frames("ISTFT-16", "padded" + mark, SPECTRA, WINDOW, 16, 4, [80], center=center, normalized=normalized),
+        istft("3D" + mark, SPECTRA[0], WINDOW, 16, 5, center=center, normalized=normalized),
+        istft("batches" + mark, SPECTRA, WINDOW, 16, 6, center=center, normalized=normalized),
+        istft("trimmed" + mark, SPECTRA, WINDOW, 17, 4, 9, center=center, normalized=normalized),
+        istft("padded" + mark, SPECTRA, WINDOW, 17, 4, [80], center=center, normalized=normalized),
     )
 ]
 CASES += [
-    frames("ISTFT-16", "gaps between windows", SPECTRA, WINDOW, 17, 16, center=False, normalized=False),
-    frames("ISTFT-16", "step larger than a frame", SPECTRA, WINDOW, 17, 20, center=False, normalized=False),
-    frames("ISTFT-16", "dynamic", SPECTRA, WINDOW, 16, 4, center=True, normalized=False, dynamic=True),
-    frames(
-        *("ISTFT-16", "f16", SPECTRA.astype("f2"), WINDOW.astype("f2"), 16, 4),
+    istft("odd frame", SPECTRA, WINDOW, 17, 5),
+    istft("gaps between windows", SPECTRA, WINDOW, 17, 16),
+    istft("step larger than a frame", SPECTRA, WINDOW, 17, 20),
+    istft("dynamic", SPECTRA, WINDOW, 16, 4, center=True, dynamic=True),
+    istft("f16", SPECTRA.astype("f2"), WINDOW.astype("f2"), 16, 4, center=True, normalized=True, rtol=2e-3),
+    istft(
+        *("odd frame, centred", SPECTRA, np.ones(17, np.float32), 17, 20),
         center=True,
-        normalized=True,
-        rtol=2e-3,
+        dynamic=True,  # the port says 101, and irrun warns
+        deviates="OpenVINO leaves out one element less at the end than the page, which says (frames - 1) * frame_step",
+        expected=[apart(17, 20)],
     ),
     Case(
-        *("ISTFT-16", "all as inputs", partial(opset16.istft, center=False, normalized=False)),
+        *("ISTFT-16", "all as inputs", lambda *inputs: opset16.istft(*inputs[:4], False, False, inputs[4])),
         [SPECTRA, WINDOW, np.array(16, np.int32), np.array(4, np.int32), np.array(30, np.int32)],
         atol=1e-5,
     ),

@@ -11,7 +11,10 @@ OPS = registry().ops
 IF, SELECT, NON_ZERO, BUCKETIZE = (OPS[name] for name in ("If-8", "Select-1", "NonZero-3", "Bucketize-3"))
 
 
-def body(results, inputs=(BodyInput(1, 0),), outputs=(BodyOutput(0, 0),), run=None, declared=()):
+FROM_INPUT_1, TO_OUTPUT_0 = (BodyInput(1, 0),), (BodyOutput(0, 0),)
+
+
+def body(results, inputs=FROM_INPUT_1, outputs=TO_OUTPUT_0, run=None, declared=()):
     """A body with one parameter whose results are known."""
     return Body(inputs, outputs, (), 1, len(results), lambda tensors: list(results), run, declared)
 
@@ -151,10 +154,15 @@ def test_select_1_c1_shapes_that_do_not_broadcast(mode, shape):
     message = rf"and `else` is \[{', '.join(map(str, shape))}\], which do not broadcast \({mode}\)"
     with pytest.raises(Violation, match=message):
         select([True, False], [1, 2], np.zeros(shape, np.int64), auto_broadcast=mode)
-    with pytest.raises(Violation, match=rf"which do not broadcast \({mode}\)"):
-        select(np.zeros(shape), [1, 2], [1, 2], auto_broadcast=mode) if shape != (1,) else select(
-            [True], [1, 2], [1], auto_broadcast=mode
-        )
+
+
+def test_select_1_c1_condition_that_does_not_broadcast():
+    with pytest.raises(
+        Violation, match=r"`cond` is \[3\], `then` is \[2\] and `else` is \[2\], which do not broadcast"
+    ):
+        select([True, False, True], [1, 2], [1, 2])
+    with pytest.raises(Violation, match=r"which do not broadcast \(none\)"):
+        select([True], [1, 2], [1, 2], auto_broadcast="none")
 
 
 # NonZero

@@ -1141,8 +1141,9 @@ def test_broadcast_3_is_bidirectional():
 def test_broadcast_repeats_the_data():
     data = np.array([[1], [2]])
     assert broadcast_3(data, i64(2, 2, 2)).tolist() == [[[1, 1], [2, 2]]] * 2
-    got = broadcast_1(data, i64(2, 3, 1), i64(0, 2), mode="explicit")
-    assert got.tolist() == [[[1], [1], [1]], [[2], [2], [2]]]
+    for mode in ("explicit", "none"):
+        got = broadcast_1(data, i64(2, 3, 1), i64(0, 2), mode=mode)
+        assert got.tolist() == [[[1], [1], [1]], [[2], [2], [2]]]
     assert broadcast_3(np.array(True), i64()).tolist() is True
     assert broadcast_3(f32([1]), i64(0)).shape == (0,)
 

@@ -275,14 +275,15 @@ def undone(data, window, size, step, normalized=False):
     total, weight = np.zeros((count - 1) * step + size), np.zeros((count - 1) * step + size)
     for frame in range(count):
         for i, value in enumerate(np.fft.irfft(data[:, frame], size)):
-            total[frame * step + i] += value * (size**0.5 if normalized else 1)
-            weight[frame * step + i] += window[i - left] if left <= i < left + len(window) else 0
+            weighed_by = window[i - left] if left <= i < left + len(window) else 0
+            total[frame * step + i] += value * weighed_by * (size**0.5 if normalized else 1)
+            weight[frame * step + i] += weighed_by**2
     return np.array([a / b if b else 0 for a, b in zip(total, weight, strict=True)])
 
 
 @pytest.mark.parametrize(("size", "step", "width"), [(4, 1, 4), (5, 3, 4), (7, 2, 3), (6, 9, 6), (8, 4, 8)])
 @pytest.mark.parametrize("normalized", [False, True])
-def test_frames_are_added_up_and_divided_by_their_windows(size, step, width, normalized):
+def test_weighed_frames_are_added_up_and_divided_by_their_squared_windows(size, step, width, normalized):
     data, window = random.normal(size=(2, size // 2 + 1, 5, 2)), random.uniform(0.5, 1, width)
     want = np.array([undone(complex_of(batch), window, size, step, normalized) for batch in data])
     frame = [window, np.array(size), np.array(step)]

@@ -1,0 +1,76 @@
+"""Condition ops against OpenVINO."""
+
+import numpy as np
+import openvino as ov
+from openvino import opset1, opset3
+from openvino.op import if_op
+
+from conformance.harness import Case, Const, conformance
+
+RNG = np.random.default_rng(0)
+TRUE, FALSE = np.array(True), np.array(False)
+
+
+def rows(*shape, dtype=np.float32):
+    return RNG.integers(-5, 5, shape).astype(dtype)
+
+
+def mask(*shape):
+    return RNG.random(shape) < 0.5
+
+
+def branching(cond, x, y, *, pick=False):
+    """x + y or x * y; with `pick` one of them, so that the shapes may differ."""
+    node = if_op(cond.output(0))
+    bodies, parameters, results = [], [], []
+    for op in (opset1.add, opset1.multiply):
+        pair = [opset1.parameter(v.output(0).partial_shape, v.output(0).element_type) for v in (x, y)]
+        value = pair[len(bodies)] if pick else op(*pair)
+        parameters.append(pair)
+        results.append([opset1.result(value), opset1.result(opset1.exp(pair[0]))])
+        bodies.append(ov.Model(results[-1], pair))
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    for number, value in enumerate((x, y)):
+        node.set_input(value.output(0), parameters[0][number], parameters[1][number])
+    return [node.set_output(*pair) for pair in zip(*results, strict=True)]
+
+
+def picking(cond, x, y):
+    return branching(cond, x, y, pick=True)
+
+
+def select(mode):
+    return lambda *nodes: opset1.select(*nodes, mode)
+
+
+def bucketize(**attrs):
+    return lambda x, b: opset3.bucketize(x, b, **attrs)
+
+
+CASES = [
+    Case("If-8", "then", branching, [TRUE, rows(2), rows(2)]),
+    Case("If-8", "else", branching, [FALSE, rows(2), rows(2)]),
+    Case("If-8", "one element", branching, [np.array([True]), rows(2), rows(2)]),
+    Case("If-8", "bodies of other shapes", picking, [FALSE, rows(2), rows(3)]),
+    Case("If-8", "bodies of other ranks", picking, [FALSE, rows(2), rows(3, 1)]),
+    Case("If-8", "sizes unknown", branching, [TRUE, rows(2, 3), rows(2, 3)], dynamic=True),
+    Case("Select-1", "numpy", select("numpy"), [mask(2, 1), rows(2, 3), rows(3)]),
+    Case("Select-1", "none", select("none"), [mask(2), rows(2), rows(2)]),
+    Case("Select-1", "a larger condition", select("numpy"), [mask(2, 3), rows(), rows()]),
+    Case("Select-1", "i64", select("numpy"), [mask(3), rows(2, 3, dtype=np.int64), rows(dtype=np.int64)]),
+    Case("Select-1", "u8", select("numpy"), [mask(3), rows(3, dtype=np.uint8), rows(3, dtype=np.uint8)]),
+    Case("Select-1", "sizes unknown", select("numpy"), [mask(2, 1), rows(2, 3), rows(2, 3)], dynamic=True),
+    Case("NonZero-3", "f32", lambda x: opset3.non_zero(x), [rows(3, 4)]),
+    Case("NonZero-3", "i32 out", lambda x: opset3.non_zero(x, "i32"), [rows(3, 4, dtype=np.int32)]),
+    Case("NonZero-3", "boolean", lambda x: opset3.non_zero(x), [mask(2, 3)], dynamic=True),
+    Case("NonZero-3", "nothing", lambda x: opset3.non_zero(x), [np.zeros((2, 3), np.float32)]),
+    Case("NonZero-3", "five dimensions", lambda x: opset3.non_zero(x), [rows(2, 1, 2, 1, 3, dtype=np.uint8)]),
+    Case("Bucketize-3", "right", bucketize(), [rows(3, 4), Const(np.float32([-2, 0, 3]))]),
+    Case("Bucketize-3", "left", bucketize(with_right_bound=False), [rows(3, 4), Const(np.float32([-2, 0, 3]))]),
+    Case("Bucketize-3", "i32", bucketize(output_type="i32"), [rows(5, dtype=np.int32), Const(np.int32([0, 2]))]),
+    Case("Bucketize-3", "sizes unknown", bucketize(), [rows(3, 4), np.float32([0, 2])], dynamic=True),
+    Case("Bucketize-3", "no boundaries", bucketize(), [rows(3), Const(np.zeros(0, np.float32))]),
+]
+
+test_agrees_with_openvino = conformance(CASES)

@@ -1,0 +1,79 @@
+"""Generation ops against OpenVINO."""
+
+import numpy as np
+from openvino import opset1, opset4, opset8, opset9, opset13, opset14
+
+from conformance.harness import Case, Const, conformance
+
+
+def numbers(*values, dtype=np.int64, const=False):
+    arrays = [np.array(value, dtype) for value in values]
+    return [Const(array) for array in arrays] if const else arrays
+
+
+def range_(type):
+    return lambda *nodes: opset4.range(*nodes, type)
+
+
+def eye(type):
+    return lambda rows, columns, diagonal, *batch: opset9.eye(rows, columns, diagonal, type, *batch)
+
+
+def uniform(type, **attrs):
+    return lambda shape, low, high: opset8.random_uniform(shape, low, high, type, 150, 10)
+
+
+def like_pytorch(type):
+    return lambda shape, low, high: opset14.random_uniform(shape, low, high, type, 150, 10, "pytorch")
+
+
+def limits(low, high, dtype):
+    return [Const(np.array(low, dtype)), Const(np.array(high, dtype))]
+
+
+SHAPE = Const(np.array([3, 5]))
+
+CASES = [
+    Case("Range-1", "up", opset1.range, numbers(2, 23, 3, const=True)),
+    Case("Range-1", "down", opset1.range, numbers(23, 2, -3)),
+    Case("Range-1", "f32", opset1.range, numbers(0.5, 3, 0.25, dtype=np.float32)),
+    Case("Range-1", "empty", opset1.range, numbers(3, 2, 1, dtype=np.int32)),
+    Case("Range-4", "up", range_("i32"), numbers(2, 23, 3, const=True)),
+    Case("Range-4", "down", range_("i64"), numbers(23, 2, -3)),
+    Case("Range-4", "i64 as f32", range_("f32"), numbers(1, 6, 2)),
+    Case("Range-4", "f32", range_("f32"), numbers(0.5, 3, 0.25, dtype=np.float32)),
+    Case("Range-4", "truncated constants", range_("i32"), numbers(0.5, 3.9, 1, dtype=np.float32, const=True)),
+    Case(
+        "Range-4",
+        "truncated inputs",
+        range_("i32"),
+        numbers(0.5, 3.9, 1.2, dtype=np.float32),
+        deviates="steps before it truncates",
+        expected=[np.int32([0, 1, 2])],
+    ),
+    Case("Eye-9", "upper", eye("f32"), numbers(3, 4, 1, const=True)),
+    Case("Eye-9", "lower", eye("i32"), numbers(3, 4, -1)),
+    Case("Eye-9", "a batch", eye("i8"), [*numbers(2, 3, 0, const=True), Const(np.array([2, 1]))]),
+    Case("Eye-9", "outside", eye("f32"), numbers(2, 2, 5)),
+    Case("Eye-9", "no rows", eye("i64"), numbers(0, 2, 0, const=True)),
+    Case("RandomUniform-8", "f32", uniform("f32"), [SHAPE, *limits(0, 1, np.float32)]),
+    Case("RandomUniform-8", "i32", uniform("i32"), [SHAPE, *limits(-50, 100, np.int32)]),
+    Case("RandomUniform-8", "i64", uniform("i64"), [SHAPE, *limits(-50, 100, np.int64)]),
+    Case("RandomUniform-8", "shape as an input", uniform("f32"), [np.array([2, 2]), *limits(2, 3, np.float32)]),
+    Case("RandomUniform-8", "f32 as in PyTorch", like_pytorch("f32"), [SHAPE, *limits(0, 1, np.float32)]),
+    Case("RandomUniform-8", "i32 as in PyTorch", like_pytorch("i32"), [SHAPE, *limits(0, 90, np.int32)]),
+    Case(
+        "Multinomial-13",
+        "one possible class",
+        lambda p, n: opset13.multinomial(p, n, "i32", True, False, 5, 7),
+        [np.float32([[0, 1, 0], [0, 0, 1]]), Const(np.int32([4]))],
+    ),
+    Case(
+        "Multinomial-13",
+        "one possible class of logarithms",
+        lambda p, n: opset13.multinomial(p, n, "i64", True, True, 5, 7),
+        [np.float32([[-50, 50, -50]]), Const(np.int32([3]))],
+    ),
+]
+
+test_agrees_with_openvino = conformance(CASES)

@@ -1,0 +1,51 @@
+"""Shape ops against OpenVINO."""
+
+import numpy as np
+from openvino import opset1, opset3, opset4, opset15
+
+from conformance.harness import Case, Const, conformance
+
+
+def rows(*shape, dtype=np.float32):
+    return (np.arange(np.prod(shape)) % 7).astype(dtype).reshape(shape)
+
+
+def axes(*values):
+    return Const(np.array(values, np.int64))
+
+
+def reshape(special_zero):
+    return lambda data, shape: opset1.reshape(data, shape, special_zero)
+
+
+CASES = [
+    Case("ShapeOf-1", "of a matrix", opset1.shape_of, [rows(2, 3)]),
+    Case("ShapeOf-1", "sizes unknown", opset1.shape_of, [rows(2, 3)], dynamic=True),
+    Case("ShapeOf-3", "i32", lambda x: opset3.shape_of(x, "i32"), [rows(2, 3)]),
+    Case("ShapeOf-3", "i64 of f16", opset3.shape_of, [rows(4, dtype=np.float16)], dynamic=True),
+    Case("ShapeOf-3", "of a scalar", opset3.shape_of, [rows()]),
+    Case("ShapeOf-3", "of an empty tensor", opset3.shape_of, [rows(2, 0)]),
+    Case("Reshape-1", "a free size", reshape(False), [rows(2, 6), axes(3, -1)]),
+    Case("Reshape-1", "copied sizes", reshape(True), [rows(2, 3, 4), axes(0, -1, 2)]),
+    Case("Reshape-1", "a real zero", reshape(False), [rows(2, 0), axes(0, 5)]),
+    Case("Reshape-1", "an empty batch", reshape(True), [rows(0, 6), axes(0, -1, 2)], dynamic=True),
+    Case("Reshape-1", "to a scalar", reshape(False), [rows(1, 1), axes()]),
+    Case("Reshape-1", "i64, sizes unknown", reshape(True), [rows(2, 6, dtype=np.int64), axes(0, 2, -1)], dynamic=True),
+    Case("Reshape-1", "shape as an input", reshape(False), [rows(2, 6), np.array([4, 3])]),
+    Case("Reshape-1", "u8", reshape(False), [rows(4, dtype=np.uint8), Const(np.int32([2, 2]))]),
+    Case("Squeeze-1", "two axes", opset1.squeeze, [rows(1, 3, 1), axes(0, 2)]),
+    Case("Squeeze-1", "a negative axis", opset1.squeeze, [rows(1, 3, 1), axes(-1)]),
+    Case("Squeeze-1", "all", lambda x: opset1.squeeze(x), [rows(1, 3, 1)]),
+    Case("Squeeze-1", "an axis that is no 1", opset1.squeeze, [rows(1, 3, 1), axes(1, 2)]),
+    Case("Squeeze-1", "sizes unknown", opset1.squeeze, [rows(1, 3, dtype=np.int32), axes(0)], dynamic=True),
+    Case("Squeeze-15", "two axes", opset15.squeeze, [rows(1, 3, 1), axes(0, 2)]),
+    Case("Squeeze-15", "skips", lambda x, a: opset15.squeeze(x, a, True), [rows(2, 3, 1), axes(0, 2)]),
+    Case("Squeeze-15", "all", lambda x: opset15.squeeze(x), [rows(1, 3, 1, dtype=np.float16)]),
+    Case("Squeeze-15", "sizes unknown", opset15.squeeze, [rows(1, 3), axes(0)], dynamic=True),
+    Case("Unsqueeze-1", "two axes", opset1.unsqueeze, [rows(2, 3), axes(0, 3)]),
+    Case("Unsqueeze-1", "a negative axis", opset1.unsqueeze, [rows(2, 3), axes(-1)]),
+    Case("Unsqueeze-1", "a scalar", opset1.unsqueeze, [rows(), axes(0)]),
+    Case("Unsqueeze-1", "a scalar axis", opset4.unsqueeze, [rows(2, dtype=np.int64), Const(np.int64(1))], dynamic=True),
+]
+
+test_agrees_with_openvino = conformance(CASES)

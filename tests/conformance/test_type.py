@@ -1,0 +1,82 @@
+"""Type conversions against OpenVINO."""
+
+import ml_dtypes
+import numpy as np
+from openvino import opset1, opset14
+
+from conformance.harness import Case, Const, conformance
+
+FLOATS = np.float32([1.7, -1.7, 300.7, -300.7, 70000.5, 0, -0.0, 2.5, 1e-3])
+INTEGERS = np.array([1, -1, 300, 70000, 0, 127, 128], np.int32)
+
+
+def to(type):
+    return lambda x: opset1.convert(x, type)
+
+
+def promote(**attrs):
+    return lambda a, b: opset14.convert_promote_types(a, b, **attrs)
+
+
+NUMBERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "boolean", "f16", "f64", "bf16")
+SAFE, UNSAFE = promote(), promote(promote_unsafe=True)
+
+CASES = [
+    *(Case("Convert-1", f"f32 to {type}", to(type), [FLOATS]) for type in NUMBERS),
+    *(Case("Convert-1", f"i32 to {type}", to(type), [INTEGERS]) for type in NUMBERS),
+    Case("Convert-1", "i32 to f32", to("f32"), [INTEGERS], dynamic=True),
+    Case("Convert-1", "f16 to f32", to("f32"), [np.float16([1.5, 65504, 1e-7, np.inf])]),
+    Case("Convert-1", "bf16 to f32", to("f32"), [np.array([1.5, 3e38, -2], ml_dtypes.bfloat16)]),
+    Case("Convert-1", "boolean to i64", to("i64"), [np.array([True, False])]),
+    Case("Convert-1", "NaN to i32", to("i32"), [np.float32([np.nan, np.inf, 3e9])]),
+    Case("Convert-1", "NaN to u8", to("u8"), [np.float32([np.nan, np.inf, 3e9])]),
+    Case("Convert-1", "overflow to f16", to("f16"), [np.float32([65520, -1e6, 65519])]),
+    Case("Convert-1", "ties to f16", to("f16"), [np.float32([1 + 2**-11, 1 + 3 * 2**-11])]),
+    Case("Convert-1", "a scalar", to("i32"), [np.float32(2.5)]),
+    Case("Convert-1", "an empty tensor", to("i32"), [np.zeros((0, 3), np.float32)]),
+    Case("Convert-1", "constant u4 to f32", to("f32"), [Const(np.arange(6).astype(ml_dtypes.uint4))]),
+    Case("Convert-1", "constant i4 to f32", to("f32"), [Const(np.arange(-3, 3).astype(ml_dtypes.int4))]),
+    *(
+        Case(
+            "Convert-1",
+            f"f32 to {type} and back",
+            lambda x, type=type: opset1.convert(opset1.convert(x, type), "f32"),
+            [np.float32([0.3, -5, 447, 1e-3, 16.5])],
+        )
+        for type in ("f8e4m3", "f8e5m2")
+    ),
+    Case(
+        "Convert-1",
+        "f32 to i64 beyond 32 bits",
+        to("i64"),
+        [np.float32([3e9])],
+        deviates="passes through i32",
+        expected=[np.array([3_000_000_000])],
+    ),
+    Case(
+        "Convert-1",
+        "NaN to boolean",
+        to("boolean"),
+        [np.float32([np.nan, 0])],
+        deviates="takes NaN for false",
+        expected=[np.array([True, False])],
+    ),
+    Case("ConvertLike-1", "i32", opset1.convert_like, [FLOATS, Const(np.int32([0]))]),
+    Case("ConvertLike-1", "f32", opset1.convert_like, [INTEGERS, Const(np.float32([0, 1]))], dynamic=True),
+    Case("ConvertLike-1", "an input", opset1.convert_like, [FLOATS, np.zeros((2, 2), np.int8)]),
+    Case("ConvertLike-1", "boolean", opset1.convert_like, [INTEGERS, Const(np.array(True))]),
+    Case("ConvertPromoteTypes-14", "i8 and f32", SAFE, [np.int8([1, -2]), np.float32([0.5])]),
+    Case("ConvertPromoteTypes-14", "i32 and u8", SAFE, [np.int32([1, -2]), np.uint8([200])]),
+    Case("ConvertPromoteTypes-14", "boolean and i32", SAFE, [np.array([True]), np.int32([7])], dynamic=True),
+    Case("ConvertPromoteTypes-14", "i8 and u8", UNSAFE, [np.int8([1, -2]), np.uint8([200])]),
+    Case("ConvertPromoteTypes-14", "u64 and i8", UNSAFE, [np.uint64([5]), np.int8([-3])]),
+    Case("ConvertPromoteTypes-14", "f16 and i32", UNSAFE, [np.float16([5]), np.int32([-3])]),
+    Case(
+        "ConvertPromoteTypes-14",
+        "a scalar as in PyTorch",
+        promote(promote_unsafe=True, pytorch_scalar_promotion=True),
+        [np.int32(5), np.int8([-3])],
+    ),
+]
+
+test_agrees_with_openvino = conformance(CASES)
