@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def areas(boxes: Array, pixel: float = 0.0) -> Any:
 def rotated_overlaps(box: Array, others: Array) -> Any:
     """Intersection over union of a box [5] with many [n, 5]: center x and y, width, height and angle in radians.
 
-    The angle turns the x axis towards the negative y axis.
+    The angle turns the x axis towards the y axis.
     """
     mine, theirs = np.broadcast_to(rotated_corners(box), (len(others), 4, 2)), rotated_corners(others)
     crossings, cross = _crossings(mine, theirs)
@@ -53,7 +54,7 @@ def rotated_corners(boxes: Array) -> Any:
     cos, sin = np.cos(angle), np.sin(angle)
     right = np.array([1, -1, -1, 1]) * width / 2
     down = np.array([1, 1, -1, -1]) * height / 2
-    return np.stack([x + right * cos + down * sin, y - right * sin + down * cos], -1)
+    return np.stack([x + right * cos - down * sin, y + right * sin + down * cos], -1)
 
 
 def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
@@ -75,7 +76,7 @@ def _inside(corners: Array, boxes: Array) -> Any:
     cos, sin = np.cos(boxes[:, 4, None]), np.sin(boxes[:, 4, None])
     width, height = boxes[:, 2, None], boxes[:, 3, None]
     tolerance = 1e-9 * (np.abs(width) + np.abs(height))
-    across, down = np.abs(x * cos - y * sin), np.abs(x * sin + y * cos)
+    across, down = np.abs(x * cos + y * sin), np.abs(y * cos - x * sin)
     return (across <= width / 2 + tolerance) & (down <= height / 2 + tolerance)
 
 
@@ -103,9 +104,7 @@ def descending(scores: Array) -> Any:
 def unsuppressed(
     boxes: Array,
     threshold: float,
-    *,
-    pixel: float = 0.0,
-    across_gaps: bool = False,
+    overlap: Callable[[Array, Array], Any] = overlaps,
     most: int | None = None,
     eta: float = 1.0,
 ) -> Array:
@@ -121,8 +120,33 @@ def unsuppressed(
         taken.append(int(best))
         if eta < 1 and threshold > 0.5:
             threshold *= eta
-        rest = rest[~(overlaps(boxes[best], boxes[rest], pixel, across_gaps) > threshold)]
+        rest = rest[~(overlap(boxes[best], boxes[rest]) > threshold)]
     return np.array(taken, np.int64)
+
+
+def faded(
+    boxes: Array, scores: Array, sigma: float, score_threshold: float, iou_threshold: float, most: int
+) -> tuple[Array, Array]:
+    """The indices of the boxes that stay above `score_threshold` and their scores, in the order taken.
+
+    Each box taken multiplies the scores of the others by exp(-iou² / (2 * sigma)), and removes those that it overlaps
+    by more than `iou_threshold`.
+    """
+    rest = np.flatnonzero(scores > score_threshold)
+    values = scores[rest]
+    taken: list[int] = []
+    found: list[Any] = []
+    while rest.size and len(taken) < most:
+        best = int(values.argmax())
+        box = boxes[rest[best]]
+        taken.append(int(rest[best]))
+        found.append(values[best])
+        rest, values = np.delete(rest, best), np.delete(values, best)
+        iou = overlaps(box, boxes[rest])
+        values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
+        stays = (values > score_threshold) & ~(iou > iou_threshold)
+        rest, values = rest[stays], values[stays]
+    return np.array(taken, np.int64), np.array(found, scores.dtype)
 
 
 def moved(boxes: Array, deltas: Array, pixel: float, closed: bool = True, most: float = math.inf) -> Any:

@@ -40,6 +40,13 @@ def agreed(a: Size, b: Size) -> Size:
     return b if isinstance(b, int) else a.within(b.low, b.high)
 
 
+def check_shape(node: Node, label: str, name: str, expected: Shape) -> None:
+    """Require input `name` to have the shape `expected`."""
+    shape = node.shape(name)
+    fits = len(shape) == len(expected) and every(a == b for a, b in zip(shape, expected, strict=True))
+    node.require(label, fits, f"`{name}` is {shape_text(shape)}, expected {shape_text(expected)}", name)
+
+
 def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, negative: bool) -> None:
     """Require column j of input `name` to lie in [0, sizes[j]), or in [-sizes[j], sizes[j]) with `negative`."""
     value = node.value(name)
@@ -228,6 +235,7 @@ def copy_for(data: Array, updates: Array) -> Array:
 
 
 def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
+    """A copy of the data with each row of the updates reduced into the place that its tuple of indices names."""
     length = indices.shape[-1]
     output = copy_for(data, updates)
     rest = prod(data.shape[length:])
@@ -238,14 +246,13 @@ def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> A
 
 
 def check_scatter_nd(node: Node, length_label: str, updates_label: str) -> None:
+    """Require tuples of indices no longer than the rank of data, and updates of the shape that they select."""
     length, rank = node.dims["length"], len(node.shape("data"))
     message = f"`indices` has tuples of {length}, but `data` has {rank} dimensions"
     node.require(length_label, length <= rank, message, "indices")
-    updates = node.shape("updates")
     expected = (*node.shape("indices")[:-1], *node.shape("data")[int(length) :])
-    if not expected:
-        fits = product(updates) == 1
+    if not expected:  # one element in any shape will do
+        single = product(node.shape("updates")) == 1
+        node.require(updates_label, single, f"`updates` is {shape_text(node.shape('updates'))}, expected []", "updates")
     else:
-        fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
-    message = f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}"
-    node.require(updates_label, fits, message, "updates")
+        check_shape(node, updates_label, "updates", expected)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irrun.spec import Array
 
-from ._boxes import clipped, descending, moved, unsuppressed
+from ._boxes import clipped, descending, moved, overlaps, unsuppressed
 from ._precision import widened
 
 
@@ -60,7 +61,7 @@ def proposals(
     for number in range(batch):
         chosen = np.flatnonzero(large[number])
         chosen = chosen[descending(scores[number, chosen])][:pre_nms_topn]
-        chosen = chosen[unsuppressed(boxes[number, chosen], nms_thresh, pixel=pixel, most=post_nms_topn)]
+        chosen = chosen[unsuppressed(boxes[number, chosen], nms_thresh, partial(overlaps, pixel=pixel), post_nms_topn)]
         taken = boxes[number, chosen]
         if clip_after_nms:
             taken = clipped(taken, height, width)

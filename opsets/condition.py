@@ -191,7 +191,5 @@ def _(node: Node) -> None:
     falls = np.flatnonzero(~(boundaries[1:] > boundaries[:-1]))
     if falls.size:
         place = int(falls[0])
-        message = (
-            f"`buckets[{place}]` is {boundaries[place]}, not below `buckets[{place + 1}]`, {boundaries[place + 1]}"
-        )
-        node.fail("C1", message, "buckets")
+        low, high = boundaries[place : place + 2]
+        node.fail("C1", f"`buckets[{place}]` is {low}, not below `buckets[{place + 1}]`, {high}", "buckets")

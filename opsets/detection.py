@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from irrun.spec import (
     product,
 )
 
-from ._boxes import MOST_GROWTH, clipped, descending, filled, moved, unsuppressed, up_to
+from ._boxes import MOST_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
 from ._detections import detection_rows, detections
 from ._precision import widened
 from ._priors import Prior, as_pair, cell_priors, grid_shape, prior_boxes, prior_grid, steps
@@ -148,9 +149,9 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) ->
         C1: batch_indices lie in [0, N).
         C2: spatial_scale is above 0.
 
-    Choice: the maximum is that of the interpolated samples, and also below 0.
+    Choice: the maximum is that of the interpolated samples.
 
-    Deviation: OpenVINO's reference never goes below 0 in mode `max`.
+    Deviation: OpenVINO's maximum is never below 0.
 
     Source: detection/roi-align-3.rst
 
@@ -193,9 +194,9 @@ def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> A
         C1: batch_indices lie in [0, N).
         C2: spatial_scale is above 0.
 
-    Choice: the maximum is that of the interpolated samples, and also below 0. A bin without samples is 0.
+    Choice: the maximum is that of the interpolated samples. A bin without samples is 0.
 
-    Deviation: OpenVINO's reference never goes below 0 in mode `max`.
+    Deviation: OpenVINO's maximum is never below 0.
 
     Source: detection/roi-align-9.rst
 
@@ -394,7 +395,8 @@ def psroi_pooling(
         C2: spatial_scale is above 0.
         C3: C is output_dim * group_size² for `average`, output_dim * spatial_bins_x * spatial_bins_y for `bilinear`.
 
-    Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0.
+    Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0. Points less
+    than a pixel beyond the last one have its value, as in the reference; in the CPU plugin they are 0.
 
     Source: detection/psroi-pooling-1.rst
 
@@ -726,8 +728,9 @@ def prior_box(output_size: Array, image_size: Array, **attrs: Any) -> Array:
     Choice: formulas are the reference's, since those of the page lack terms. No variance means 0.1. The number of
     boxes is that of the boxes made. Results are f32.
 
-    Deviation: OpenVINO expects other numbers of boxes where fixed_ratio does not have as many elements as there are
-    aspect ratios, and takes max_size without scale_all_sizes into account.
+    Deviation: OpenVINO infers other numbers of boxes than it makes where fixed_ratio does not have as many elements as
+    there are aspect ratios, and where there are both fixed_size and min_size; it takes max_size without
+    scale_all_sizes into account.
 
     Source: detection/prior-box-8.rst
 
@@ -939,7 +942,7 @@ def detection_output_1(
         C4: class_preds have a number for each prior and class.
         C5: the additional inputs come together, the first with 2 numbers for each prior.
 
-    Choice: as DetectionOutput-8.
+    Choice and Deviation: as DetectionOutput-8.
 
     Source: detection/detectionoutput-1.rst
 
@@ -984,8 +987,10 @@ def detection_output(
 
     Choice: of equal scores the lower prior comes first. Without normalized the first number of a prior does not count,
     and the variances still have 4 numbers each. With decrease_label_id, class 0 is never found and a score equal to
-    confidence_threshold is enough. With additional boxes, the prior is decoded by them first, and divided by the
-    image's size only then.
+    confidence_threshold is enough. With additional boxes, the prior is decoded by them first.
+
+    Deviation: priors that are not normalized are divided by the image's size once; with additional boxes OpenVINO
+    does so again after the first decoding.
 
     Source: detection/detectionoutput-8.rst
 
@@ -1178,14 +1183,16 @@ def generate_proposals(
 
     im_info are the height and width of each image and their scale, one number or two, by which min_size is
     multiplied. Unless normalized, box sides count the pixels inside. Boxes that are too small are removed after the
-    pre_nms_count best have been taken.
+    pre_nms_count best have been taken. Where there is an nms_eta below 1, a box that is taken multiplies the threshold
+    by it before it suppresses others, as long as the threshold is above 0.5.
 
     Constraints:
         C1: im_info has 3 or 4 columns.
         C2: boxesdeltas have four channels for each anchor.
 
-    Choice: growth is limited to exp(dw) = 1000 / 16; of equal scores the first comes first. A box that is taken
-    multiplies the threshold by nms_eta before it suppresses others.
+    Choice: growth is limited to exp(dw) = 1000 / 16; of equal scores the first comes first.
+
+    Deviation: OpenVINO takes no nms_eta other than 1.
 
     Source: detection/generate-proposals-9.rst
 
@@ -1209,7 +1216,7 @@ def generate_proposals(
         least = np.array([scale[-1], scale[0]]) * info.dtype.type(min_size)
         large = (candidates[:, 2:] - candidates[:, :2] + pixel >= least).all(1)
         order, candidates = order[large], candidates[large]
-        kept = unsuppressed(candidates, nms_threshold, pixel=pixel, most=post_nms_count, eta=nms_eta)
+        kept = unsuppressed(candidates, nms_threshold, partial(overlaps, pixel=pixel), post_nms_count, nms_eta)
         regions.append(candidates[kept])
         found.append(values[number, order[kept]])
         counts[number] = len(kept)
@@ -1352,6 +1359,8 @@ def detectron_detection_output(
     Choice: class 0 is the background and is never listed, whatever class_agnostic_box_regression is, as in OpenVINO.
     Regions without width or height have no boxes; the undefined rows after the last box are 0.
 
+    Deviation: boxes are clipped to the image, as the page says; OpenVINO only clips them at 0.
+
     Source: detection/experimental-detectron-detection-output-6.rst
 
     >>> rois, deltas, scores = np.array([[0.0, 0, 4, 4]]), np.zeros((1, 8)), np.array([[0.25, 0.75]])
@@ -1372,7 +1381,7 @@ def detectron_detection_output(
     for label in range(1, num_classes):
         found = np.flatnonzero(values[proper, label] > score_threshold)
         found = found[descending(values[proper[found], label])]
-        found = found[unsuppressed(boxes[found, label], nms_threshold, pixel=1)][:post_nms_count]
+        found = found[unsuppressed(boxes[found, label], nms_threshold, partial(overlaps, pixel=1))][:post_nms_count]
         labels.append(np.full(len(found), label))
         indices.append(found)
     classes, chosen = np.concatenate(labels), np.concatenate(indices)

@@ -24,6 +24,7 @@ from irrun.spec import (
     Output,
     Shapes,
     Size,
+    Tensor,
     choice,
     every,
     fresh,
@@ -439,6 +440,76 @@ nv12_to_rgb = from_yuv("NV12toRGB-8", "rgb", reverse=False)
 nv12_to_bgr = from_yuv("NV12toBGR-8", "bgr", reverse=True)
 i420_to_rgb = from_yuv("I420toRGB-8", "rgb", reverse=False)
 i420_to_bgr = from_yuv("I420toBGR-8", "bgr", reverse=True)
+
+
+TO_NV12_DOC = """Convert an {order} image to NV12: one plane of brightness, one of two colours at half the size.
+
+The result is [N, 3 / 2 height, width, 1] in one tensor, or with `single_plane` false the planes [N, height, width, 1]
+and [N, height / 2, width / 2, 2].
+
+Constraints:
+    C1: the height and the width are even.
+
+Choice: the page does not say how the colours are halved. As in the reference they are the means of squares of four
+pixels, each pixel rounded to the element type before. u8 is rounded to the nearest, halves up; all is computed in f64.
+
+Source: image/{page}-to-nv12-17.rst
+
+>>> op(np.full((1, 2, 2, 3), [{example}], np.uint8))[0, ..., 0].tolist()
+[[114, 114], [114, 114], [101, 182]]
+"""
+
+
+def to_nv12(name: str, page: str, reverse: bool) -> Op:
+    """The op that converts images to NV12; `reverse` says that blue is first."""
+
+    def nv12(image: Array, *, single_plane: bool) -> Array | tuple[Array, Array]:
+        red, green, blue = (image[..., channel].astype(np.float64) for channel in ((2, 1, 0) if reverse else (0, 1, 2)))
+        y = within_bytes(0.257 * red + 0.504 * green + 0.098 * blue + 16, image.dtype)
+        u = within_bytes(-0.148 * red - 0.291 * green + 0.439 * blue + 128, image.dtype)
+        v = within_bytes(0.439 * red - 0.368 * green - 0.071 * blue + 128, image.dtype)
+        colours = np.stack([halved(u), halved(v)], axis=-1)
+        if not single_plane:
+            return y[..., np.newaxis], colours
+        batch, height, width = y.shape
+        return np.concatenate([y, colours.reshape(batch, height // 2, width)], axis=1)[..., np.newaxis]
+
+    return Op(
+        name,
+        nv12,
+        inputs=[Input("image", "T", "[N, height, width, 3]")],
+        outputs=[Output("planes", "T", "...", variadic=True)],
+        attrs=[Attr("single_plane", BOOL, True)],
+        types={"T": FLOAT | {"u8"}},
+        opsets=frozenset({17}),
+        rule=nv12_rule,
+        doc=TO_NV12_DOC.format(order=page.upper(), page=page, example="60, 80, 200" if reverse else "200, 80, 60"),
+    )
+
+
+def nv12_rule(node: Node) -> list[Tensor]:
+    type = node.inputs["image"].type
+    batch, height, width = (node.dims.get(name, fresh(0)) for name in ("N", "height", "width"))
+    for name, size in (("height", height), ("width", width)):
+        node.require("C1", size % 2 == 0, f"the {name} is {size}, expected an even one")
+    if node.attrs["single_plane"]:
+        return [Tensor(type, (batch, height * 3 // 2, width, 1))]
+    return [Tensor(type, (batch, height, width, 1)), Tensor(type, (batch, height // 2, width // 2, 2))]
+
+
+def within_bytes(values: Array, dtype: np.dtype[Any]) -> Array:
+    return converted(np.clip(values, 0, 255), dtype)
+
+
+def halved(plane: Array) -> Array:
+    """The mean of each square of 2 x 2 elements of [N, H, W]."""
+    batch, height, width = plane.shape
+    squares = plane.reshape(batch, height // 2, 2, width // 2, 2).astype(np.float64)
+    return converted(squares.mean(axis=(2, 4)), plane.dtype)
+
+
+rgb_to_nv12 = to_nv12("RGBtoNV12-17", "rgb", reverse=False)
+bgr_to_nv12 = to_nv12("BGRtoNV12-17", "bgr", reverse=True)
 
 
 def interpolated_shape(node: Node, data: str, targets: str) -> Shapes:

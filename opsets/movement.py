@@ -22,6 +22,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Shape,
     Shapes,
     Size,
     Tensor,
@@ -34,7 +35,6 @@ from irrun.spec import (
     numpy_dtype,
     op,
     product,
-    shape_text,
 )
 
 from ._broadcasting import broadcast_data, broadcast_to_shape
@@ -42,6 +42,7 @@ from ._indexing import (
     agreed,
     axis_of,
     check_scatter_nd,
+    check_shape,
     check_tuples,
     common_dims,
     copy_for,
@@ -84,7 +85,8 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
         C1: axis lies in [-r, r), r the rank of data.
         C2: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO lets negative indices count from the end, and gives zeros for some that lie outside.
+    Deviation: OpenVINO's reference lets negative indices count from the end, its CPU plugin gives zeros for them;
+    both give zeros for indices above the axis.
 
     Source: movement/gather-1.rst
 
@@ -112,7 +114,8 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -
         C3: the first batch_dims dimensions of data and indices are equal.
         C4: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO lets negative indices count from the end, and gives zeros for some that lie outside.
+    Deviation: OpenVINO's reference lets negative indices count from the end, its CPU plugin gives zeros for them;
+    both give zeros for indices above the axis.
 
     Source: movement/gather-7.rst
 
@@ -262,7 +265,7 @@ def gather_nd_8(data: Array, indices: Array, *, batch_dims: int = 0) -> Any:
         C3: the first batch_dims dimensions of data and indices are equal or 1.
         C4: each index lies in [-s, s), s the size of its dimension.
 
-    Deviation: OpenVINO wants batch dimensions to be equal, and gives zeros for indices outside.
+    Deviation: OpenVINO wants batch dimensions to be equal; its CPU plugin reads anywhere for indices outside.
 
     Source: movement/gather-nd-8.rst
 
@@ -300,11 +303,11 @@ def scatter_elements_update_3(data: Array, indices: Array, updates: Array, axis:
     Constraints:
         C1: axis lies in [-r, r), r the rank of data.
         C2: the rank of indices and updates is r.
-        C3: no dimension of indices is larger than that of data.
+        C3: no dimension of indices but that of the axis is larger than that of data.
         C4: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO lets negative indices count from the end, does not notice indices that lie outside, and takes
-    more updates along the axis than the data has elements there.
+    Deviation: OpenVINO lets negative indices count from the end. By the page no dimension of updates is larger than
+    that of data; along the axis more updates are taken, as in OpenVINO and in version 12.
 
     Source: movement/scatter-elements-update-3.rst
 
@@ -318,9 +321,7 @@ def scatter_elements_update_3(data: Array, indices: Array, updates: Array, axis:
 def _(node: Node) -> Shapes:
     data, indices, rank = scatter_elements_shapes(node, "C2")
     axis = axis_of(node, "C1", rank)
-    for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
-        message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
-        node.require("C3", updates <= size, message, "indices")
+    _check_fit("C3", node, data, indices, axis)
     node.within("C4", "indices", 0, fresh() if axis is None or data is None else data[axis])
     return {} if data is not None else {"data": tuple(fresh() for _ in range(rank))}
 
@@ -354,7 +355,7 @@ def scatter_elements_update_12(
         C5: the reduction suits the type: no mean of booleans, nothing but none for strings and packed types.
 
     Deviation: in OpenVINO min and max without the initial value start from the largest finite number, not from
-    infinity, sums for an integer mean wrap, and indices that lie outside go unnoticed.
+    infinity; sums for an integer mean wrap, and the CPU plugin rounds that mean towards zero.
 
     Source: movement/scatter-elements-update-12.rst
 
@@ -378,13 +379,18 @@ def _(node: Node) -> Shapes:
         node.fail("C5", f"`reduction` is {reduction} for elements of type {type}")
     data, indices, rank = scatter_elements_shapes(node, "C2")
     axis = axis_of(node, "C1", rank)
-    for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
-        if axis is not None and number != axis:
-            message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
-            node.require("C3", updates <= size, message, "indices")
+    _check_fit("C3", node, data, indices, axis)
     size = fresh() if axis is None or data is None else data[axis]
     node.within("C4", "indices", -size, size)
     return {} if data is not None else {"data": tuple(fresh() for _ in range(rank))}
+
+
+def _check_fit(label: str, node: Node, data: Shape | None, indices: Shape | None, axis: int | None) -> None:
+    """Off the axis there are no more updates than elements."""
+    for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
+        if axis is not None and number != axis:
+            message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
+            node.require(label, updates <= size, message, "indices")
 
 
 def _reduces(type: str, reduction: str) -> bool:
@@ -413,8 +419,6 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> 
         C2: the shape of updates is that of data with the dimensions of indices in place of the axis.
         C3: each index lies in [0, s), s the size of the axis.
 
-    Deviation: the CPU plugin of OpenVINO writes outside the tensor for negative indices.
-
     Source: movement/scatter-update-3.rst
 
     >>> op(np.zeros((2, 3)), np.array([0, 2]), np.array([[1.0, 2], [3, 4]]), np.array(1)).tolist()
@@ -433,10 +437,7 @@ def _(node: Node) -> None:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
     node.within("C3", "indices", 0, fresh() if axis is None else data[axis])
-    updates = node.shape("updates")
-    expected = gathered_shape(data, indices, axis, 0)
-    fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
-    node.require("C2", fits, f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}", "updates")
+    check_shape(node, "C2", "updates", gathered_shape(data, indices, axis, 0))
 
 
 SCATTER_ND_INPUTS = (
@@ -752,10 +753,7 @@ def slice_scatter(
 def _(node: Node) -> None:
     data = node.shape("data")
     cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
-    updates = node.shape("updates")
-    expected = tuple(fresh() for _ in data) if cuts is None else cut_shape(data, cuts)
-    fits = len(updates) == len(expected) and every(a == b for a, b in zip(updates, expected, strict=True))
-    node.require("C4", fits, f"`updates` is {shape_text(updates)}, expected {shape_text(expected)}", "updates")
+    check_shape(node, "C4", "updates", tuple(fresh() for _ in data) if cuts is None else cut_shape(data, cuts))
 
 
 @op(
@@ -1307,7 +1305,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T1", "[*data]"), Input("axis", "T_AXIS", "[n]")],
     outputs=[Output("output", "T1", "[*data]")],
     attrs=[Attr("mode", choice("index", "mask"))],
-    opsets=frozenset({1, 2, 3}),
+    opsets=frozenset({1}),
     view_of="data",
 )
 def reverse(data: Array, axis: Array, *, mode: str) -> Any:
@@ -1662,77 +1660,3 @@ def _(node: Node) -> Shapes:
     )
     rows, columns = check_windows(node, "C2", grid)
     return {"patch": data[1] * prod(attrs["sizes"]), "out_rows": rows, "out_cols": columns}
-
-
-@op(
-    "StringTensorPack-15",
-    types={"T_IDX": INDEX},
-    inputs=[
-        Input("begins", "T_IDX", "[*shape]"),
-        Input("ends", "T_IDX", "[*shape]"),
-        Input("symbols", "u8", "[n]"),
-    ],
-    outputs=[Output("output", "string", "[*shape]")],
-)
-def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Any:
-    """Cut strings out of UTF-8 bytes.
-
-    Bytes that are no UTF-8 become lone surrogates, which StringTensorUnpack turns back into them.
-
-    Constraints:
-        C1: the bounds lie in [0, n], n the number of bytes.
-        C2: no string ends before it begins.
-
-    Source: movement/string-tensor-pack-15.rst
-
-    >>> op(np.array([0, 5]), np.array([5, 13]), np.frombuffer(b"IntelOpenVINO", np.uint8)).tolist()
-    ['Intel', 'OpenVINO']
-    """
-    text = symbols.tobytes()
-    bounds = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
-    strings = [text[begin:end].decode(errors="surrogateescape") for begin, end in bounds]
-    return np.array(strings, np.str_).reshape(begins.shape)
-
-
-@string_tensor_pack.shapes
-def _(node: Node) -> None:
-    count = node.dims.get("n", fresh())
-    for name in ("begins", "ends"):
-        node.within("C1", name, 0, count + 1)
-    begins, ends = node.value("begins"), node.value("ends")
-    if begins is not None and ends is not None and (begins > ends).any():
-        place = tuple(int(i) for i in np.argwhere(begins > ends)[0])
-        message = f"`begins{[*place]}` is {begins[place]}, but `ends{[*place]}` is {ends[place]}"
-        node.fail("C2", message, "ends")
-
-
-@op(
-    "StringTensorUnpack-15",
-    inputs=[Input("data", "string", "[*shape]")],
-    outputs=[
-        Output("begins", "i32", "[*shape]"),
-        Output("ends", "i32", "[*shape]"),
-        Output("symbols", "u8", "[n]"),
-    ],
-)
-def string_tensor_unpack(data: Array) -> Any:
-    """Join strings as UTF-8 bytes, and say where each begins and ends.
-
-    Source: movement/string-tensor-unpack-15.rst
-
-    >>> begins, ends, symbols = op(np.array(["Intel", "OpenVINO"]))
-    >>> begins.tolist(), ends.tolist(), symbols.tobytes()
-    ([0, 5], [5, 13], b'IntelOpenVINO')
-    """
-    texts = [text.encode(errors="surrogateescape") for text in data.ravel().tolist()]
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int32).reshape(data.shape)
-    lengths = np.array([len(text) for text in texts], np.int32).reshape(data.shape)
-    return ends - lengths, ends, np.frombuffer(b"".join(texts), np.uint8)
-
-
-@string_tensor_unpack.shapes
-def _(node: Node) -> Shapes:
-    data = node.value("data")
-    if data is None:
-        return {}
-    return {"n": sum(len(text.encode(errors="surrogateescape")) for text in data.ravel().tolist())}

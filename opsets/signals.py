@@ -51,6 +51,8 @@ def dft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
         C2: the axes differ from each other.
         C3: each signal size is -1 (the size of the axis) or not negative.
 
+    Deviation: OpenVINO takes no f64.
+
     Source: signals/dft-7.rst
 
     >>> op(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [3.0, 0.0]]), np.array([0]), np.array([2])).tolist()
@@ -68,6 +70,8 @@ def idft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
         C1: each axis lies in [-r, r), r the rank of data without its last axis.
         C2: the axes differ from each other.
         C3: each signal size is -1 (the size of the axis) or not negative.
+
+    Deviation: OpenVINO takes no f64.
 
     Source: signals/idft-7.rst
 
@@ -106,8 +110,8 @@ def rdft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
         C2: the axes differ from each other.
         C3: each signal size is -1 (the size of the axis) or not negative.
 
-    Deviation: OpenVINO makes nothing, instead of a single zero, of an empty last axis, and takes no signal size
-    that is -1 or larger than the axis.
+    Deviation: OpenVINO makes nothing, instead of a single zero, of an empty last axis; it takes no f64, and its
+    CPU plugin no signal size that is -1 or larger than the axis.
 
     Source: signals/rdft-9.rst
 
@@ -151,7 +155,7 @@ def irdft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
         C4: the last of the axes has elements, unless its signal size is given.
 
     Deviation: the page pads or trims the last axis after mirroring, which would not undo RDFT-9 for an odd size;
-    OpenVINO does it before, and so does this.
+    OpenVINO does it before, and so does this. OpenVINO takes no f64, and its CPU plugin no signal size of -1.
 
     Source: signals/irdft-9.rst
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from irrun.spec import (
     Output,
     Shapes,
     choice,
+    every,
     numpy_dtype,
+    op,
+    shape_text,
 )
 
 TOP_K_ATTRS = (
@@ -119,3 +123,50 @@ def _declared(version: int, k_types: frozenset[str], stable: bool = False) -> Op
 top_k_1 = _declared(1, frozenset({"i8", "i32", "i64"}))  # the page is silent; OpenVINO takes no others
 top_k_3 = _declared(3, INTEGER)
 top_k_11 = _declared(11, INTEGER, stable=True)
+
+
+@op(
+    "SearchSorted-15",
+    types={"T": NUMERIC},
+    inputs=[Input("sorted", "T", "[size] | [*batch, size]"), Input("values", "T", "[*values]")],
+    outputs=[Output("indices", "output_type", "[*values]")],
+    attrs=[Attr("right_mode", BOOL, False), Attr("output_type", choice("i64", "i32"), "i64")],
+)
+def search_sorted(sorted: Array, values: Array, *, right_mode: bool, output_type: str) -> Any:
+    """Where each value would go into its sorted row: before equal elements, or behind them with right_mode.
+
+    The attribute is `right` on the page, `right_mode` in files; `output_type` is in files only. One row serves
+    values of any shape. Rows that do not rise, and NaN, give what a binary search happens on.
+
+    Constraints:
+        C1: sorted is one row, or has the dimensions of values but for the last.
+
+    Source: sort/search-sorted-15.rst
+
+    >>> op(np.array([1, 3, 3, 7]), np.array([3, 8]), right_mode=True).tolist()
+    [3, 4]
+    """
+    if sorted.ndim == 1:
+        found = _insertion(sorted, values, right_mode)
+    else:
+        count = math.prod(values.shape[:-1])
+        rows, wanted = sorted.reshape(count, -1 if sorted.size else 0), values.reshape(count, values.shape[-1])
+        found = np.empty(wanted.shape, np.int64)
+        for row, some, places in zip(rows, wanted, found, strict=True):
+            places[...] = _insertion(row, some, right_mode)
+    return found.astype(numpy_dtype(output_type)).reshape(values.shape)
+
+
+def _insertion(row: Array, values: Array, right: bool) -> Array:
+    if row.dtype == numpy_dtype("bf16"):  # numpy has no search for it
+        row, values = row.astype(np.float32), values.astype(np.float32)
+    return np.asarray(np.searchsorted(row, values, "right" if right else "left"))
+
+
+@search_sorted.shapes
+def _(node: Node) -> None:
+    rows, values = node.shape("sorted"), node.shape("values")
+    if len(rows) == 1:
+        return
+    fits = len(rows) == len(values) and every(a == b for a, b in zip(rows[:-1], values[:-1], strict=True))
+    node.require("C1", fits, f"`sorted` is {shape_text(rows)} and `values` is {shape_text(values)}", "sorted")

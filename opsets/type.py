@@ -11,6 +11,7 @@ from irrun.spec import (
     ANY,
     BOOL,
     ELEMENT_TYPE,
+    INDEX,
     NF4,
     NUMERIC,
     Array,
@@ -19,9 +20,11 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Shapes,
     Tensor,
     Undecided,
     Violation,
+    fresh,
     numpy_dtype,
     op,
 )
@@ -288,3 +291,77 @@ def _converted_size(size: Any, target: str) -> Any:
             return size
         raise Undecided
     return _converted(np.array(size, np.int64), "i64", target).item()
+
+
+@op(
+    "StringTensorPack-15",
+    types={"T_IDX": INDEX},
+    inputs=[
+        Input("begins", "T_IDX", "[*shape]"),
+        Input("ends", "T_IDX", "[*shape]"),
+        Input("symbols", "u8", "[n]"),
+    ],
+    outputs=[Output("output", "string", "[*shape]")],
+)
+def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Any:
+    """Cut strings out of UTF-8 bytes.
+
+    Bytes that are no UTF-8 become lone surrogates, which StringTensorUnpack turns back into them.
+
+    Constraints:
+        C1: the bounds lie in [0, n], n the number of bytes.
+        C2: no string ends before it begins.
+
+    Source: type/string-tensor-pack-15.rst
+
+    >>> op(np.array([0, 5]), np.array([5, 13]), np.frombuffer(b"IntelOpenVINO", np.uint8)).tolist()
+    ['Intel', 'OpenVINO']
+    """
+    text = symbols.tobytes()
+    bounds = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+    strings = [text[begin:end].decode(errors="surrogateescape") for begin, end in bounds]
+    return np.array(strings, np.str_).reshape(begins.shape)
+
+
+@string_tensor_pack.shapes
+def _(node: Node) -> None:
+    count = node.dims.get("n", fresh())
+    for name in ("begins", "ends"):
+        node.within("C1", name, 0, count + 1)
+    begins, ends = node.value("begins"), node.value("ends")
+    if begins is not None and ends is not None and (begins > ends).any():
+        place = tuple(int(i) for i in np.argwhere(begins > ends)[0])
+        message = f"`begins{[*place]}` is {begins[place]}, but `ends{[*place]}` is {ends[place]}"
+        node.fail("C2", message, "ends")
+
+
+@op(
+    "StringTensorUnpack-15",
+    inputs=[Input("data", "string", "[*shape]")],
+    outputs=[
+        Output("begins", "i32", "[*shape]"),
+        Output("ends", "i32", "[*shape]"),
+        Output("symbols", "u8", "[n]"),
+    ],
+)
+def string_tensor_unpack(data: Array) -> Any:
+    """Join strings as UTF-8 bytes, and say where each begins and ends.
+
+    Source: type/string-tensor-unpack-15.rst
+
+    >>> begins, ends, symbols = op(np.array(["Intel", "OpenVINO"]))
+    >>> begins.tolist(), ends.tolist(), symbols.tobytes()
+    ([0, 5], [5, 13], b'IntelOpenVINO')
+    """
+    texts = [text.encode(errors="surrogateescape") for text in data.ravel().tolist()]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int32).reshape(data.shape)
+    lengths = np.array([len(text) for text in texts], np.int32).reshape(data.shape)
+    return ends - lengths, ends, np.frombuffer(b"".join(texts), np.uint8)
+
+
+@string_tensor_unpack.shapes
+def _(node: Node) -> Shapes:
+    data = node.value("data")
+    if data is None:
+        return {}
+    return {"n": sum(len(text.encode(errors="surrogateescape")) for text in data.ravel().tolist())}

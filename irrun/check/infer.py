@@ -115,6 +115,8 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     except Violation as violation:
         inference.report(violated(violation, op, layer, inputs))
         return None
+    if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
+        inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.place, layer.label))

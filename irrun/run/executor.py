@@ -152,7 +152,11 @@ class GraphExecutor:
             raise ExecutionError(
                 [self._placed(Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label))]
             ) from error
-        return results if isinstance(results, tuple | list) else (results,)
+        results = results if isinstance(results, tuple | list) else (results,)
+        if op.outputs and op.outputs[-1].variadic and len(results) != len(step.outputs):
+            message = f"{op.name} gives {len(results)} outputs, but declares {len(step.outputs)}"
+            raise ExecutionError([self._placed(Diagnostic("E302", message, layer.place, layer.label))])
+        return results
 
     def _context(self, step: Step, tensors: list[Tensor | None], state: State) -> dict[str, Any]:
         """What the kernel of `step` asks for, after its rule was asked again where that is due."""

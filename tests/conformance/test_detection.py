@@ -46,17 +46,43 @@ def align(title, *, op="ROIAlign-9", data=MAPS, rois=ROIS, batches=BATCHES, dyna
 
 CASES = [
     align("avg", op="ROIAlign-3"),
-    align("max", op="ROIAlign-3", mode="max"),
+    align("max", op="ROIAlign-3", mode="max", data=np.abs(MAPS)),
     align("adaptive", op="ROIAlign-3", sampling_ratio=0, spatial_scale=0.7),
-    align("dynamic", op="ROIAlign-3", dynamic=True),
     align("tiny regions", op="ROIAlign-3", spatial_scale=0.05),
     align("avg"),
-    align("max, positive data", mode="max", data=np.abs(MAPS)),
-    align("max", mode="max"),
+    align("max", mode="max", data=np.abs(MAPS)),
     align("half_pixel", aligned_mode="half_pixel", spatial_scale=0.5),
-    align("half_pixel_for_nn", aligned_mode="half_pixel_for_nn", spatial_scale=1.5, dynamic=True),
+    align("half_pixel_for_nn", aligned_mode="half_pixel_for_nn", spatial_scale=1.5),
+    align("f16", data=MAPS.astype(np.float16), rois=ROIS.astype(np.float16)),
     align("adaptive half_pixel", aligned_mode="half_pixel", sampling_ratio=0),
     align("outside", rois=ROIS * 3 - 8),
+]
+
+NO_DYNAMIC = "the CPU plugin takes no dynamic shapes, or wants to know how many numbers a region has"
+ONES = np.ones((1, 4, 3, 3), np.float32)
+REGION = np.array([[0, 0, 0, 2, 2]], np.float32)
+SIZES = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0}
+
+
+def differs(op, title, build, inputs, deviates, expected, dynamic=False):
+    return Case(op, title, build, inputs, dynamic, deviates, expected)
+
+
+CASES += [
+    differs(
+        f"ROIAlign-{version}",
+        title,
+        partial(module.roi_align, **SIZES, mode="max", **more),
+        [-ONES, REGION[:, 1:], np.array([0], np.int32)],
+        deviates,
+        [-ONES[:, :, :1, :1]],
+        dynamic,
+    )
+    for version, module, more in ((3, opset3, {}), (9, opset9, {"aligned_mode": "asymmetric"}))
+    for title, deviates, dynamic in (
+        ("below 0", "a maximum starts from 0", False),
+        ("dynamic", NO_DYNAMIC, True),
+    )
 ]
 
 
@@ -82,21 +108,34 @@ CASES += [
 
 def roi_pool(title, rois, *, dynamic=False, data=MAPS, **attrs):
     size, scale, method = (attrs.get(k, d) for k, d in (("size", [2, 3]), ("scale", 1.0), ("method", "max")))
-    return Case("ROIPooling-1", title, lambda d, r: opset2.roi_pooling(d, r, size, scale, method), [data, rois], dynamic)
+    return Case(
+        "ROIPooling-1", title, lambda d, r: opset2.roi_pooling(d, r, size, scale, method), [data, rois], dynamic
+    )
 
 
 UNIT = regions(4, 1, 2)
 CASES += [
     roi_pool("max", regions(4, 9, 2)),
-    roi_pool("max scaled, dynamic", regions(4, 20, 2), scale=0.5, dynamic=True),
+    roi_pool("max scaled", regions(4, 20, 2), scale=0.5),
     roi_pool("max outside", regions(4, 25, 2)),
     roi_pool("max f16", regions(4, 9, 2).astype(np.float16), data=MAPS.astype(np.float16)),
     roi_pool("bilinear", UNIT, method="bilinear"),
     roi_pool("bilinear one bin", UNIT, method="bilinear", size=[1, 1]),
-    roi_pool("bilinear outside", UNIT * [1, 1.5, 1.5, 1.5, 1.5], method="bilinear") if False else roi_pool(
-        "bilinear outside", (UNIT * np.array([1, 1.5, 1.5, 1.5, 1.5])).astype(np.float32), method="bilinear"
-    ),
+    roi_pool("bilinear outside", UNIT * np.array([1, 1.5, 1.5, 1.5, 1.5], np.float32), method="bilinear"),
     roi_pool("end of the list", np.concatenate([UNIT[:2], [[-1, 0, 0, 0, 0], [0, 0, 0, 0, 0]]]).astype(np.float32)),
+]
+
+
+CASES += [
+    differs(
+        "ROIPooling-1",
+        "dynamic",
+        lambda d, r: opset2.roi_pooling(d, r, [1, 1], 1.0, "max"),
+        [ONES, REGION],
+        NO_DYNAMIC,
+        [ONES[:, :, :1, :1]],
+        True,
+    )
 ]
 
 
@@ -107,11 +146,47 @@ def psroi(title, data, rois, mode, dynamic=False, **attrs):
 
 
 WIDE = f32(2, 12, 7, 6)
+ENDED = np.concatenate([regions(2, 7, 2), [[-1, 0, 0, 0, 0]], regions(1, 7, 2)]).astype(np.float32)
 CASES += [
     psroi("average", WIDE[:, :8], regions(4, 7, 2), "average"),
-    psroi("average scaled", WIDE[:, :8], regions(4, 20, 2), "average", spatial_scale=0.3, dynamic=True),
+    psroi("average scaled", WIDE[:, :8], regions(4, 20, 2), "average", spatial_scale=0.3),
     psroi("average outside", WIDE[:, :8], regions(4, 20, 2), "average"),
     psroi("bilinear", WIDE, regions(4, 1, 2), "bilinear", spatial_bins_x=3, spatial_bins_y=2),
+    psroi("average before the edge", WIDE[:, :8], regions(4, 7, 2) - np.array([0, 4, 4, 0, 0], np.float32), "average"),
+    psroi("end of the list", WIDE[:, :8], ENDED, "average"),
+    differs(
+        "PSROIPooling-1",
+        "bilinear between the last pixel and the edge",
+        partial(
+            opset1.psroi_pooling,
+            output_dim=4,
+            group_size=2,
+            spatial_scale=1.0,
+            spatial_bins_x=1,
+            spatial_bins_y=1,
+            mode="bilinear",
+        ),
+        [ONES, np.array([[0, 0, 0, 1.2, 1.2]], np.float32)],
+        "the CPU plugin has 0 there, the reference the last pixel",
+        [np.ones((1, 4, 2, 2), np.float32)],
+    ),
+    differs(
+        "PSROIPooling-1",
+        "dynamic",
+        partial(
+            opset1.psroi_pooling,
+            output_dim=1,
+            group_size=2,
+            spatial_scale=1.0,
+            spatial_bins_x=1,
+            spatial_bins_y=1,
+            mode="average",
+        ),
+        [ONES, REGION],
+        NO_DYNAMIC,
+        [np.ones((1, 1, 2, 2), np.float32)],
+        True,
+    ),
     psroi("bilinear, one group", WIDE, regions(4, 1, 2), "bilinear", group_size=1, spatial_bins_x=2, spatial_bins_y=3),
 ]
 
@@ -130,7 +205,15 @@ CASES += [
     deformable("offsets of one class", f32(4, 2, 2, 2)),
     deformable("offsets of two classes", f32(4, 4, 2, 2), x=1, y=1),
     deformable("outside", f32(4, 2, 2, 2), scale=1.5),
-    deformable("dynamic", f32(4, 2, 2, 2), dynamic=True),
+    differs(
+        "DeformablePSROIPooling-1",
+        "dynamic",
+        lambda d, r: opset1.deformable_psroi_pooling(d, r, 1, 1.0, 2, "bilinear_deformable", 1, 1, 1.0, 1),
+        [ONES, REGION],
+        NO_DYNAMIC,
+        [np.ones((1, 1, 2, 2), np.float32)],
+        True,
+    ),
 ]
 
 
@@ -174,16 +257,34 @@ CASES += [
     for op in ("PriorBox-1", "PriorBox-8")
     for case in (
         prior("min", op, min_size=[8.0]),
-        prior("min, max and ratios", op, min_size=[8.0, 12.0], max_size=[10.0, 20.0], aspect_ratio=[2.0, 3.0], flip=True),
+        prior(
+            "min, max and ratios", op, min_size=[8.0, 12.0], max_size=[10.0, 20.0], aspect_ratio=[2.0, 3.0], flip=True
+        ),
         prior("step, clip", op, min_size=[20.0], step=10.0, offset=0.3, clip=True, variance=[0.1, 0.2, 0.3, 0.4]),
         prior("density", op, fixed_size=[8.0, 13.0], density=[2.0, 3.0], variance=[0.3]),
         prior("density, ratios", op, fixed_size=[8.0], density=[2.0], aspect_ratio=[2.0]),
         prior("fixed ratio", op, fixed_size=[8.0], density=[2.0], fixed_ratio=[2.0]),
-        prior("relative", op, min_size=[0.2, 0.4], scale_all_sizes=False, step=-1.0, aspect_ratio=[2.0, 0.5]),
+        prior("relative", op, min_size=[0.2, 0.4], scale_all_sizes=False, step=0.2, aspect_ratio=[2.0, 0.5]),
         prior("dynamic", op, min_size=[8.0], max_size=[9.0], aspect_ratio=[2.0], dynamic=True),
     )
 ]
-CASES += [prior("ratios before max", min_size=[8.0], max_size=[9.0], aspect_ratio=[2.0], min_max_aspect_ratios_order=False)]
+CASES += [
+    prior("ratios before max", min_size=[8.0], max_size=[9.0], aspect_ratio=[2.0], min_max_aspect_ratios_order=False)
+]
+
+
+CASES += [
+    differs(
+        "PriorBox-8",
+        "max_size without scale_all_sizes",
+        lambda g, i: opset8.prior_box(
+            g, i, {"offset": 0.5, "step": 1.0, "min_size": [0.5], "max_size": [0.9], "scale_all_sizes": False}
+        ),
+        [Const(np.array([1, 1])), Const(np.array([8, 8]))],
+        "OpenVINO takes max_size into account, for which the shape that it infers has no room",
+        [np.array([[0.25, 0.25, 0.75, 0.75], [0.1, 0.1, 0.1, 0.1]], np.float32)],
+    )
+]
 
 
 def clustered(title, dynamic=False, **attrs):
@@ -199,6 +300,16 @@ CASES += [
     clustered("from the image", step=0.0),
     clustered("step_w and step_h", step_w=7.0, step_h=9.0, offset=0.1),
     clustered("dynamic", dynamic=True),
+    differs(
+        "PriorBoxClustered-1",
+        "step_w alone",
+        lambda g, i: opset1.prior_box_clustered(
+            g, i, {"offset": 0.5, "width": [4.0], "height": [4.0], "step": 10.0, "step_w": 8.0}
+        ),
+        [Const(np.array([1, 1])), Const(np.array([8, 16]))],
+        "OpenVINO takes step for a single one that is 0, the page only if both are",
+        [np.array([[0.125, 0.25, 0.375, 0.75], [0.1, 0.1, 0.1, 0.1]], np.float32)],
+    ),
 ]
 
 
@@ -284,7 +395,9 @@ CASES += [
         detection("own locations", op, share_location=False, top_k=4, clip_after_nms=True),
         detection("in target", op, variance_encoded_in_target=True, keep_top_k=[-1], top_k=5),
         detection("mxnet", op, decrease_label_id=True),
-        detection("not normalized", op, normalized=False, input_height=20, input_width=30, variance_encoded_in_target=True),
+        detection(
+            "not normalized", op, normalized=False, input_height=20, input_width=30, variance_encoded_in_target=True
+        ),
         detection("no background", op, background_label_id=-1, keep_top_k=[-1]),
         detection("few kept", op, keep_top_k=[2], confidence_threshold=0.0),
         detection("dynamic", op, dynamic=True),
@@ -292,6 +405,26 @@ CASES += [
 ]
 CASES += [
     detection("five inputs", five=True, objectness_score=0.4, batch=1),
+    differs(
+        "DetectionOutput-8",
+        "five inputs, not normalized",
+        lambda *nodes: opset8.detection_output(
+            *nodes[:3],
+            DETECTION
+            | {"normalized": False, "variance_encoded_in_target": True, "input_height": 40, "input_width": 40}
+            | {"keep_top_k": [1]},
+            *nodes[3:],
+        ),
+        [
+            np.zeros((1, 4), np.float32),
+            np.array([[0.25, 0.75]], np.float32),
+            np.array([[[0, 10, 10, 20, 20]]], np.float32),
+            np.ones((1, 2), np.float32),
+            np.zeros((1, 4), np.float32),
+        ],
+        "OpenVINO divides by the size of the image after either decoding",
+        [np.array([[[[0, 1, 0.75, 0.25, 0.25, 0.5, 0.5]]]], np.float32)],
+    ),
     detection("not normalized with variances", normalized=False, input_height=20, input_width=30),
 ]
 
@@ -321,9 +454,35 @@ CASES += [
         proposal("batch of 2, normalized", op, batch=2, normalize=True),
         proposal("clipped late", op, clip_before_nms=False, clip_after_nms=True),
         proposal("scaled deltas, dynamic", op, box_size_scale=5.0, box_coordinate_scale=10.0, dynamic=True),
-        proposal("not enough", op, size=(1, 1), pre_nms_topn=3),
-        proposal("small boxes", op, min_size=20),
         proposal("two scales", op, image=(40.0, 50.0, 2.0, 3.0), min_size=4),
+    )
+]
+
+
+ANCHOR = {"base_size": 4, "pre_nms_topn": 2, "post_nms_topn": 2, "nms_thresh": 0.5, "feat_stride": 4}
+ONE_BOX = [np.ones((1, 2, 1, 1), np.float32), np.zeros((1, 4, 1, 1), np.float32), np.array([9, 9, 1], np.float32)]
+CASES += [
+    differs(
+        "Proposal-4",
+        title,
+        partial(made, "opset4", "Proposal", **ANCHOR, ratio=[1.0], scale=[1.0], min_size=min_size),
+        ONE_BOX,
+        deviates,
+        expected,
+    )
+    for title, min_size, deviates, expected in (
+        (
+            "not enough boxes",
+            1,
+            "the CPU plugin crashes",
+            [np.array([[0, 0, 0, 4, 4], [-1, 0, 0, 0, 0]], np.float32), np.array([1, 0], np.float32)],
+        ),
+        (
+            "small boxes",
+            9,
+            "OpenVINO gives boxes that are too small a score of 0, the page removes them",
+            [np.array([[-1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], np.float32), np.zeros(2, np.float32)],
+        ),
     )
 ]
 
@@ -343,7 +502,6 @@ CASES += [
     generated("two scales, i32", info=4, roi_num_type="i32"),
     generated("dynamic", dynamic=True),
     generated("small boxes", min_size=12.0, post_nms_count=20),
-    generated("eta", nms_threshold=0.9, nms_eta=0.7, post_nms_count=20),
 ]
 
 
@@ -358,7 +516,27 @@ CASES += [
     single("plain"),
     single("few", nms_threshold=0.1, pre_nms_count=8),
     single("dynamic", dynamic=True),
-    single("small boxes", min_size=12.0, post_nms_count=20, pre_nms_count=24),
+    differs(
+        "ExperimentalDetectronGenerateProposalsSingleImage-6",
+        "small boxes",
+        partial(
+            made,
+            "opset6",
+            "ExperimentalDetectronGenerateProposalsSingleImage",
+            min_size=9.0,
+            nms_threshold=0.5,
+            pre_nms_count=2,
+            post_nms_count=2,
+        ),
+        [
+            np.array([20, 20, 1], np.float32),
+            np.array([[0, 0, 4, 4]], np.float32),
+            np.zeros((4, 1, 1), np.float32),
+            np.ones((1, 1, 1), np.float32),
+        ],
+        "OpenVINO gives boxes that are too small a score of 0, the page removes them",
+        [np.zeros((2, 4), np.float32), np.zeros(2, np.float32)],
+    ),
 ]
 
 
@@ -385,7 +563,31 @@ CASES += [
     detectron("agnostic", class_agnostic_box_regression=True),
     detectron("dynamic", dynamic=True),
     detectron("all", score_threshold=0.0, nms_threshold=0.9, max_detections_per_image=16, count=16),
-    detectron("beyond the image", scale=1.8),
+    differs(
+        "ExperimentalDetectronDetectionOutput-6",
+        "beyond the image",
+        partial(
+            made,
+            "opset6",
+            "ExperimentalDetectronDetectionOutput",
+            score_threshold=0.2,
+            nms_threshold=0.5,
+            num_classes=2,
+            post_nms_count=1,
+            max_detections_per_image=1,
+            max_delta_log_wh=4.0,
+            deltas_weights=[1.0, 1.0, 1.0, 1.0],
+            class_agnostic_box_regression=False,
+        ),
+        [
+            np.array([[1, 1, 9, 9]], np.float32),
+            np.zeros((1, 8), np.float32),
+            np.array([[0.25, 0.75]], np.float32),
+            np.array([[5, 6, 1]], np.float32),
+        ],
+        "OpenVINO only clips at 0, the page to the image",
+        [np.array([[1, 1, 5, 4]], np.float32), np.array([1], np.int32), np.array([0.75], np.float32)],
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

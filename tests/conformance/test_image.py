@@ -184,4 +184,33 @@ for op in ("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"):
         ),
     ]
 
+# the layers and shapes are OpenVINO's, the pixels those of the reference kernel
+PIXELS = np.array([[[[200, 80, 60], [10, 250, 0]], [[0, 0, 255], [255, 255, 255]]]], np.uint8)
+
+
+def to_nv12(op, title, dtype, luma, colours, single_plane=True, dynamic=False):
+    def build(image):
+        return NodeFactory("opset17").create(op.removesuffix("-17"), as_nodes(image), {"single_plane": single_plane})
+
+    image = PIXELS if op.startswith("RGB") else PIXELS[..., ::-1]
+    planes = [np.array(luma, dtype).reshape(1, 2, 2, 1), np.array(colours, dtype).reshape(1, 1, 1, 2)]
+    if single_plane:
+        planes = [np.concatenate([planes[0], planes[1].reshape(1, 1, 2, 1)], axis=1)]
+    reason = "OpenVINO reads and infers the op, but does not compute it"
+    return Case(op, title, build, [image.astype(dtype)], dynamic, reason, planes)
+
+
+BYTES_OF_PIXELS = ([[114, 145], [41, 235]], [131, 115])
+FLOATS_OF_PIXELS = ([[113.6, 144.57], [40.99, 235.045]], [130.79375, 115.09625])
+CASES += [
+    case
+    for op in ("RGBtoNV12-17", "BGRtoNV12-17")
+    for case in (
+        to_nv12(op, "one tensor", np.uint8, *BYTES_OF_PIXELS),
+        to_nv12(op, "planes", np.uint8, *BYTES_OF_PIXELS, single_plane=False),
+        to_nv12(op, "f32, dynamic", np.float32, *FLOATS_OF_PIXELS, dynamic=True),
+        to_nv12(op, "f64 planes, dynamic", np.float64, *FLOATS_OF_PIXELS, single_plane=False, dynamic=True),
+    )
+]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -3,8 +3,7 @@
 import numpy as np
 import openvino as ov
 from openvino import opset1, opset3, opset6
-from openvino.op import loop as Loop
-from openvino.op import tensor_iterator as TensorIterator
+from openvino.op import loop, tensor_iterator
 
 import irrun
 from conformance.harness import Case, Const, conformance
@@ -22,7 +21,7 @@ def running_sum(data, initial, *, start=0, end=-1, stride=1, part_size=1, axis=0
     shape[axis] = part_size
     piece, total = opset1.parameter(ov.PartialShape(shape), F32), opset1.parameter(initial.partial_shape, F32)
     added = opset1.result(opset1.add(piece, total))
-    ti = TensorIterator()
+    ti = tensor_iterator()
     ti.set_body(ov.Model([added], [piece, total]))
     ti.set_sliced_input(piece, data.output(0), start, stride, part_size, end, axis)
     ti.set_merged_input(total, initial.output(0), added.output(0))
@@ -35,7 +34,7 @@ def two_sliced(a, b):
     """One input forwards, one backwards, and one that stays."""
     x, y = (opset1.parameter([1, 2], F32) for _ in range(2))
     both = opset1.result(opset1.multiply(x, y))
-    ti = TensorIterator()
+    ti = tensor_iterator()
     ti.set_body(ov.Model([both], [x, y]))
     ti.set_sliced_input(x, a.output(0), 0, 1, 1, -1, 0)
     ti.set_sliced_input(y, b.output(0), -1, -1, 1, 0, 0)
@@ -45,7 +44,7 @@ def two_sliced(a, b):
 def scaled(data, factor):
     x, f = opset1.parameter([2, 1], F32), opset1.parameter([], F32)
     product = opset1.result(opset1.multiply(x, f))
-    ti = TensorIterator()
+    ti = tensor_iterator()
     ti.set_body(ov.Model([product], [x, f]))
     ti.set_sliced_input(x, data.output(0), 0, 1, 1, -1, 1)
     ti.set_invariant_input(f, factor.output(0))
@@ -64,7 +63,7 @@ def counting(trips, start, initial, *, limit=None, counter=I64, join=True):
         )
     )
     results = [opset1.result(one), opset1.result(total)]
-    op = Loop(trips.output(0), start.output(0))
+    op = loop(trips.output(0), start.output(0))
     op.set_function(ov.Model(results, [number, value]))
     op.set_special_body_ports([0, 0])
     op.set_merged_input(value, initial.output(0), results[1].output(0))
@@ -79,7 +78,7 @@ def growing(trips, initial):
     value = opset1.parameter([-1], F32)
     longer = opset1.concat([value, opset1.constant(np.float32([1]))], 0)
     results = [opset1.result(opset1.constant(np.array(True))), opset1.result(longer)]
-    op = Loop(trips.output(0), opset1.constant(np.array(True)).output(0))
+    op = loop(trips.output(0), opset1.constant(np.array(True)).output(0))
     op.set_function(ov.Model(results, [value]))
     op.set_special_body_ports([-1, 0])
     op.set_merged_input(value, initial.output(0), results[1].output(0))
@@ -89,7 +88,7 @@ def growing(trips, initial):
 def sliced_loop(trips, data):
     piece = opset1.parameter([1, 2], F32)
     results = [opset1.result(opset1.constant(np.array(True))), opset1.result(opset1.exp(piece))]
-    op = Loop(trips.output(0), opset1.constant(np.array(True)).output(0))
+    op = loop(trips.output(0), opset1.constant(np.array(True)).output(0))
     op.set_function(ov.Model(results, [piece]))
     op.set_special_body_ports([-1, 0])
     op.set_sliced_input(piece, data.output(0), 0, 1, 1, -1, 0)
@@ -101,7 +100,7 @@ def nested(trips, initial):
     value = opset1.parameter([2], F32)
     inner = counting(opset1.constant(np.int64(2)), opset1.constant(np.array(True)), value, join=False)
     results = [opset1.result(opset1.constant(np.array(True))), opset1.result(inner[0])]
-    op = Loop(trips.output(0), opset1.constant(np.array(True)).output(0))
+    op = loop(trips.output(0), opset1.constant(np.array(True)).output(0))
     op.set_function(ov.Model(results, [value]))
     op.set_special_body_ports([-1, 0])
     op.set_merged_input(value, initial.output(0), results[1].output(0))

@@ -489,22 +489,6 @@ OTHERS = [
         ("same_lower", [IMAGE], attrs(sizes=[2, 4], strides=[3, 1], rates=[2, 1], auto_pad="SAME_LOWER")),
         ("dynamic", [IMAGE], attrs(True, sizes=[3, 3], strides=[2, 2], rates=[1, 1], auto_pad="SAME_UPPER")),
     ),
-    *cases(
-        "StringTensorUnpack-15",
-        opset15.string_tensor_unpack,
-        ("two dimensions", [WORDS]),
-        ("one dimension", [WORDS[0]]),
-        ("scalar", [WORDS[1, 0]]),
-        ("dynamic", [WORDS], DYNAMIC),
-    ),
-    *cases(
-        "StringTensorPack-15",
-        opset15.string_tensor_pack,
-        ("one dimension", [i64(0, 5), i64(5, 13), np.frombuffer(b"IntelOpenVINO", np.uint8)]),
-        ("two dimensions", [i64([0, 3], [3, 3]), i64([3, 3], [5, 4]), np.frombuffer(b"abcdef", np.uint8)]),
-        ("i32", [np.array([0], np.int32), np.array([2], np.int32), np.frombuffer("é".encode(), np.uint8)]),
-        ("dynamic", [i64(0, 1), i64(1, 3), np.frombuffer(b"abc", np.uint8)], DYNAMIC),
-    ),
 ]
 
 CASES = [*GATHERS, *SCATTERS, *JOINS, *SLICES, *REPEATS, *PADS, *ORDERS, *OTHERS]

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from openvino import opset1, opset3, opset11
+from openvino import opset1, opset3, opset11, opset15
 
 from conformance.harness import Case, Const, conformance
 
@@ -47,6 +47,25 @@ CASES += [
         deviates="NaN has no fixed place in OpenVINO; on the page it is smaller than any number",
         expected=[np.array([3, 2, 1], np.float32), np.array([2, 3, 0], np.int32)],
     ),
+]
+ROWS = np.sort(random.integers(0, 9, (2, 3, 7)), axis=-1).astype(np.float32)
+WANTED = random.integers(-1, 10, (2, 3, 5)).astype(np.float32)
+
+
+def search(title, rows, values, right=False, **rest):
+    build = partial(opset15.search_sorted, right_mode=right)
+    return Case("SearchSorted-15", title, build, [rows, values], **rest)
+
+
+CASES += [
+    search("left", ROWS, WANTED),
+    search("right", ROWS, WANTED, right=True),
+    search("one row", ROWS[0, 0], WANTED),
+    search("one row, a scalar", ROWS[0, 0], WANTED[0, 0, 0]),
+    search("i32", ROWS.astype(np.int32), WANTED.astype(np.int32)),
+    search("f16", ROWS.astype(np.float16), WANTED.astype(np.float16)),
+    search("i64", ROWS.astype(np.int64), WANTED.astype(np.int64), right=True),
+    search("dynamic", ROWS, WANTED, dynamic=True),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -157,9 +157,7 @@ def test_select_1_c1_shapes_that_do_not_broadcast(mode, shape):
 
 
 def test_select_1_c1_condition_that_does_not_broadcast():
-    with pytest.raises(
-        Violation, match=r"`cond` is \[3\], `then` is \[2\] and `else` is \[2\], which do not broadcast"
-    ):
+    with pytest.raises(Violation, match=r"`cond` is \[3\], `then` is \[2\] and `else` is \[2\], which"):
         select([True, False, True], [1, 2], [1, 2])
     with pytest.raises(Violation, match=r"which do not broadcast \(none\)"):
         select([True], [1, 2], [1, 2], auto_broadcast="none")

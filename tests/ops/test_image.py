@@ -492,3 +492,76 @@ def test_colours_c3_two_planes(name):
     with pytest.raises(Violation, match="there are 2 inputs, expected 1 or 3") as caught:
         colour_shape(name, (1, 4, 6, 1), (1, 2, 3, 1))
     assert caught.value.label == "C3"
+
+
+TO_NV12 = ["RGBtoNV12-17", "BGRtoNV12-17"]
+
+
+def test_nv12_of_written_out_pixels():
+    black, white, red, blue = (0, 0, 0), (255, 255, 255), (255, 0, 0), (0, 0, 255)
+    image = np.array([[[black, white, red, red], [black, white, red, blue]]], np.float64)
+    planes = ops["RGBtoNV12-17"](image, single_plane=False)
+    np.testing.assert_allclose(planes[0][0, ..., 0], [[16, 235.045, 81.535, 81.535], [16, 235.045, 81.535, 40.99]])
+    np.testing.assert_allclose(planes[1], [[[[128, 128], [127.68125, 207.4325]]]])
+
+
+def slow_yuv(red, green, blue):
+    y = 0.257 * red + 0.504 * green + 0.098 * blue + 16
+    u = -0.148 * red - 0.291 * green + 0.439 * blue + 128
+    v = 0.439 * red - 0.368 * green - 0.071 * blue + 128
+    return [min(max(value, 0), 255) for value in (y, u, v)]
+
+
+@pytest.mark.parametrize("name", TO_NV12)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
+def test_nv12_agrees_with_loops(name, dtype):
+    image = np.random.default_rng(0).integers(0, 256, (2, 4, 6, 3)).astype(dtype)
+    y, colours = ops[name](image, single_plane=False)
+    assert y.dtype == colours.dtype == dtype
+    whole = np.concatenate([y[..., 0], colours.reshape(2, 2, 6)], axis=1)[..., np.newaxis]
+    np.testing.assert_array_equal(ops[name](image), whole)
+    ordered = image[..., ::-1] if name == "BGRtoNV12-17" else image
+    rounded = (lambda value: math.floor(value + 0.5)) if dtype == np.uint8 else (lambda value: float(dtype(value)))
+    for n, i, j in np.ndindex(2, 2, 3):
+        square = [(2 * i + k, 2 * j + m) for k in (0, 1) for m in (0, 1)]
+        pixels = [
+            [rounded(value) for value in slow_yuv(*map(float, ordered[n, row, column]))] for row, column in square
+        ]
+        found = [float(y[n, row, column, 0]) for row, column in square]
+        np.testing.assert_allclose(found, [pixel[0] for pixel in pixels], rtol=1e-15)
+        means = [rounded(sum(pixel[k] for pixel in pixels) / 4) for k in (1, 2)]
+        np.testing.assert_allclose(colours[n, i, j].astype(float), means, rtol=1e-15)
+
+
+def test_each_pixel_is_rounded_before_the_mean():
+    image = np.array([[[[0, 0, 1], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]], np.uint8)
+    image[0, :, :, 2] = [[2, 2], [2, 0]]  # 128.878 is 129 three times: their mean with 128 is 128.75
+    assert ops["RGBtoNV12-17"](image, single_plane=False)[1][0, 0, 0, 0] == 129
+    image[0, :, :, 2] = 1  # 128.439 is 128, as would be its mean
+    assert ops["RGBtoNV12-17"](image, single_plane=False)[1][0, 0, 0, 0] == 128
+    image[0, :, :, 2] = [[2, 2], [0, 0]]  # the mean of 129 and 128 rounds up, that of 128.878 and 128 would not
+    assert ops["RGBtoNV12-17"](image, single_plane=False)[1][0, 0, 0, 0] == 129
+
+
+def nv12_shapes(name, shape, single_plane=True):
+    return [tensor.shape for tensor in ops[name].infer([Tensor("u8", shape)], {"single_plane": single_plane}).outputs]
+
+
+@pytest.mark.parametrize("name", TO_NV12)
+def test_nv12_shapes(name):
+    assert nv12_shapes(name, (1, 480, 640, 3)) == [(1, 720, 640, 1)]
+    assert nv12_shapes(name, (1, 480, 640, 3), False) == [(1, 480, 640, 1), (1, 240, 320, 2)]
+    assert nv12_shapes(name, (0, 0, 2, 3), False) == [(0, 0, 2, 1), (0, 0, 1, 2)]
+    batch, height, width = fresh(0), fresh(0), fresh(0)
+    assert nv12_shapes(name, (batch, 4, width, 3)) == [(batch, 6, width, 1)]
+    assert nv12_shapes(name, (batch, height, width, 3), False)[0] == (batch, height, width, 1)
+    assert [len(shape) for shape in nv12_shapes(name, None, False)] == [4, 4]
+    assert ops[name](np.zeros((0, 2, 4, 3), np.float32)).shape == (0, 3, 4, 1)
+
+
+@pytest.mark.parametrize("name", TO_NV12)
+def test_colours_into_planes_c1_odd_sizes(name):
+    for shape, message in (((1, 3, 4, 3), "the height is 3, expected an even one"), ((1, 4, 5, 3), "the width is 5")):
+        with pytest.raises(Violation, match=message) as caught:
+            nv12_shapes(name, shape)
+        assert caught.value.label == "C1"

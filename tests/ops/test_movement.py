@@ -26,7 +26,6 @@ batch_to_space, space_to_batch = ops["BatchToSpace-2"], ops["SpaceToBatch-2"]
 reverse, reverse_sequence = ops["Reverse-1"], ops["ReverseSequence-1"]
 shuffle, gather_tree, unique = ops["ShuffleChannels-1"], ops["GatherTree-1"], ops["Unique-10"]
 col_2_im, image_patches = ops["Col2Im-15"], ops["ExtractImagePatches-3"]
-pack, unpack = ops["StringTensorPack-15"], ops["StringTensorUnpack-15"]
 
 INT_MAX, INT_MIN = 2**31 - 1, -(2**31)
 LONG_MAX, LONG_MIN = 2**63 - 1, -(2**63)
@@ -487,6 +486,15 @@ def test_scatterelementsupdate_takes_every_numeric_type(type):
         assert got.astype(np.int64).tolist() == [value, 2, 3]
 
 
+def test_scatterelementsupdate_takes_every_integer_index():
+    for dtype in (np.uint8, np.int16, np.uint64):
+        assert elements_3(i64(1, 2), np.array([1], dtype), i64(9), np.array(0, dtype)).tolist() == [1, 9]
+        assert elements_12(i64(1, 2), np.array([1], dtype), i64(9), np.array(0, dtype), reduction="sum").tolist() == [
+            1,
+            11,
+        ]
+
+
 def test_scatterelementsupdate_rounds_integer_means_down():
     got = elements_12(i64(-2, 2), i64(0, 1), i64(-3, 3), i64(0), reduction="mean")
     assert got.tolist() == [-3, 2]
@@ -559,11 +567,11 @@ def test_scatterelementsupdate_3_c2_ranks_differ():
     refuses(elements_3, "C2", message, f32([[1, 2]]), i64(0), f32([1]), i64(1))
 
 
-@pytest.mark.parametrize(("shape", "number"), [((3, 1), 0), ((1, 3), 1)])
-def test_scatterelementsupdate_3_c3_more_updates_than_data(shape, number):
-    message = f"dimension {number} is 3 in `indices`, but 2 in `data`"
-    indices = np.zeros(shape, np.int64)
-    refuses(elements_3, "C3", message, np.zeros((2, 2), np.float32), indices, np.zeros(shape, np.float32), i64(1))
+def test_scatterelementsupdate_3_c3_more_updates_than_data_off_the_axis():
+    message = "dimension 0 is 3 in `indices`, but 2 in `data`"
+    data, indices, updates = np.zeros((2, 2), np.float32), np.zeros((3, 1), np.int64), np.ones((3, 1), np.float32)
+    refuses(elements_3, "C3", message, data, indices, updates, i64(1))
+    assert elements_3(data, indices, updates, i64(0)).tolist() == [[1, 0], [0, 0]]
 
 
 def test_scatterelementsupdate_3_c4_index_outside_or_negative():
@@ -1818,51 +1826,3 @@ def test_extractimagepatches_3_c2_patch_does_not_fit():
     message = "the kernel reaches over 5 elements, but spatial axis 0 has 4 with padding"
     attrs = {"sizes": (3, 3), "strides": (1, 1), "rates": (2, 2), "auto_pad": "valid"}
     refuses(image_patches, "C2", message, np.zeros((1, 1, 4, 4)), **attrs)
-
-
-# StringTensorPack, StringTensorUnpack
-
-
-def symbols(text):
-    return np.frombuffer(text.encode(), np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("begins", "ends", "text", "expected"),
-    [
-        ([0, 5], [5, 13], "IntelOpenVINO", ["Intel", "OpenVINO"]),
-        ([0, 3, 3, 8, 9], [3, 3, 8, 9, 13], "OMZGenAI 2024", ["OMZ", "", "GenAI", " ", "2024"]),
-        ([0, 8], [1, 9], "123456789", ["1", "9"]),
-        ([[0, 5], [13, 16]], [[5, 13], [16, 21]], "IntelOpenVINOOMZGenAI", [["Intel", "OpenVINO"], ["OMZ", "GenAI"]]),
-        ([0], [2], "é", ["é"]),
-        ([], [], "", []),
-    ],
-)
-def test_stringtensorpack_examples_of_the_specification(begins, ends, text, expected):
-    bounds = np.array(begins, np.int32), np.array(ends, np.int32)
-    got = pack(*bounds, symbols(text))
-    assert got.tolist() == expected
-    if text != "123456789":
-        again = unpack(got)
-        assert [part.dtype for part in again] == [np.int32, np.int32, np.uint8]
-        assert lists(again) == [begins, ends, symbols(text).tolist()]
-
-
-def test_stringtensorpack_keeps_bytes_that_are_no_text():
-    raw = np.array([0xFF, 0x41, 0xC3], np.uint8)
-    assert unpack(pack(i64(0), i64(3), raw))[2].tolist() == raw.tolist()
-
-
-def test_stringtensorunpack_counts_the_bytes_of_a_known_text():
-    outputs = unpack.infer([Tensor("string", (2,), np.array(["é", "ab"]))], {}).outputs
-    assert [tensor.shape for tensor in outputs] == [(2,), (2,), (4,)]
-    assert len(unpack.infer([Tensor("string", (2,))], {}).outputs[2].shape) == 1
-
-
-def test_stringtensorpack_15_c1_bound_outside_the_text():
-    refuses(pack, "C1", "`ends[0]` is 3, outside [0, 3)", i64(0), i64(3), symbols("ab"))
-    refuses(pack, "C1", "`begins[0]` is -1, outside [0, 3)", i64(-1), i64(2), symbols("ab"))
-
-
-def test_stringtensorpack_15_c2_end_before_begin():
-    refuses(pack, "C2", "`begins[1]` is 2, but `ends[1]` is 1", i64(0, 2), i64(1, 1), symbols("ab"))

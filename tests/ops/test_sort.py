@@ -6,13 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.spec import Dim, Tensor, Violation, fresh
+from irrun.spec import Dim, Tensor, Violation, fresh, numpy_dtype
 from irrun.spec.registry import registry
 
 ops = registry().ops
 NAN, INF = float("nan"), float("inf")
 every_top_k = pytest.mark.parametrize("op", [ops["TopK-1"], ops["TopK-3"], ops["TopK-11"]], ids=lambda op: op.name)
-top_k = ops["TopK-11"]
+top_k, search_sorted = ops["TopK-11"], ops["SearchSorted-15"]
 
 
 def chosen(data, k, axis=0, mode="max", sort="value", op=top_k, **attrs):
@@ -203,3 +203,30 @@ def test_topk_11_c2_k_above_the_upper_bound_of_the_axis():
 def test_top_k_needs_a_scalar_k(op):
     with pytest.raises(Violation, match=r"`k` has rank 1, expected a scalar"):
         op(np.arange(3.0), np.array([1]), axis=0, mode="max", sort="value")
+
+
+@pytest.mark.parametrize("type", ["f32", "bf16", "f16", "i64", "u8"])
+def test_search_sorted_counts_the_elements_below_or_up_to_a_value(type):
+    rows, values = np.array([[1, 3, 3, 7], [0, 0, 2, 2]]), np.array([[3, 8, 0], [2, 1, 0]])
+    dtype = numpy_dtype(type)
+    for right in (False, True):
+        got = search_sorted(rows.astype(dtype), values.astype(dtype), right_mode=right)
+        want = [
+            [sum(r <= v if right else r < v for r in row) for v in some] for row, some in zip(rows, values, strict=True)
+        ]
+        assert got.tolist() == want
+        assert got.dtype == np.int64
+
+
+def test_search_sorted_one_row_serves_any_values():
+    assert search_sorted(np.array([1, 5]), np.array(3), output_type="i32").tolist() == 1
+    assert search_sorted(np.zeros(0), np.ones((2, 2))).tolist() == [[0, 0], [0, 0]]
+    assert search_sorted(np.zeros((2, 0)), np.ones((2, 3))).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_search_sorted_15_c1_rows_that_do_not_fit_the_values():
+    with pytest.raises(Violation, match=r"`sorted` is \[2, 4\] and `values` is \[3, 3\]") as error:
+        search_sorted(np.zeros((2, 4)), np.zeros((3, 3)))
+    assert error.value.label == "C1"
+    with pytest.raises(Violation, match=r"`values` is \[4\]"):
+        search_sorted(np.zeros((2, 4)), np.zeros(4))

@@ -9,6 +9,7 @@ from irrun.spec.registry import registry
 
 OPS = registry().ops
 CONVERT, PROMOTE = OPS["Convert-1"], OPS["ConvertPromoteTypes-14"]
+PACK, UNPACK = OPS["StringTensorPack-15"], OPS["StringTensorUnpack-15"]
 NAN, INF = float("nan"), float("inf")
 
 
@@ -265,3 +266,57 @@ def test_convertpromotetypes_14_c2_target_that_is_no_type_of_numbers():
     with pytest.raises(Violation, match="`u64_integer_promotion_target` is dynamic"):
         promoted("u64", "i8", promote_unsafe=True, u64_integer_promotion_target="dynamic")
     assert promoted("u64", "i8", promote_unsafe=True, u64_integer_promotion_target="i64") == "i64"
+
+
+def symbols(text):
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "text", "expected"),
+    [
+        ([0, 5], [5, 13], "IntelOpenVINO", ["Intel", "OpenVINO"]),
+        ([0, 3, 3, 8, 9], [3, 3, 8, 9, 13], "OMZGenAI 2024", ["OMZ", "", "GenAI", " ", "2024"]),
+        ([0, 8], [1, 9], "123456789", ["1", "9"]),
+        ([[0, 5], [13, 16]], [[5, 13], [16, 21]], "IntelOpenVINOOMZGenAI", [["Intel", "OpenVINO"], ["OMZ", "GenAI"]]),
+        ([0], [2], "é", ["é"]),
+        ([], [], "", []),
+    ],
+)
+def test_stringtensorpack_examples_of_the_specification(begins, ends, text, expected):
+    bounds = np.array(begins, np.int32), np.array(ends, np.int32)
+    got = PACK(*bounds, symbols(text))
+    assert got.tolist() == expected
+    if text != "123456789":
+        again = UNPACK(got)
+        assert [part.dtype for part in again] == [np.int32, np.int32, np.uint8]
+        assert [part.tolist() for part in again] == [begins, ends, symbols(text).tolist()]
+
+
+def test_stringtensorpack_keeps_bytes_that_are_no_text():
+    raw = np.array([0xFF, 0x41, 0xC3], np.uint8)
+    assert UNPACK(PACK(np.array([0]), np.array([3]), raw))[2].tolist() == raw.tolist()
+
+
+def test_stringtensorunpack_counts_the_bytes_of_a_known_text():
+    outputs = UNPACK.infer([Tensor("string", (2,), np.array(["é", "ab"]))], {}).outputs
+    assert [tensor.shape for tensor in outputs] == [(2,), (2,), (4,)]
+    assert len(UNPACK.infer([Tensor("string", (2,))], {}).outputs[2].shape) == 1
+
+
+def refuse_pack(label, message, begins, ends):
+    """StringTensorPack refuses these bounds into "ab" before the run and in it."""
+    arrays = [np.array(begins), np.array(ends), symbols("ab")]
+    for check in (lambda: PACK.infer([Tensor.of(array) for array in arrays], {}), lambda: PACK(*arrays)):
+        with pytest.raises(Violation) as error:
+            check()
+        assert (error.value.label, error.value.message) == (label, message)
+
+
+def test_stringtensorpack_15_c1_bound_outside_the_text():
+    refuse_pack("C1", "`ends[0]` is 3, outside [0, 3)", [0], [3])
+    refuse_pack("C1", "`begins[0]` is -1, outside [0, 3)", [-1], [2])
+
+
+def test_stringtensorpack_15_c2_end_before_begin():
+    refuse_pack("C2", "`begins[1]` is 2, but `ends[1]` is 1", [0, 2], [1, 1])

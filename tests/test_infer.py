@@ -1,0 +1,83 @@
+"""Inference over whole graphs: values through shape arithmetic, identity of sizes, unknown counts, bodies."""
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+from irrun.spec.dims import Dim
+
+
+def outputs_of(path, type, shapes=None):
+    """What is known of the outputs of the layers of a type."""
+    report = irrun.validate(path, shapes=shapes)
+    assert not report.diagnostics, list(map(str, report.diagnostics))
+    nodes = report.inference.nodes.values()
+    return [tensor for node in nodes if node.layer.type == type for tensor in node.outputs]
+
+
+@pytest.fixture
+def flattened(tmp_path):
+    """x [?, ?, 4, 8] to [batch, -1, 32] by ShapeOf, Gather, Concat and Reshape."""
+    model = Model()
+    x = model.parameter("x", "f32", ("?", "?", 4, 8))
+    shape = model.layer("ShapeOf", [x], [("i64", (4,))], "opset3", output_type="i64")[0]
+    zero = model.constant(np.int64(0))
+    first = model.constant(np.int64([0]))
+    batch = model.layer("Gather", [shape, first, zero], [("i64", (1,))], "opset8", batch_dims="0")
+    rest = model.constant(np.int64([-1, 32]))
+    target = model.layer("Concat", [batch[0], rest], [("i64", (3,))], axis="0")[0]
+    model.result(model.layer("Reshape", [x, target], [("f32", (-1, -1, 32))], special_zero="false")[0])
+    return model.save(tmp_path)
+
+
+def test_shape_arithmetic_keeps_identity_and_divides_products(flattened):
+    (parameter,) = outputs_of(flattened, "Parameter")
+    (reshaped,) = outputs_of(flattened, "Reshape")
+    assert isinstance(parameter.shape[0], Dim)
+    report = irrun.validate(flattened)
+    nodes = {node.layer.type: node for node in report.inference.nodes.values()}
+    x, y = nodes["Parameter"].outputs[0].shape, nodes["Reshape"].outputs[0].shape
+    assert (y[0] == x[0]) is True
+    assert (y[1] == x[1]) is True
+    assert y[2] == 32
+    assert reshaped.rank == 3
+
+
+def test_given_shapes_make_it_static(flattened):
+    (reshaped,) = outputs_of(flattened, "Reshape", {"x": (2, 5, 4, 8)})
+    assert reshaped.shape == (2, 5, 32)
+
+
+def test_two_parameters_of_one_declaration_have_sizes_of_their_own(tmp_path):
+    model = Model()
+    x, y = model.parameter("x", "f32", ("?",)), model.parameter("y", "f32", ("?",))
+    model.result(model.layer("Concat", [x, y], [("f32", (-1,))], axis="0")[0])
+    a, b = outputs_of(model.save(tmp_path), "Parameter")
+    assert a.shape[0] is not b.shape[0]
+    assert (a.shape[0] == b.shape[0]) is not True
+
+
+def test_outputs_whose_number_only_a_run_tells(tmp_path):
+    model = Model()
+    x, lengths = model.parameter("x", "f32", (6,)), model.parameter("lengths", "i64", ("?",))
+    axis = model.constant(np.int64(0))
+    parts = model.layer("VariadicSplit", [x, axis, lengths], [("f32", (-1,)), ("f32", (-1,))])
+    for part in parts:
+        model.result(part)
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    first, second = executor.run([np.arange(6, dtype=np.float32), np.int64([2, 4])]).values()
+    assert first.tolist() == [0, 1]
+    assert second.tolist() == [2, 3, 4, 5]
+    with pytest.raises(irrun.ExecutionError, match="VariadicSplit-1 gives 3 outputs, but declares 2"):
+        executor.run([np.arange(6, dtype=np.float32), np.int64([2, 2, 2])])
+
+
+def test_a_value_that_no_integer_type_holds_is_left_to_the_run(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", ("?",))
+    shape = model.layer("ShapeOf", [x], [("i64", (1,))], "opset3", output_type="i64")[0]
+    huge = model.constant(np.int64([2**62]))
+    product = model.layer("Multiply", [huge, huge], [("i64", (1,))], auto_broadcast="numpy")[0]
+    model.result(model.layer("Multiply", [product, shape], [("i64", (1,))], auto_broadcast="numpy")[0])
+    assert irrun.validate(model.save(tmp_path)).ok
