@@ -24,12 +24,13 @@ def detections(
     batch = len(box_logits)
     priors, variances = _split_priors(widened(proposals), attrs)
     count = priors.shape[2]
-    locations = widened(box_logits).reshape(batch, count, -1, 4).swapaxes(1, 2)
-    scores = widened(class_preds).reshape(batch, count, -1).swapaxes(1, 2)
-    classes = scores.shape[1]
+    classes = class_preds.shape[1] // count
+    own = 1 if attrs["share_location"] else classes
+    locations = widened(box_logits).reshape(batch, count, own, 4).swapaxes(1, 2)
+    scores = widened(class_preds).reshape(batch, count, classes).swapaxes(1, 2)
     if additional_class_preds is not None and additional_box_preds is not None:
         scores = _objects_only(scores, additional_class_preds.reshape(batch, count, 2)[..., 1], attrs)
-        more = widened(additional_box_preds).reshape(locations.shape[0], count, -1, 4).swapaxes(1, 2)
+        more = widened(additional_box_preds).reshape(batch, count, own, 4).swapaxes(1, 2)
         priors = _decoded(priors, variances, more, attrs)
     boxes = _decoded(priors, variances, locations, attrs)
     found: list[Array] = []

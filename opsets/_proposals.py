@@ -41,7 +41,7 @@ def proposals(
     numbers = widened(image_shape)
     height, width = numbers[:2]
     least = np.array([numbers[-1], numbers[2]], numbers.dtype) * min_size
-    scores = widened(class_probs)[:, count:].transpose(0, 2, 3, 1).reshape(batch, -1)
+    scores = widened(class_probs)[:, count:].transpose(0, 2, 3, 1).reshape(batch, count * rows * columns)
     deltas = widened(bbox_deltas).reshape(batch, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
     deltas = deltas / np.repeat(np.array([box_coordinate_scale, box_size_scale], deltas.dtype), 2)
 
@@ -51,7 +51,7 @@ def proposals(
     anchors = anchors + places
     if tensorflow:
         anchors = clipped(anchors, height, width)
-    boxes = moved(anchors, deltas, pixel, closed=False).reshape(batch, -1, 4)
+    boxes = moved(anchors, deltas, pixel, closed=False).reshape(batch, count * rows * columns, 4)
     if clip_before_nms:
         boxes = clipped(boxes, height - pixel, width - pixel)
     large = (boxes[..., 2:] - boxes[..., :2] + pixel >= least).all(-1)

@@ -1206,8 +1206,8 @@ def generate_proposals(
     info, values = widened(im_info), widened(scores)
     batch, count, rows, columns = scores.shape
     deltas = widened(boxesdeltas).reshape(batch, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
-    boxes = moved(widened(anchors), deltas, pixel, most=MOST_GROWTH).reshape(batch, -1, 4)
-    values = values.transpose(0, 2, 3, 1).reshape(batch, -1)
+    boxes = moved(widened(anchors), deltas, pixel, most=MOST_GROWTH).reshape(batch, count * rows * columns, 4)
+    values = values.transpose(0, 2, 3, 1).reshape(batch, count * rows * columns)
     regions, found = [np.empty((0, 4), boxes.dtype)], [np.empty(0, boxes.dtype)]
     counts = np.zeros(batch, numpy_dtype(roi_num_type))
     for number, (height, width, *scale) in enumerate(info):

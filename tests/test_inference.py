@@ -147,16 +147,13 @@ def size_unknown(axis: int) -> Way:
 
 
 def mixed(seed: int) -> Way:
-    """Some sizes, or some elements, or another way; of each input something else."""
-    choose = Random(seed)
+    """Some sizes, or some elements, or one of the other ways, drawn for each input anew."""
+    random = Random(seed)
 
-    def way(tensor: Tensor, unknowns: Unknowns) -> Tensor:
-        chosen = choose.choice([*WAYS, None, None, None, some_elements_unknown, some_elements_unknown])
-        if chosen:
-            return chosen(tensor, unknowns)
-        low, high = choose.choice([(0, None), (1, None), (0, 64)])
+    def some_sizes_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
+        low, high = random.choice([(0, None), (1, None), (0, 64)])
         shape = [
-            unknowns.size(size, low, high) if choose.random() < 0.5 and low <= size <= (high or size) else size
+            unknowns.size(size, low, high) if random.random() < 0.5 and low <= size <= (high or size) else size
             for size in tensor.shape
         ]
         return Tensor(tensor.type, tuple(shape))
@@ -165,10 +162,12 @@ def mixed(seed: int) -> Way:
         value = elements_unknown(tensor, unknowns).value
         if value.dtype != object:
             return tensor
-        return Tensor(tensor.type, tensor.shape, np.where(choose_mask(value.shape), value, tensor.value.astype(object)))
+        items = [random.choice(pair) for pair in zip(value.flat, tensor.value.ravel().tolist(), strict=True)]
+        return Tensor(tensor.type, tensor.shape, np.array(items, object).reshape(value.shape))
 
-    def choose_mask(shape: tuple[int, ...]) -> Any:
-        return np.array([choose.random() < 0.5 for _ in range(int(np.prod(shape)))], bool).reshape(shape)
+    def way(tensor: Tensor, unknowns: Unknowns) -> Tensor:
+        chosen = random.choice([*WAYS, *[some_sizes_unknown] * 3, *[some_elements_unknown] * 2])
+        return chosen(tensor, unknowns)
 
     way.__name__ = f"mixture {seed}"
     return way
@@ -413,21 +412,33 @@ def test_every_op_has_an_example_or_a_model():
 
 def wrong(rule: Callable[[Node], Any], kernel: Callable[..., Any] = np.copy) -> list[str]:
     """What is found in an op that should give its input back."""
-    op = Op("Wrong-1", kernel, [Input("x", "f32", "[*x]")], [Output("y", "f32", "[*y]")], rule=rule)
-    data = np.ones((2, 3), np.float32)
+    op = Op("Wrong-1", kernel, [Input("x", "i64", "[*x]")], [Output("y", "i64", "[*y]")], rule=rule)
+    data = np.ones((2, 3), np.int64)
     return [*Run(op, [Tensor.of(data)], {}, [data.copy()]).faults(), *shared_memory(op, [data], [op.kernel(data)])]
 
 
+def one_more_if_unknown(node: Node) -> Any:
+    return {"y": tuple(size if isinstance(size, int) else size + 1 for size in node.shape("x"))}
+
+
+def objecting_to_unknown_sizes(node: Node) -> Any:
+    return {"y": node.shape("x")} if node.inputs["x"].static else node.fail("C1", "unknown")
+
+
+def objecting_late(node: Node) -> Any:
+    if node.inputs["x"].known and node.inputs["x"].value.max() > 1:
+        node.fail("C1", "too large")
+    return {"y": node.shape("x")}
+
+
 def test_faults_are_found():
-    assert wrong(lambda node: {"y": node.dims["x"]}) == []
-    assert "all known: output 0 is inferred as f32[3, 3], but is float32[2, 3]" in wrong(lambda node: {"y": (3, 3)})
-    assert "all known: output 0 is inferred as f32[?, 3], but is float32[2, 3]" in wrong(
-        lambda node: {"y": (fresh(), 3)}
-    )
-    found = wrong(lambda node: {"y": tuple(size if isinstance(size, int) else size + 1 for size in node.shape("x"))})
-    assert "size 1 unknown of [0]: output 0 is inferred to become [2, 4], but is float32[2, 3]" in found
-    found = wrong(lambda node: {"y": node.shape("x")} if node.inputs["x"].static else node.fail("C1", "unknown"))
-    assert "sizes unknown of [0]: false alarm: C1: unknown" in found
-    assert wrong(lambda node: {"y": node.dims["x"]}, np.asarray) == [
-        "output 0 shares memory with `x`, which is not declared as `view_of`"
-    ]
+    assert wrong(lambda node: {"y": node.shape("x")}) == []
+    assert "all known: output 0 is inferred as i64[3, 3], but is int64[2, 3]" in wrong(lambda node: {"y": (3, 3)})
+    found = wrong(lambda node: {"y": (fresh(), 3)})
+    assert "all known: output 0 is inferred as i64[?, 3], but is int64[2, 3]" in found
+    found = wrong(one_more_if_unknown)
+    assert "size 1 unknown of [0]: output 0 is inferred to become [2, 4], but is int64[2, 3]" in found
+    assert "sizes unknown of [0]: false alarm: C1: unknown" in wrong(objecting_to_unknown_sizes)
+    assert "the check is complete without input 0, but: C1: too large" in wrong(objecting_late)
+    found = wrong(lambda node: {"y": node.shape("x")}, np.asarray)
+    assert found == ["output 0 shares memory with `x`, which is not declared as `view_of`"]

@@ -29,7 +29,7 @@ class Report:
 
     path: Path
     diagnostics: list[Diagnostic]
-    model: Model | None = None
+    model: Model | None = field(default=None, repr=False)
     inference: Inference | None = field(default=None, repr=False)
 
     @property

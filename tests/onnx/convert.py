@@ -7,7 +7,7 @@ others it writes NAME.xml and NAME.bin and for each data set N of the case the a
 openvino.npz, what OpenVINO's CPU plugin infers in f32, in the folder OUT_DIR/NAME/N. Where OpenVINO does not infer, or
 crashes, `failure` in case.json says so. Cases that the folder holds already are left as they are.
 
-An array is keyed by its position and its numpy type, such as "0 bfloat16"; types that .npz cannot hold are widened.
+Inputs are those that OpenVINO keeps, in its order. An array is keyed by its position and its numpy type, such as "0 bfloat16"; types that .npz cannot hold are widened.
 
 Cases whose inputs or outputs are not all tensors are out. It needs onnx and openvino; it forks.
 """
@@ -47,6 +47,14 @@ TYPES = {
     "u2": ml_dtypes.uint2,
 }
 """numpy's names for the element types that it does not have itself."""
+
+PLACES = {
+    "i4": np.array([0, 4], np.uint8),
+    "u4": np.array([0, 4], np.uint8),
+    "f4e2m1": np.array([0, 4], np.uint8),
+    "u2": np.array([0, 2, 4, 6], np.uint8),
+}
+"""The first bit of each element in a byte."""
 
 Case = Any  # onnx.backend.test.case.test_case.TestCase
 Arrays = list[np.ndarray]
@@ -147,9 +155,12 @@ def convert(model: onnx.ModelProto, data: Sequence[tuple[Arrays, Arrays]], folde
     path = folder / "model.onnx"
     onnx.save(model, path)
     converted = ov.Core().read_model(path)
+    values = {initializer.name for initializer in model.graph.initializer}
+    names = [port.name for port in model.graph.input if port.name not in values]
+    kept = [next(n for n, name in enumerate(names) if name in port.get_names()) for port in converted.inputs]
     for number, (inputs, expected) in enumerate(data):
         (folder / str(number)).mkdir(exist_ok=True)
-        save(folder / str(number) / "inputs.npz", inputs)
+        save(folder / str(number) / "inputs.npz", [inputs[n] for n in kept])
         save(folder / str(number) / "expected.npz", expected)
     ov.save_model(converted, folder / f"{folder.name}.xml", compress_to_fp16=False)
     path.unlink()
@@ -172,40 +183,34 @@ def tensor_of(name: str, array: np.ndarray) -> Any:
 
     for element, dtype in TYPES.items():
         if np.dtype(dtype).name == name:
-            bits = int(element[1])
             tensor = ov.Tensor(getattr(ov.Type, element), list(array.shape))
-            tensor.data.view(np.uint8).reshape(-1)[...] = packed(array.astype(dtype), bits)
+            tensor.data.view(np.uint8).reshape(-1)[...] = packed(array.astype(dtype), element)
             return tensor
     return ov.Tensor(np.array(array, order="C"))  # a scalar keeps its rank only through a copy
 
 
-def packed(array: np.ndarray, bits: int) -> np.ndarray:
-    """The bytes of an array of `bits` per element, the first element in the low bits."""
+def packed(array: np.ndarray, element: str) -> np.ndarray:
+    """The bytes of an array, the first of several elements per byte in the low bits."""
     codes = array.reshape(-1).view(np.uint8)
-    if array.dtype.name == "bfloat16" or bits >= 8:
+    if element not in PLACES:
         return codes
-    places = 8 // bits
-    codes = np.pad(codes & (1 << bits) - 1, (0, -len(codes) % places)).reshape(-1, places)
-    return np.bitwise_or.reduce(codes << (np.arange(places, dtype=np.uint8) * bits), axis=1)
+    places = PLACES[element]
+    codes = np.pad(codes, (0, -len(codes) % len(places))).reshape(-1, len(places))
+    return np.bitwise_or.reduce((codes & 255 >> places[-1]) << places, axis=1)
 
 
 def array_from(tensor: Any) -> np.ndarray:
-    name, shape = tensor.element_type.get_type_name(), list(tensor.shape)
-    if name == "string":
+    element, shape = tensor.element_type.get_type_name(), list(tensor.shape)
+    if element == "string":
         return np.asarray(tensor.str_data, np.str_).reshape(shape)
-    if name not in TYPES:
+    if element not in TYPES:
         return tensor.data.copy().reshape(shape)
-    dtype, codes = np.dtype(TYPES[name]), tensor.data.view(np.uint8).reshape(-1)
-    if name[0] in "iu" or name == "f4e2m1":
-        bits = int(name[1])
-        places = np.arange(8 // bits, dtype=np.uint8) * bits
-        codes = ((codes[:, np.newaxis] >> places) & ((1 << bits) - 1)).astype(np.uint8)
-        codes = codes.reshape(-1)[: int(np.prod(shape))]
-        if name == "i4":
-            return ((codes ^ 8).astype(np.int8) - 8).astype(dtype).reshape(shape)
-        if name in ("u4", "u2"):
-            return codes.astype(dtype).reshape(shape)
-    return codes.view(dtype).reshape(shape).copy()
+    codes = tensor.data.view(np.uint8).reshape(-1)
+    if element in PLACES:
+        places = PLACES[element]
+        codes = (codes[:, np.newaxis] >> places & 255 >> places[-1]).reshape(-1)[: tensor.size]
+    array = codes.view(TYPES[element]) if element != "i4" else ((codes ^ 8).view(np.int8) - 8).astype(TYPES[element])
+    return array.reshape(shape).copy()
 
 
 # The parent: a crash costs the case in which it happens.
