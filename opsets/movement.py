@@ -1385,6 +1385,7 @@ def _(node: Node) -> None:
     inputs=[Input("data", "T", "[*data]")],
     outputs=[Output("output", "T", "[*data]")],
     attrs=[Attr("axis", INT, 1), Attr("group", INT, 1, least=1)],
+    opsets=frozenset({1, *range(3, 17)}),
     view_of="data",
 )
 def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Any:
