@@ -44,7 +44,7 @@ def test_a_list_of_numbers_becomes_an_array_of_the_declared_type(doubled):
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({}, "no array for input `x`"),
+        ({}, r"no array for input `x` \(f32\[\?, 2\]\)"),
         ({"z": np.zeros((1, 2))}, "`z` is no input of the model; its inputs are `x`"),
         ({"x": np.zeros((1, 2))}, "input `x` is f64, expected f32"),
         ({"x": np.zeros((1, 3), "f4")}, r"input `x` has shape \[1, 3\], expected \[\?, 2\]"),

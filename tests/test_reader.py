@@ -5,6 +5,7 @@ import os
 import numpy as np
 import openvino as ov
 import pytest
+from ir_builder import Model
 from openvino import opset13
 
 from irrun.diagnostics import IRError
@@ -441,3 +442,15 @@ def test_read_model_raises_all_errors_but_no_warnings(tmp_path):
     with pytest.raises(IRError) as caught:
         read_model(written(tmp_path, text))
     assert [found.code for found in caught.value.diagnostics] == ["E210", "E205"]
+
+
+def test_a_bin_that_was_cut_short_is_one_error(tmp_path):
+    model = Model()
+    for value in (1.0, 2.0, 3.0):
+        model.result(model.constant(np.float32([value, value])))
+    path = model.save(tmp_path)
+    path.with_suffix(".bin").write_bytes(model.weights[:10])
+    (found,) = read(path)[1]
+    assert found.code == "E503"
+    assert found.message.startswith("2 Consts lie beyond the end of")
+    assert found.message.endswith("which lacks 14 bytes")

@@ -77,6 +77,8 @@ def execute(
     from irrun.diagnostics import InputError, IRError
     from irrun.run.executor import GraphExecutor
 
+    inputs_given = bool(archive or files or seed is not None)
+
     try:
         executor = GraphExecutor(model, weights)
         for diagnostic in executor.report.warnings:
@@ -92,6 +94,11 @@ def execute(
         context.exit(1)
     except (InputError, ValueError) as error:
         click.echo(f"{paint('error', 'error')}: {error}", err=True, color=colour())
+        if not inputs_given:
+            click.echo(
+                "help: give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED",
+                err=True,
+            )
         context.exit(1)
     if output is None:
         for name, array in results.items():

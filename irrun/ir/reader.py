@@ -169,28 +169,40 @@ def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
         return Weights(None)
-    orphans = [layer for layer in constants if not _check_constant(layer, weights, findings)]
-    if orphans:
-        first = orphans[0]
-        count = "1 Const has its data" if len(orphans) == 1 else f"{len(orphans)} Consts have their data"
-        help = "put the .bin beside the .xml under the same name, or say where it is"
-        findings.add(
-            "E501", f"there is no `{path}`, where {count}", first.data or first.element, layer=first, help=help
-        )
+    faults = [(layer, fault) for layer in constants if (fault := _check_constant(layer, weights, findings))]
+    for code in ("E501", "E503"):
+        _report_together([pair for pair in faults if pair[1].code == code], path, findings)
     return weights
 
 
-def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> bool:
-    """Report what is wrong with a Const; False if that is only the missing .bin, which is reported once."""
+def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> WeightsError | None:
+    """Report what is wrong with a Const; what may have one cause for many of them, the .bin itself, is returned."""
     try:
         blob = weights.check(layer)
     except WeightsError as error:
-        if error.code == "E501":
-            return False
+        if error.code in ("E501", "E503"):
+            return error
         findings.add(error.code, str(error), layer.data or layer.element, error.attribute, layer=layer, help=error.help)
     else:
         _warn_of_excess(layer, blob, findings)
-    return True
+    return None
+
+
+def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path, findings: Findings) -> None:
+    """One diagnostic for all Consts that miss the .bin, or its end; at the first of them."""
+    if not errors:
+        return
+    layer, error = errors[0]
+    message, help = str(error), error.help
+    if error.code == "E501":
+        count = "1 Const has its data" if len(errors) == 1 else f"{len(errors)} Consts have their data"
+        message = f"there is no `{path}`, where {count}"
+        help = "put the .bin beside the .xml under the same name, or say where it is"
+    elif len(errors) > 1:
+        worst = max(errors, key=lambda pair: pair[1].missing)[1]
+        message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
+        help = "is it this model's .bin, and was it downloaded or copied to its end?"
+    findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
 
 
 def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:

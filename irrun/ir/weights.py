@@ -39,11 +39,16 @@ _INTEGER = re.compile(r"\s*\+?\d+\s*", re.ASCII)
 
 
 class WeightsError(ValueError):
-    """A Const is at fault; `code` and `attribute`, the one of its `<data>` that is to blame, if any, say how."""
+    """A Const is at fault; `code` and `attribute`, the one of its `<data>` that is to blame, if any, say how.
 
-    def __init__(self, code: str, message: str, attribute: str | None = None, help: str | None = None) -> None:
+    `missing` is how many bytes the .bin lacks.
+    """
+
+    def __init__(
+        self, code: str, message: str, attribute: str | None = None, help: str | None = None, missing: int = 0
+    ) -> None:
         super().__init__(message)
-        self.code, self.attribute, self.help = code, attribute, help
+        self.code, self.attribute, self.help, self.missing = code, attribute, help, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +187,8 @@ class Weights:
             missing = blob.offset + blob.size - self.size
             message = f"the Const ends at byte {blob.offset + blob.size}, but {self.path.name} has {self.size} bytes"
             fault = "size" if blob.offset <= self.size else "offset"
-            raise WeightsError("E503", f"{message}: {missing} are missing", fault, "is it this model's .bin, whole?")
+            help = "is it this model's .bin, whole?"
+            raise WeightsError("E503", f"{message}: {missing} are missing", fault, help, missing)
         if blob.size < blob.needed:
             what = f"{blob.count} {'element' if blob.count == 1 else 'elements'} of {blob.element_type}"
             message = f"`size` is {blob.size} bytes, but {what} take {blob.needed}"

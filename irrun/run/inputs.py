@@ -38,7 +38,11 @@ def bind_inputs(model: Model, tensors: Sequence[Tensor], inputs: Mapping[str, An
         if number in given:
             raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
         given[number] = array
-    missing = [f"`{_name(layer)}`" for number, layer in enumerate(parameters) if number not in given]
+    missing = [
+        f"`{_name(layer)}` ({tensor.type}{shape_text(tensor.shape)})"
+        for number, (layer, tensor) in enumerate(zip(parameters, tensors, strict=True))
+        if number not in given
+    ]
     if missing:
         raise InputError(f"no array for input {', '.join(missing)}")
     return [

@@ -1,8 +1,8 @@
 """Real architectures, exported by OpenVINO: no diagnostics, and the outputs that OpenVINO computes. Opt-in.
 
-    pip install torch transformers keras
-    python tests/exports/export.py /tmp/exports --expect
-    IRRUN_EXPORTS=/tmp/exports pytest -m exports
+pip install torch transformers keras
+python tests/exports/export.py /tmp/exports --expect
+IRRUN_EXPORTS=/tmp/exports pytest -m exports
 """
 
 import os

@@ -7,7 +7,8 @@ others it writes NAME.xml and NAME.bin and for each data set N of the case the a
 openvino.npz, what OpenVINO's CPU plugin infers in f32, in the folder OUT_DIR/NAME/N. Where OpenVINO does not infer, or
 crashes, `failure` in case.json says so. Cases that the folder holds already are left as they are.
 
-Inputs are those that OpenVINO keeps, in its order. An array is keyed by its position and its numpy type, such as "0 bfloat16"; types that .npz cannot hold are widened.
+Inputs are those that OpenVINO keeps, in its order. An array is keyed by its position and its numpy type, such as
+"0 bfloat16"; types that .npz cannot hold are widened.
 
 Cases whose inputs or outputs are not all tensors are out. It needs onnx and openvino; it forks.
 """
@@ -157,7 +158,7 @@ def convert(model: onnx.ModelProto, data: Sequence[tuple[Arrays, Arrays]], folde
     converted = ov.Core().read_model(path)
     values = {initializer.name for initializer in model.graph.initializer}
     names = [port.name for port in model.graph.input if port.name not in values]
-    kept = [next(n for n, name in enumerate(names) if name in port.get_names()) for port in converted.inputs]
+    kept = [names.index(port.node.friendly_name) for port in converted.inputs]
     for number, (inputs, expected) in enumerate(data):
         (folder / str(number)).mkdir(exist_ok=True)
         save(folder / str(number) / "inputs.npz", [inputs[n] for n in kept])
