@@ -158,7 +158,10 @@ def convert(model: onnx.ModelProto, data: Sequence[tuple[Arrays, Arrays]], folde
     converted = ov.Core().read_model(path)
     values = {initializer.name for initializer in model.graph.initializer}
     names = [port.name for port in model.graph.input if port.name not in values]
-    kept = [names.index(port.node.friendly_name) for port in converted.inputs]
+    found = [port.node.friendly_name for port in converted.inputs]
+    kept = [
+        names.index(name) if name in names else n for n, name in enumerate(found)
+    ]  # one that is a result too has its name
     for number, (inputs, expected) in enumerate(data):
         (folder / str(number)).mkdir(exist_ok=True)
         save(folder / str(number) / "inputs.npz", [inputs[n] for n in kept])
