@@ -7,7 +7,7 @@ CATEGORIES = (
     "comparison",  # equal, less, not a number
     "condition",  # If, Select
     "convolution",  # a kernel slid over spatial axes
-    "detection",  # boxes found, decoded, thinned out
+    "detection",  # features cut out of regions, boxes proposed and decoded
     "generation",  # tensors made from parameters: ranges
     "image",  # resampling
     "infrastructure",  # parameters, constants, results, loops, state
@@ -21,7 +21,7 @@ CATEGORIES = (
     "sequence",  # recurrent cells, attention, one-hot
     "shape",  # other shapes for the same elements
     "signals",  # Fourier transforms
-    "sort",  # order
+    "sort",  # order, the best of boxes
     "sparse",  # embedding tables and sparse matrices
     "type",  # other element types
 )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irrun.spec import (
     BOOL,
+    FLOAT,
+    FLOAT_NUMBER,
+    INDEX,
     INT,
     INTEGER,
     NUMERIC,
@@ -20,12 +25,17 @@ from irrun.spec import (
     Op,
     Output,
     Shapes,
+    Size,
     choice,
     every,
     numpy_dtype,
     op,
     shape_text,
+    smallest,
 )
+
+from ._boxes import descending, faded, filled, overlaps, rotated_overlaps, unsuppressed, up_to
+from ._precision import widened
 
 TOP_K_ATTRS = (
     Attr("axis", INT),
@@ -170,3 +180,577 @@ def _(node: Node) -> None:
         return
     fits = len(rows) == len(values) and every(a == b for a, b in zip(rows[:-1], values[:-1], strict=True))
     node.require("C1", fits, f"`sorted` is {shape_text(rows)} and `values` is {shape_text(values)}", "sorted")
+
+
+NMS_INPUTS = (
+    Input("boxes", "T", "[num_batches, num_boxes, 4]"),
+    Input("scores", "T", "[num_batches, num_classes, num_boxes]"),
+)
+NMS_ATTRS = (
+    Attr("box_encoding", choice("corner", "center"), "corner"),
+    Attr("sort_result_descending", BOOL, True),
+)
+OUTPUT_TYPE = Attr("output_type", choice("i64", "i32"), "i64")
+SCORED_OUTPUTS = (
+    Output("selected_indices", "output_type", "[selected, 3]"),
+    Output("selected_scores", "T_THRESHOLDS", "[selected, 3]"),
+    Output("valid_outputs", "output_type", "[1]"),
+)
+NMS_TYPES = {"T": FLOAT, "T_MAX_BOXES": INTEGER, "T_THRESHOLDS": FLOAT}
+NMS_DOC = """{summary}
+
+The best box of each class is taken, those that it overlaps by more than iou_threshold are removed, and so on, until
+max_output_boxes_per_class are taken. Boxes are (y, x) of two opposite corners, or (center x, center y, width, height)
+with box_encoding `center`. With sort_result_descending the result is ordered by score, else by batch and class.
+{output}
+
+Constraints:
+    C1: max_output_boxes_per_class is 0 or more.
+
+Choice: iou_threshold and score_threshold are 0 if they are not given, and without max_output_boxes_per_class nothing
+is taken. Of equal scores the lower batch, class and box comes first.
+
+Deviation: a score equal to score_threshold is not enough, as in OpenVINO; the page has it otherwise, but then boxes
+that were removed, with a score of 0, would be found. Boxes that overlap by iou_threshold exactly stay; OpenVINO
+removes them. {deviation}
+
+Source: sort/{page}.rst
+
+>>> boxes, scores = np.array([[[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]]), np.array([[[0.5, 0.75, 0.25]]])
+>>> {example}
+"""
+
+
+def _limits(shape: str) -> list[Input]:
+    thresholds = (Input(f"{name}_threshold", "T_THRESHOLDS", shape, optional=True) for name in ("iou", "score"))
+    return [Input("max_output_boxes_per_class", "T_MAX_BOXES", shape, optional=True), *thresholds]
+
+
+def _number(tensor: Array | None) -> float:
+    return 0.0 if tensor is None else float(tensor.item())
+
+
+def _corners(boxes: Array, encoding: str) -> Any:
+    first, second = boxes[..., :2], boxes[..., 2:]
+    if encoding == "center":
+        first, second = first - second / 2, first + second / 2
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
+
+
+def _hard(
+    boxes: Array,
+    scores: Array,
+    score_threshold: float,
+    iou_threshold: float,
+    most: int,
+    overlap: Callable[[Array, Array], Any] = overlaps,
+) -> tuple[Array, Array]:
+    """The boxes of one class that are taken, and their scores."""
+    order = np.flatnonzero(scores > score_threshold)
+    order = order[descending(scores[order])]
+    order = order[unsuppressed(boxes[order], iou_threshold, overlap, most)]
+    return order, scores[order]
+
+
+def _taken(boxes: Array, scores: Array, choose: Callable[[Array, Array], Any], ordered: bool) -> tuple[Array, Array]:
+    """What `choose` takes of each class: rows (batch, class, box), and their scores."""
+    rows, values = [np.empty((0, 3), np.int64)], [np.empty(0, scores.dtype)]
+    for batch, label in np.ndindex(*scores.shape[:2]):
+        indices, found = choose(boxes[batch], scores[batch, label])
+        rows.append(np.stack([np.full_like(indices, batch), np.full_like(indices, label), indices], 1))
+        values.append(found)
+    selected, found = np.concatenate(rows), np.concatenate(values)
+    if ordered:
+        order = np.lexsort((*selected.T[::-1], -found))
+        selected, found = selected[order], found[order]
+    return selected, found
+
+
+def _most(node: Node) -> Size:
+    """What max_output_boxes_per_class is."""
+    name = "max_output_boxes_per_class"
+    if node.inputs[name] is None:
+        return 0
+    most = node.size(name)
+    node.require("C1", most >= 0, f"`{name}` is {most}, expected 0 or more", name)
+    return most.within(0) if isinstance(most, Dim) else most
+
+
+def _rows(version: int, batches: Any, classes: Any, boxes: Any, most: Any) -> Any:
+    return smallest(boxes, most * classes) if version < 4 else smallest(boxes, most) * batches * classes
+
+
+def _suppression(version: int, opsets: set[int], number: str, deviation: str = "") -> Op:
+    """A version whose result has a fixed number of rows."""
+
+    def kernel(
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array | None = None,
+        iou_threshold: Array | None = None,
+        score_threshold: Array | None = None,
+        **attrs: Any,
+    ) -> Any:
+        most = int(_number(max_output_boxes_per_class))
+        limits: dict[str, Any] = {
+            "score_threshold": _number(score_threshold),
+            "iou_threshold": _number(iou_threshold),
+            "most": most,
+        }
+        corners = _corners(widened(boxes), attrs["box_encoding"])
+        selected, _ = _taken(corners, widened(scores), partial(_hard, **limits), attrs["sort_result_descending"])
+        batches, classes, count = scores.shape
+        rows = _rows(version, batches, classes, count, most)
+        result = np.full((rows, 3), -1, numpy_dtype(attrs.get("output_type", "i64")))
+        result[: len(selected)] = selected[:rows]
+        return result
+
+    def rule(node: Node) -> Shapes:
+        most = _most(node)
+        batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
+        return {"rows": _rows(version, batches, classes, boxes, most)}
+
+    return Op(
+        f"NonMaxSuppression-{version}",
+        kernel,
+        inputs=[*NMS_INPUTS, *_limits("[]")],
+        outputs=[Output("selected_indices", "i64" if version == 1 else "output_type", "[rows, 3]")],
+        attrs=NMS_ATTRS if version == 1 else (*NMS_ATTRS, OUTPUT_TYPE),
+        types=NMS_TYPES,
+        opsets=frozenset(opsets),
+        rule=rule,
+        doc=NMS_DOC.format(
+            summary="The best boxes of each class that do not overlap better ones, as (batch, class, box).",
+            output=f"There are {number} rows; those after the last box are -1.",
+            deviation=deviation,
+            page=f"non-max-suppression-{version}",
+            example="op(boxes, scores, np.array(3), np.array(0.5)).tolist()\n[[0, 0, 1], [0, 0, 2], [-1, -1, -1]]",
+        ),
+    )
+
+
+def _scored_suppression(version: int, opsets: range, page: str, removed: str, deviation: str = "") -> Op:
+    """A version with a result as long as it is, and soft suppression."""
+
+    def kernel(
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array | None = None,
+        iou_threshold: Array | None = None,
+        score_threshold: Array | None = None,
+        soft_nms_sigma: Array | None = None,
+        *,
+        box_encoding: str,
+        sort_result_descending: bool,
+        output_type: str,
+        types: Mapping[str, str],
+    ) -> Any:
+        limits: dict[str, Any] = {
+            "score_threshold": _number(score_threshold),
+            "iou_threshold": _number(iou_threshold),
+            "most": int(_number(max_output_boxes_per_class)),
+        }
+        choose = partial(_hard, **limits)
+        sigma = _number(soft_nms_sigma)
+        if sigma > 0:
+            limits["iou_threshold"] = limits["iou_threshold"] if version == 5 else np.inf
+            choose = partial(faded, sigma=sigma, **limits)
+        corners = _corners(widened(boxes), box_encoding)
+        selected, found = _taken(corners, widened(scores), choose, sort_result_descending)
+        return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+
+    return Op(
+        f"NonMaxSuppression-{version}",
+        kernel,
+        inputs=[*NMS_INPUTS, *_limits("[] | [1]"), Input("soft_nms_sigma", "T_THRESHOLDS", "[] | [1]", optional=True)],
+        outputs=SCORED_OUTPUTS,
+        attrs=(*NMS_ATTRS, OUTPUT_TYPE),
+        types=NMS_TYPES,
+        opsets=frozenset(opsets),
+        rule=_scored_shapes,
+        doc=NMS_DOC.format(
+            summary="The best boxes of each class that do not overlap better ones, and their scores.",
+            output="The outputs are rows (batch, class, box), rows (batch, class, score), and the number of rows. A\n"
+            f"soft_nms_sigma above 0 lets each box taken multiply scores by exp(-iou² / (2 * sigma)); it {removed}.",
+            deviation=deviation,
+            page=page,
+            example="[output.tolist() for output in op(boxes, scores, np.array(3), np.array(0.5))]\n"
+            "[[[0, 0, 1], [0, 0, 2]], [[0.0, 0.0, 0.75], [0.0, 0.0, 0.25]], [2]]",
+        ),
+    )
+
+
+def _scored(selected: Array, found: Array, output_type: str, score_type: str) -> Any:
+    kind = numpy_dtype(output_type)
+    scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(numpy_dtype(score_type))
+    return selected.astype(kind), scores, np.array([len(selected)], kind)
+
+
+def _scored_shapes(node: Node) -> Shapes:
+    node.types.setdefault("T_THRESHOLDS", "f32")  # where none of them is given
+    most = _most(node)
+    batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
+    return {"selected": up_to(smallest(boxes, most) * batches * classes)}
+
+
+ROWS_OF_AN_IMAGE = "min(num_boxes, max_output_boxes_per_class * num_classes)"
+ROWS_OF_A_BATCH = "min(num_boxes, max_output_boxes_per_class) * num_batches * num_classes"
+TRIMMED = "The CPU\nplugin gives as many rows as it finds boxes, and more than that number if there are more."
+UNTRIMMED = "The CPU\nplugin gives as many rows as it finds boxes."
+SOFT_ONLY = "With\nsoft_nms_sigma, OpenVINO's CPU plugin removes no box by iou_threshold."
+non_max_suppression_1 = _suppression(1, {1, 2}, ROWS_OF_AN_IMAGE, TRIMMED)
+non_max_suppression_3 = _suppression(3, {3}, ROWS_OF_AN_IMAGE, TRIMMED)
+non_max_suppression_4 = _suppression(4, {4}, ROWS_OF_A_BATCH, UNTRIMMED)
+non_max_suppression_5 = _scored_suppression(5, range(5, 9), "no-max-suppression-5", "still removes boxes", SOFT_ONLY)
+non_max_suppression_9 = _scored_suppression(9, range(9, 17), "non-max-suppression-9", "removes none")
+
+
+@op(
+    "NMSRotated-13",
+    types=NMS_TYPES,
+    inputs=[
+        Input("boxes", "T", "[num_batches, num_boxes, 5]"),
+        NMS_INPUTS[1],
+        Input("max_output_boxes_per_class", "T_MAX_BOXES", "[] | [1]"),
+        Input("iou_threshold", "T_THRESHOLDS", "[] | [1]"),
+        Input("score_threshold", "T_THRESHOLDS", "[] | [1]"),
+    ],
+    outputs=SCORED_OUTPUTS,
+    attrs=[Attr("sort_result_descending", BOOL, True), OUTPUT_TYPE, Attr("clockwise", BOOL, True)],
+)
+def nms_rotated(
+    boxes: Array,
+    scores: Array,
+    max_output_boxes_per_class: Array,
+    iou_threshold: Array,
+    score_threshold: Array,
+    *,
+    sort_result_descending: bool,
+    output_type: str,
+    clockwise: bool,
+    types: Mapping[str, str],
+) -> Any:
+    """The best rotated boxes of each class that do not overlap better ones, with their scores.
+
+    Boxes are (center x, center y, width, height, angle in radians); a clockwise angle turns the x axis towards the y
+    axis, which points down in images. The results are those of NonMaxSuppression-9.
+
+    Constraints:
+        C1: max_output_boxes_per_class is 0 or more.
+
+    Choice: overlaps are computed in f64. Of equal scores the lower box comes first.
+
+    Deviation: a score equal to score_threshold is not enough, as in OpenVINO, but unlike the page, by which boxes
+    without a score would be found.
+
+    Source: sort/nms-rotated-13.rst
+
+    >>> boxes = np.array([[[2.0, 2, 2, 2, 0], [2, 2, 2, 2, np.pi / 4], [6, 6, 2, 2, 1]]])
+    >>> scores, limits = np.array([[[0.5, 0.75, 0.25]]]), (np.array(3), np.array(0.5), np.array(0.0))
+    >>> op(boxes, scores, *limits)[0].tolist()
+    [[0, 0, 1], [0, 0, 2]]
+    """
+    turned = boxes.astype(np.float64)
+    if not clockwise:
+        turned[..., 4] *= -1
+    limits: dict[str, Any] = {
+        "score_threshold": _number(score_threshold),
+        "iou_threshold": _number(iou_threshold),
+        "most": int(_number(max_output_boxes_per_class)),
+    }
+    choose = partial(_hard, **limits, overlap=rotated_overlaps)
+    selected, found = _taken(turned, widened(scores), choose, sort_result_descending)
+    return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+
+
+nms_rotated.shapes(_scored_shapes)
+
+
+MULTICLASS_ATTRS = (
+    Attr("sort_result_type", choice("none", "score", "classid"), "none"),
+    Attr("sort_result_across_batch", BOOL, False),
+    OUTPUT_TYPE,
+    Attr("score_threshold", FLOAT_NUMBER, 0.0),
+    Attr("nms_top_k", INT, -1, least=-1),
+    Attr("keep_top_k", INT, -1, least=-1),
+    Attr("background_class", INT, -1, least=-1),
+    Attr("normalized", BOOL, True),
+)
+MULTICLASS_OUTPUTS = (
+    Output("selected_outputs", "T", "[selected, 6]"),
+    Output("selected_indices", "output_type", "[selected, 1]"),
+    Output("selected_num", "output_type", "[images]"),
+)
+
+
+def _listed(images: Sequence[tuple[Any, ...]], attrs: Mapping[str, Any], kind: Any) -> Any:
+    """The outputs of the multi-class ops from each image's (classes, scores, box numbers, boxes), best first."""
+    parts = []
+    for classes, scores, indices, boxes in images:
+        order = np.lexsort((indices, classes, -scores))
+        order = order[: attrs["keep_top_k"]] if attrs["keep_top_k"] > -1 else order
+        if attrs["sort_result_type"] == "classid":
+            order = order[np.argsort(classes[order], kind="stable")]
+        parts.append([classes[order], scores[order], indices[order], boxes[order]])
+    counts = np.array([len(part[0]) for part in parts], numpy_dtype(attrs["output_type"]))
+    empty = [np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.int64), np.empty((0, 4), np.float32)]
+    classes, scores, indices, boxes = (np.concatenate(column) for column in zip(*(parts or [empty]), strict=True))
+    image = np.repeat(np.arange(len(parts)), counts)
+    if attrs["sort_result_across_batch"] and attrs["sort_result_type"] != "none":
+        keys = (indices, classes, image, -scores) if attrs["sort_result_type"] == "score" else (-scores, image, classes)
+        order = np.lexsort(keys)
+        classes, scores, indices, boxes = classes[order], scores[order], indices[order], boxes[order]
+    rows = np.concatenate([classes[:, None], scores[:, None], boxes], 1).astype(kind)
+    return rows, indices[:, None].astype(numpy_dtype(attrs["output_type"])), counts
+
+
+def _listed_shapes(node: Node, images: Size, classes: Size, boxes: Size) -> Shapes:
+    attrs = node.attrs
+    most = boxes if attrs["nms_top_k"] == -1 else smallest(boxes, attrs["nms_top_k"])
+    most = most * classes
+    if attrs["keep_top_k"] > -1:
+        most = smallest(most, attrs["keep_top_k"])
+    return {"selected": up_to(most * images), "images": images}
+
+
+def _multiclass(
+    boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]
+) -> tuple[Array, Array, Array]:
+    """The classes, scores and box numbers of one image, from boxes [classes, boxes, 4]."""
+    classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, scores.dtype)], [np.empty(0, np.int64)]
+    for label, values in enumerate(scores):
+        if label == attrs["background_class"]:
+            continue
+        order = np.flatnonzero(values >= attrs["score_threshold"])
+        order = order[descending(values[order])]
+        order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
+        pixel = 0 if attrs["normalized"] else 1
+        overlap = partial(overlaps, pixel=pixel, across_gaps=True)
+        order = order[unsuppressed(boxes[label, order], iou_threshold, overlap, eta=nms_eta)]
+        classes.append(np.full(len(order), label))
+        found.append(values[order])
+        indices.append(order)
+    return np.concatenate(classes), np.concatenate(found), np.concatenate(indices)
+
+
+@op(
+    "MulticlassNms-8",
+    types={"T": FLOAT},
+    inputs=NMS_INPUTS,
+    outputs=MULTICLASS_OUTPUTS,
+    attrs=(
+        *MULTICLASS_ATTRS,
+        Attr("iou_threshold", FLOAT_NUMBER, 0.0),
+        Attr("nms_eta", FLOAT_NUMBER, 1.0, least=0, most=1),
+    ),
+    opsets=frozenset({8}),
+)
+def multiclass_nms_8(boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, **attrs: Any) -> Any:
+    """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
+
+    As MulticlassNms-9 without roisnum.
+
+    Choice and Deviation: as MulticlassNms-9.
+
+    Source: sort/multiclass-non-max-suppression-8.rst
+
+    >>> boxes = np.array([[[0.0, 0, 1, 1], [0, 0, 1, 0.75], [2, 2, 3, 3]]])
+    >>> rows, indices, counts = op(boxes, np.array([[[0.5, 0.75, 0.25]]]), iou_threshold=0.5)
+    >>> rows.tolist(), indices.tolist(), counts.tolist()
+    ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [2])
+    """
+    return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+
+
+def _shared_boxes(boxes: Array, scores: Array, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]) -> Any:
+    places, values = widened(boxes), widened(scores)
+    images = []
+    for number in range(len(scores)):
+        shared = np.broadcast_to(places[number], (scores.shape[1], *places.shape[1:]))
+        classes, found, indices = _multiclass(
+            shared, values[number], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
+        )
+        images.append((classes, found, indices + number * boxes.shape[1], places[number, indices]))
+    return _listed(images, attrs, boxes.dtype)
+
+
+@multiclass_nms_8.shapes
+def _(node: Node) -> Shapes:
+    return _listed_shapes(node, *(node.dims[name] for name in ("num_batches", "num_classes", "num_boxes")))
+
+
+@op(
+    "MulticlassNms-9",
+    types={"T": FLOAT, "T_IND": INDEX},
+    inputs=[
+        Input("boxes", "T", "[groups, num_boxes, 4]"),
+        Input("scores", "T", "[groups, num_classes, num_boxes] | [groups, num_boxes]"),
+        Input("roisnum", "T_IND", "[num_batches]", optional=True),
+    ],
+    outputs=MULTICLASS_OUTPUTS,
+    attrs=(
+        *MULTICLASS_ATTRS,
+        Attr("iou_threshold", FLOAT_NUMBER, 0.0),
+        Attr("nms_eta", FLOAT_NUMBER, 1.0, least=0, most=1),
+    ),
+)
+def multiclass_nms(
+    boxes: Array,
+    scores: Array,
+    roisnum: Array | None = None,
+    *,
+    iou_threshold: float,
+    nms_eta: float,
+    **attrs: Any,
+) -> Any:
+    """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
+
+    Boxes are (x0, y0, x1, y1); unless normalized, their sides count the pixels inside. Those with score_threshold or
+    more are candidates, nms_top_k at most. While iou_threshold is above 0.5, each box taken multiplies it by nms_eta.
+    keep_top_k remain per image, ordered by score, or by class and score. The second output are the numbers of the
+    boxes in the batch, the third how many each image has. With roisnum each class has its own boxes
+    [num_classes, num_boxes, 4], of which each image has the next roisnum; box number b of class c then has the number
+    b * num_classes + c.
+
+    Constraints:
+        C1: scores have rank 3 without roisnum and rank 2 with it.
+        C2: roisnum are 0 or more, and num_boxes together.
+
+    Choice: the page's sort_result is sort_result_type in the IR, and its `class` is `classid`; `none` is `score`. Of
+    equal scores the lower class and then the lower box comes first.
+
+    Deviation: boxes that overlap by iou_threshold exactly stay, also those that do not overlap if it is 0; OpenVINO
+    removes them. The threshold that a box lowers counts for those after it, in OpenVINO for all that are left.
+
+    Source: sort/multiclass-non-max-suppression-9.rst
+
+    >>> boxes = np.array([[[0.0, 0, 1, 1], [0, 0, 1, 0.75], [2, 2, 3, 3]]])
+    >>> rows, indices, counts = op(boxes, np.array([[0.5, 0.75, 0.25]]), np.array([2, 1]), iou_threshold=0.5)
+    >>> rows.tolist(), indices.tolist(), counts.tolist()
+    ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [1, 1])
+    """
+    if roisnum is None:
+        return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+    places, values = widened(boxes), widened(scores)
+    ends = np.cumsum(roisnum.astype(np.int64))
+    images = []
+    for start, end in zip(ends - roisnum, ends, strict=True):
+        classes, found, indices = _multiclass(
+            places[:, start:end], values[:, start:end], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
+        )
+        indices = indices + start
+        images.append((classes, found, indices * len(boxes) + classes, places[classes, indices]))
+    return _listed(images, attrs, boxes.dtype)
+
+
+@multiclass_nms.shapes
+def _(node: Node) -> Shapes:
+    rank, separate = len(node.shape("scores")), node.inputs["roisnum"] is not None
+    message = f"`scores` has rank {rank} {'with' if separate else 'without'} `roisnum`, expected {2 if separate else 3}"
+    node.require("C1", rank == (2 if separate else 3), message, "scores")
+    groups, boxes = node.dims["groups"], node.dims["num_boxes"]
+    if not separate:
+        return _listed_shapes(node, groups, node.dims["num_classes"], boxes)
+    counts = node.value("roisnum")
+    if counts is not None:
+        lowest, total = int(counts.min(initial=0)), int(counts.sum())
+        node.require("C2", lowest >= 0, f"`roisnum` holds {lowest}, expected 0 or more", "roisnum")
+        node.require("C2", total == boxes, f"`roisnum` sums to {total}, but `num_boxes` is {boxes}", "roisnum")
+    return _listed_shapes(node, node.dims["num_batches"], groups, boxes)
+
+
+@op(
+    "MatrixNms-8",
+    types={"T": FLOAT},
+    inputs=NMS_INPUTS,
+    outputs=MULTICLASS_OUTPUTS,
+    attrs=(
+        *MULTICLASS_ATTRS,
+        Attr("decay_function", choice("linear", "gaussian"), "linear"),
+        Attr("gaussian_sigma", FLOAT_NUMBER, 2.0),
+        Attr("post_threshold", FLOAT_NUMBER, 0.0),
+    ),
+)
+def matrix_nms(
+    boxes: Array,
+    scores: Array,
+    *,
+    decay_function: str,
+    gaussian_sigma: float,
+    post_threshold: float,
+    **attrs: Any,
+) -> Any:
+    """The best boxes of each image, their scores lowered by better ones of their class that they overlap.
+
+    Of each class those with more than score_threshold are candidates, nms_top_k at most. A score is multiplied by the
+    lowest decay of all better boxes: (1 - iou) / (1 - highest iou of that box with better ones), or
+    exp(sigma * (that² - iou²)) for `gaussian`. Those above post_threshold are listed as by MulticlassNms-9.
+
+    Choice: 1e-10 is added to the divisor. Of equal scores the lower class and then the lower box comes first.
+
+    Deviation: the CPU plugin orders by class only with sort_result_across_batch.
+
+    Source: sort/matrix-non-max-suppression-8.rst
+
+    >>> boxes = np.array([[[0.0, 0, 1, 1], [0, 0, 1, 0.5], [2, 2, 3, 3]]])
+    >>> op(boxes, np.array([[[0.75, 0.5, 0.25]]]), sort_result_type="score")[0][:, 1].round(6).tolist()
+    [0.75, 0.25, 0.25]
+    """
+    places, values = widened(boxes), widened(scores)
+    images = []
+    for number in range(len(scores)):
+        classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, values.dtype)], [np.empty(0, np.int64)]
+        for label in range(scores.shape[1]):
+            if label == attrs["background_class"]:
+                continue
+            order = np.flatnonzero(values[number, label] > attrs["score_threshold"])
+            order = order[descending(values[number, label, order])]
+            order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
+            near = places[number, order]
+            iou = np.triu(overlaps(near[:, None], near[None], 0 if attrs["normalized"] else 1), 1)
+            highest = iou.max(0, initial=0)[:, None]
+            if decay_function == "gaussian":
+                decay = np.exp((highest * highest - iou * iou) * iou.dtype.type(gaussian_sigma))
+            else:
+                decay = ((1 - iou.astype(np.float64)) / (1 - highest.astype(np.float64) + 1e-10)).astype(iou.dtype)
+            lowered = np.where(np.triu(np.ones(iou.shape, bool), 1), decay, 1).min(0, initial=1)
+            lowered = lowered * values[number, label, order]
+            kept = lowered > post_threshold
+            classes.append(np.full(int(kept.sum()), label))
+            found.append(lowered[kept])
+            indices.append(order[kept])
+        index = np.concatenate(indices)
+        parts = (np.concatenate(classes), np.concatenate(found), index + number * boxes.shape[1])
+        images.append((*parts, places[number, index]))
+    return _listed(images, attrs, boxes.dtype)
+
+
+@matrix_nms.shapes
+def _(node: Node) -> Shapes:
+    return _listed_shapes(node, *(node.dims[name] for name in ("num_batches", "num_classes", "num_boxes")))
+
+
+@op(
+    "ExperimentalDetectronTopKROIs-6",
+    types={"T": FLOAT},
+    inputs=[Input("rois", "T", "[number_of_ROIs, 4]"), Input("probabilities", "T", "[number_of_ROIs]")],
+    outputs=[Output("best_rois", "T", "[max_rois, 4]")],
+    attrs=[Attr("max_rois", INT, 0, least=0)],
+    extension_versions=("experimental", "extension"),
+)
+def top_k_rois(rois: Array, probabilities: Array, *, max_rois: int) -> Any:
+    """The regions with the highest probabilities, best first.
+
+    Choice: of equal probabilities the first comes first; the undefined rows after the last region are 0.
+
+    Source: sort/experimental-detectron-top-krois-6.rst
+
+    >>> op(np.array([[0.0, 0, 1, 1], [0, 0, 2, 2]]), np.array([0.25, 0.75]), max_rois=1).tolist()
+    [[0.0, 0.0, 2.0, 2.0]]
+    """
+    return filled(rois[descending(widened(probabilities))], max_rois)
+
+
+@top_k_rois.shapes
+def _(node: Node) -> Shapes:
+    return {"max_rois": node.attrs["max_rois"]}

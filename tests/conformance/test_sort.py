@@ -3,7 +3,8 @@
 from functools import partial
 
 import numpy as np
-from openvino import opset1, opset3, opset11, opset15
+from openvino import opset1, opset3, opset4, opset5, opset8, opset9, opset11, opset13, opset15
+from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
 
@@ -67,5 +68,185 @@ CASES += [
     search("i64", ROWS.astype(np.int64), WANTED.astype(np.int64), right=True),
     search("dynamic", ROWS, WANTED, dynamic=True),
 ]
+
+
+def boxes_of(*lead, size=1.0):
+    first, sides = random.uniform(0, 0.6, (*lead, 2)), random.uniform(0.1, 0.4, (*lead, 2))
+    return (np.concatenate([first, first + sides], -1) * size).astype(np.float32)
+
+
+def scores_of(*shape):
+    return random.permutation(np.prod(shape)).reshape(shape).astype(np.float32) / np.float32(np.prod(shape))
+
+
+SUPPRESSIONS = {1: opset1, 3: opset3, 4: opset4, 5: opset5, 9: opset9}
+
+
+def suppression(version, title, boxes, scores, most=3, iou=0.3, score=0.1, sigma=None, **rest):
+    attrs = {name: rest.pop(name) for name in ("box_encoding", "sort_result_descending", "output_type") if name in rest}
+    limits = [Const(np.array(most)), Const(np.float32(iou)), Const(np.float32(score))]
+    limits += [] if sigma is None else [Const(np.float32(sigma))]
+    build = partial(SUPPRESSIONS[version].non_max_suppression, **attrs)
+    return Case(f"NonMaxSuppression-{version}", title, build, [boxes, scores, *limits], **rest)
+
+
+BOXES, SCORES = boxes_of(2, 6), scores_of(2, 3, 6)
+FAR = np.stack([np.arange(4), np.zeros(4), np.arange(4) + 0.5, np.ones(4)], -1)[None].astype(np.float32)
+CASES += [
+    case
+    for version in (5, 9)
+    for case in (
+        suppression(version, "plain", BOXES, SCORES),
+        suppression(version, "unordered", BOXES, SCORES, sort_result_descending=False),
+        suppression(version, "center, i32", BOXES, SCORES, box_encoding="center", output_type="i32"),
+        suppression(version, "any diagonal", BOXES[..., [2, 1, 0, 3]], SCORES, most=9),
+        suppression(version, "nothing", BOXES, SCORES, score=2.0),
+        suppression(version, "all wanted", BOXES, SCORES, most=99),
+        suppression(version, "equal scores", BOXES, np.full((2, 3, 6), 0.5, np.float32), iou=0.9),
+        suppression(version, "soft, nothing above the limit", BOXES, SCORES, iou=1.0, sigma=0.5, most=9),
+    )
+]
+CASES += [
+    suppression(9, "soft", BOXES, SCORES, sigma=0.3, most=9, score=0.2),
+    suppression(
+        *(5, "soft", np.array([[[0, 0, 1, 1], [0, 0, 1, 0.75], [0, 0, 1, 0.25]]], np.float32)),
+        *(np.array([[[0.9, 0.8, 0.7]]], np.float32), 3, 0.5, 0.1, 1.0),
+        deviates="the CPU plugin removes no box by iou_threshold",
+        expected=[
+            np.array([[0, 0, 0], [0, 0, 2]]),
+            np.array([[0, 0, 0.9], [0, 0, 0.7 * np.exp(-1 / 32)]], np.float32),
+            np.array([2]),
+        ],
+    ),
+    suppression(
+        *(9, "equal to iou_threshold", np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5]]], np.float32)),
+        *(np.array([[[0.9, 0.8]]], np.float32), 3, 0.5),
+        deviates="OpenVINO removes boxes that overlap by iou_threshold",
+        expected=[np.array([[0, 0, 0], [0, 0, 1]]), np.array([[0, 0, 0.9], [0, 0, 0.8]], np.float32), np.array([2])],
+    ),
+    suppression(1, "full", FAR, scores_of(1, 1, 4), most=4, score=-1.0),
+    suppression(3, "full, i32", FAR, scores_of(1, 1, 4), most=4, score=-1.0, output_type="i32"),
+    suppression(3, "unordered", FAR, scores_of(1, 1, 4), most=2, sort_result_descending=False),
+    suppression(4, "full", np.concatenate([FAR, FAR]), scores_of(2, 2, 4), most=3, score=-1.0),
+    suppression(
+        4, "unordered", np.concatenate([FAR, FAR]), scores_of(2, 2, 4), 3, score=-1.0, sort_result_descending=False
+    ),
+    suppression(
+        *(1, "more boxes than rows", FAR[:, :2], np.array([[[0.75, 0.5], [0.9, 0.8]]], np.float32)),
+        deviates="the CPU plugin has a row for every box",
+        expected=[np.array([[0, 1, 0], [0, 1, 1]])],
+    ),
+    suppression(
+        *(4, "fewer boxes than rows", FAR[:, :2], np.array([[[0.75, 0.05]]], np.float32)),
+        deviates="the CPU plugin has a row for every box",
+        expected=[np.array([[0, 0, 0], [-1, -1, -1]])],
+    ),
+]
+
+
+def turned(title, boxes=None, scores=None, most=4, iou=0.3, score=0.1, dynamic=False, **attrs):
+    if boxes is None:
+        parts = [random.uniform(2, 6, (2, 6, 2)), random.uniform(1, 5, (2, 6, 2)), random.uniform(-3, 3, (2, 6, 1))]
+        boxes = np.concatenate(parts, -1).astype(np.float32)
+    limits = [Const(np.array(most)), Const(np.float32(iou)), Const(np.float32(score))]
+    inputs = [boxes, scores_of(2, 3, 6) if scores is None else scores, *limits]
+    return Case("NMSRotated-13", title, partial(opset13.nms_rotated, **attrs), inputs, dynamic)
+
+
+CASES += [
+    turned("clockwise"),
+    turned("counterclockwise", clockwise=False),
+    turned("unordered, i32", sort_result_descending=False, output_type="i32", most=2),
+    turned("loose", iou=0.6, most=6),
+]
+
+
+def multiclass(title, op="MulticlassNms-8", boxes=BOXES, scores=SCORES, counts=None, **rest):
+    dynamic = rest.pop("dynamic", False)
+    attrs = {"iou_threshold": 0.3, "score_threshold": 0.1} | rest
+    module = opset8 if op == "MulticlassNms-8" else opset9
+    inputs = [boxes, scores] + ([] if counts is None else [np.array(counts)])
+    return Case(op, title, partial(module.multiclass_nms, **attrs), inputs, dynamic)
+
+
+CASES += [
+    case
+    for op in ("MulticlassNms-8", "MulticlassNms-9")
+    for case in (
+        multiclass("by score", op, sort_result_type="score"),
+        multiclass("by class", op, sort_result_type="classid"),
+        multiclass("by score, across", op, sort_result_type="score", sort_result_across_batch=True),
+        multiclass(
+            "by class, across, i32", op, sort_result_type="classid", sort_result_across_batch=True, output_type="i32"
+        ),
+        multiclass("few", op, nms_top_k=3, keep_top_k=4, background_class=1),
+        multiclass("pixels", op, boxes=BOXES * 10, normalized=False),
+        multiclass("nothing", op, score_threshold=2.0),
+    )
+]
+CASES += [
+    multiclass("own boxes", "MulticlassNms-9", boxes_of(3, 7), scores_of(3, 7), [4, 0, 3], sort_result_type="score"),
+    multiclass(
+        "own boxes by class", "MulticlassNms-9", boxes_of(3, 7), scores_of(3, 7), [4, 3], sort_result_type="classid"
+    ),
+    Case(
+        "MulticlassNms-8",
+        "threshold 0",
+        partial(opset8.multiclass_nms, iou_threshold=0.0),
+        [FAR[:, :2], np.array([[[0.75, 0.5]]], np.float32)],
+        deviates="OpenVINO removes boxes that overlap by iou_threshold, here by 0",
+        expected=[
+            np.array([[0, 0.75, 0, 0, 0.5, 1], [0, 0.5, 1, 0, 1.5, 1]], np.float32),
+            np.array([[0], [1]]),
+            np.array([2]),
+        ],
+    ),
+]
+
+
+def matrix(title, boxes=BOXES, scores=SCORES, dynamic=False, **attrs):
+    build = partial(opset8.matrix_nms, **({"score_threshold": 0.1} | attrs))
+    return Case("MatrixNms-8", title, build, [boxes, scores], dynamic)
+
+
+CASES += [
+    matrix("linear", sort_result_type="score"),
+    matrix("gaussian", sort_result_type="score", decay_function="gaussian", gaussian_sigma=1.5),
+    matrix("post_threshold", sort_result_type="score", post_threshold=0.2),
+    Case(
+        "MatrixNms-8",
+        "by class",
+        partial(opset8.matrix_nms, sort_result_type="classid"),
+        [FAR[:, :1], np.array([[[0.5], [0.75]]], np.float32)],
+        deviates="the CPU plugin orders by class only with sort_result_across_batch",
+        expected=[
+            np.array([[0, 0.5, 0, 0, 0.5, 1], [1, 0.75, 0, 0, 0.5, 1]], np.float32),
+            np.array([[0], [0]]),
+            np.array([2]),
+        ],
+    ),
+    matrix("across", sort_result_type="score", sort_result_across_batch=True, output_type="i32"),
+    matrix("by class, across", sort_result_type="classid", sort_result_across_batch=True),
+    matrix("few", sort_result_type="score", nms_top_k=3, keep_top_k=4, background_class=0),
+    matrix("pixels", boxes=BOXES * 10, sort_result_type="score", normalized=False),
+]
+
+
+def best(title, count, most, dynamic=False, dtype=np.float32):
+    build = lambda r, p: NodeFactory("opset6").create(  # noqa: E731
+        "ExperimentalDetectronTopKROIs", [r.output(0), p.output(0)], {"max_rois": most}
+    )
+    inputs = [boxes_of(count).astype(dtype), scores_of(count).astype(dtype)]
+    return Case("ExperimentalDetectronTopKROIs-6", title, build, inputs, dynamic)
+
+
+CASES += [
+    best("some", 6, 3),
+    best("all", 4, 4),
+    best("dynamic", 5, 2, dynamic=True),
+    best("f16", 5, 2, dtype=np.float16),
+]
+
+test_agrees_with_openvino = conformance(CASES)
 
 test_agrees_with_openvino = conformance(CASES)
