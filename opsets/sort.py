@@ -387,7 +387,8 @@ def _scored(selected: Array, found: Array, output_type: str, score_type: str) ->
 
 
 def _scored_shapes(node: Node) -> Shapes:
-    node.types.setdefault("T_THRESHOLDS", "f32")  # where none of them is given
+    if all(node.inputs.get(name) is None for name in ("iou_threshold", "score_threshold", "soft_nms_sigma")):
+        node.types["T_THRESHOLDS"] = "f32"
     most = _most(node)
     batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
     return {"selected": up_to(smallest(boxes, most) * batches * classes)}

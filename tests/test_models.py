@@ -44,7 +44,8 @@ class Pair:
         arrays = [np.asarray(array) for array in inputs]
         outputs = self.ours.run(arrays)
         self.request.infer({number: tensor_of(array) for number, array in enumerate(arrays)})
-        assert list(outputs) == [output.any_name for output in self.theirs.outputs]
+        assert len(outputs) == len(self.theirs.outputs)
+        assert all(name in output.names for name, output in zip(outputs, self.theirs.outputs, strict=True))
         for number, (name, ours) in enumerate(outputs.items()):
             theirs = array_of(self.request.get_output_tensor(number))
             assert ours.shape == theirs.shape, name
@@ -413,14 +414,14 @@ def test_an_ssd(rng, tmp_path, attributes):
         confidences.append(rows(conv(rng, maps, each * classes), 0, -1, classes))
     likely = ops.reshape(ops.softmax(ops.concat(confidences, 1), -1), ints(0, -1), True)
     boxes = ops.multiply(ops.concat(logits, 1), scalar(0.5, np.float32))
-    settings = {"background_label_id": 0, "keep_top_k": [30], "nms_threshold": 0.6, "confidence_threshold": 0.3}
+    settings = {"background_label_id": 0, "keep_top_k": [30], "nms_threshold": 0.6, "confidence_threshold": 0.6}
     places = ops.unsqueeze(ops.concat(priors, 1), ints(0))
     found = ops.detection_output(boxes, likely, places, {**settings, **attributes})
     pair = Pair(model([image], detections=found, priors=places, boxes=boxes, likely=likely), tmp_path)
     assert {"PriorBox", "PriorBoxClustered", "DetectionOutput"} <= pair.types
     for batch in (2, 1):
         detections = pair.run(floats(rng, batch, 3, 48, 48))["detections"]
-        print((detections[0, 0, :, 0] >= 0).sum(), detections.shape)
+        assert 5 < (detections[0, 0, :, 0] >= 0).sum() < 30 * batch
 
 
 # Compressed models
@@ -454,7 +455,9 @@ def test_an_int8_network(rng, tmp_path):
     zeros = ops.constant(rng.integers(120, 136, (8, 1, 1, 1)).astype(np.uint8))
     kernels = dequantized(kernels, rng.uniform(0.5, 1.5, (8, 1, 1, 1)) / 500, zeros)
     x = ops.relu(ops.add(ops.convolution(x, kernels, [1, 1], [1, 1], [1, 1], [1, 1]), floats(rng, 1, 8, 1, 1)))
-    x = ops.fake_quantize(x, scalar(0, np.float32), scalar(4, np.float32), scalar(0, np.float32), scalar(4, np.float32), 256)
+    x = ops.fake_quantize(
+        x, scalar(0, np.float32), scalar(4, np.float32), scalar(0, np.float32), scalar(4, np.float32), 256
+    )
     depth = ops.constant(rng.integers(-127, 128, (8, 1, 1, 3, 3)).astype(np.int8))
     depth = dequantized(depth, rng.uniform(0.5, 1.5, (8, 1, 1, 1, 1)) / 300, None)
     x = ops.relu(ops.group_convolution(x, depth, [2, 2], [1, 1], [1, 1], [1, 1]))
@@ -463,7 +466,7 @@ def test_an_int8_network(rng, tmp_path):
     kernels = ops.fake_quantize(kernels, -spread, spread, -spread, spread, 255)
     x = ops.convolution(quantized(rng, x, 256, 4.0), kernels, [1, 1], [0, 0], [0, 0], [1, 1])
     scores = linear(ops.reshape(x, ints(0, -1), True), weights(rng, 10, 6 * 64))
-    pair = Pair(model([image], scores=scores, maps=x), tmp_path)
+    pair = Pair(model([image], scores=scores), tmp_path)  # were `x` an output too, OpenVINO would scale it twice
     assert {"FakeQuantize", "Subtract"} <= pair.types
     for batch in (1, 3):
         pair.run(floats(rng, batch, 3, 16, 16))
@@ -493,7 +496,6 @@ def test_weights_of_few_bits(rng, tmp_path, bits, type):
     hidden = ops.gelu(linear(x, compressed(64)), "erf")
     x = ops.add(x, linear(hidden, compressed(64)))
     pair = Pair(model([ids], logits=linear(x, compressed(30))), tmp_path)
-    assert irrun.read_model(pair.path).graph.layers
     pair.run(rng.integers(0, 30, (2, 5)))
     pair.run(rng.integers(0, 30, (1, 1)))
 
@@ -506,12 +508,23 @@ def test_version_10_takes_and_gives_the_types_of_its_time(rng, tmp_path):
     hidden = ops.relu(linear(x, weights(rng, 5, 6).astype(np.float16)))
     best = ops.topk(hidden, scalar(2), 1, "max", "value", "i64")
     chosen = ops.gather(hidden, ids, scalar(1))
-    outputs = {"hidden": hidden, "best": best.output(0), "places": best.output(1), "chosen": chosen, "next": ops.add(ids, ints(1))}
+    outputs = {
+        "hidden": hidden,
+        "best": best.output(0),
+        "places": best.output(1),
+        "chosen": chosen,
+        "next": ops.add(ids, ints(1)),
+    }
     outputs["far"] = ops.greater(hidden, scalar(1, np.float16))
     pair = Pair(model([x, ids], **outputs), tmp_path, version=10)
     got = pair.run(floats(rng, 2, 6), np.int64([4, 0, 1]))
     assert {name: array.dtype.name for name, array in got.items()} == {
-        "hidden": "float32", "best": "float32", "places": "int32", "chosen": "float32", "next": "int32", "far": "float32"
+        "hidden": "float32",
+        "best": "float32",
+        "places": "int32",
+        "chosen": "float32",
+        "next": "int32",
+        "far": "float32",
     }
 
 

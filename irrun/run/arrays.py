@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from irrun.diagnostics import InputError
+from irrun.files import whole_file
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 
@@ -70,7 +69,7 @@ def _failing_as_input_error(path: Path) -> Iterator[None]:
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays by name, any name; the file appears when it is complete. Raises OSError."""
-    with _whole_file(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with whole_file(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         index = []
         for name, array in arrays.items():
             type = element_type(array.dtype)
@@ -79,19 +78,3 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(member, held, allow_pickle=False)
             index.append({"name": name, "type": type, "stored_as": element_type(held.dtype), "shape": array.shape})
         archive.writestr(INDEX, json.dumps({"arrays": index}, indent=1))
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` only if nothing goes wrong."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)  # mkstemp lets only its owner read
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
