@@ -64,6 +64,11 @@ class Diagnostic:
     def column(self) -> int | None:
         return self.place.column if self.place else None
 
+    @property
+    def end_column(self) -> int | None:
+        """The column behind the last character, on the same line."""
+        return self.place.column + self.place.length if self.place else None
+
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         return f"{where + ': ' if where else ''}{self.severity}[{self.code}]: {self.message}"

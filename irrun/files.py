@@ -16,11 +16,11 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
     A link stays one and leads to the new content; a device or a pipe is written to as it is.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        with target.open("wb") as stream:
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
             yield stream
         return
+    target = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:

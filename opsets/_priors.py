@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,9 +32,14 @@ class Prior:
 def aspect_ratios(given: Sequence[float], flip: bool) -> list[float]:
     """1 and the given ratios without repetitions, each followed by its inverse if they are to be flipped."""
     ratios = [1.0]
+    known = [1.0]
     for ratio in given:
-        if all(abs(ratio - known) >= SAME_RATIO for known in ratios):
-            ratios += [ratio, 1 / ratio] if flip else [ratio]
+        place = bisect_left(known, ratio)
+        if all(abs(ratio - near) >= SAME_RATIO for near in known[max(place - 1, 0) : place + 1]):
+            found = [ratio, 1 / ratio] if flip else [ratio]
+            ratios += found
+            for new in found:
+                insort(known, new)
     return ratios
 
 
@@ -63,7 +69,7 @@ def dense_priors(
 ) -> Iterator[Prior]:
     """For each size and ratio density² boxes, shifted so that they cover a square of that size."""
     others = [ratio for ratio in ratios if abs(ratio - 1) >= SAME_RATIO]
-    for size, density in zip(sizes, densities, strict=True):
+    for size, density in zip(sizes, densities if sizes else (), strict=True):
         count, whole = int(density), int(size)
         shift = int(size / count)
         halves = [(size / 2 * ratio**0.5, size / 2 / ratio**0.5) for ratio in fixed_ratios or others]
@@ -97,6 +103,18 @@ def cell_priors(attrs: Mapping[str, Any], image_height: int = 1) -> list[Prior]:
         *dense_priors(attrs["fixed_size"], attrs["fixed_ratio"], attrs["density"], ratios),
         *square_priors(sizes, attrs["max_size"], ratios, every, order),
     ]
+
+
+def cell_prior_count(attrs: Mapping[str, Any]) -> int:
+    """How many boxes one cell has."""
+    ratios = aspect_ratios(attrs["aspect_ratio"], attrs["flip"])
+    others = sum(abs(ratio - 1) >= SAME_RATIO for ratio in ratios)
+    every, sizes = attrs["scale_all_sizes"], len(attrs["min_size"])
+    squares = sizes + min(len(attrs["max_size"]), sizes) if every else sizes
+    stretched = others * (sizes if every else min(sizes, 1))
+    halves = len(attrs["fixed_ratio"]) or others + 1
+    dense = sum(int(density) ** 2 for density in attrs["density"]) if attrs["fixed_size"] else 0
+    return squares + stretched + dense * halves
 
 
 def prior_grid(

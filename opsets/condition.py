@@ -169,7 +169,7 @@ def _(node: Node) -> Shapes:
 def bucketize(data: Array, buckets: Array, *, output_type: str, with_right_bound: bool) -> Any:
     """The number of the bucket that each element falls into; a bucket ends at its right boundary or just before it.
 
-    NaN falls into the last bucket.
+    NaN falls into the first bucket, or into the last one without with_right_bound, as in the reference.
     Constraints:
         C1: the boundaries ascend, none is there twice.
 
@@ -180,6 +180,8 @@ def bucketize(data: Array, buckets: Array, *, output_type: str, with_right_bound
     """
     values, boundaries = (a.astype(np.float32) if a.dtype == numpy_dtype("bf16") else a for a in (data, buckets))
     found = np.searchsorted(boundaries, values, "left" if with_right_bound else "right")
+    if with_right_bound:
+        found = np.where(values != values, 0, found)
     return found.astype(numpy_dtype(output_type))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -32,7 +33,7 @@ from irrun.spec import (
 from ._boxes import MOST_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
 from ._detections import detection_rows, detections
 from ._precision import widened
-from ._priors import Prior, as_pair, cell_priors, grid_shape, prior_boxes, prior_grid, steps
+from ._priors import Prior, as_pair, cell_prior_count, grid_shape, prior_boxes, prior_grid, steps
 from ._proposals import proposals
 from ._rois import (
     aligned_regions,
@@ -693,6 +694,7 @@ def prior_box_1(output_size: Array, image_size: Array, **attrs: Any) -> Array:
         C3: there are no more max_size than min_size.
         C4: density has one element for each fixed_size.
         C5: aspect_ratio and fixed_ratio are above 0.
+        C6: sizes, ratios and densities are finite.
 
     Source: detection/prior-box-1.rst
 
@@ -724,6 +726,7 @@ def prior_box(output_size: Array, image_size: Array, **attrs: Any) -> Array:
         C3: there are no more max_size than min_size.
         C4: density has one element for each fixed_size.
         C5: aspect_ratio and fixed_ratio are above 0.
+        C6: sizes, ratios and densities are finite.
 
     Choice: formulas are the reference's, since those of the page lack terms. No variance means 0.1. The number of
     boxes is that of the boxes made. Results are f32.
@@ -747,7 +750,10 @@ def _prior_box_shapes(node: Node) -> Shapes:
     node.require("C4", fits, f"`density` has {len(density)} elements, `fixed_size` {len(fixed)}")
     for name in ("aspect_ratio", "fixed_ratio"):
         node.require("C5", 0 not in node.attrs[name], f"`{name}` holds 0, expected more")
-    return grid_shape(node, len(cell_priors(node.attrs)))
+    for name in ("min_size", "max_size", "fixed_size", "density", "aspect_ratio", "fixed_ratio"):
+        values = node.attrs[name]
+        node.require("C6", all(map(math.isfinite, values)), f"`{name}` holds {values}, expected numbers")
+    return grid_shape(node, cell_prior_count(node.attrs))
 
 
 prior_box_1.shapes(_prior_box_shapes)

@@ -150,9 +150,7 @@ def _(node: Node) -> list[Tensor]:
     body = _body(node)
     tensors = node.inputs["inputs"]
     slices = slice_count(node, body, tensors)
-    for port in body.outputs:
-        if port.axis is not None and (port.part_size < 1 or port.stride == 0):
-            node.fail("C2", f"result {port.result} is joined with stride {port.stride} and part_size {port.part_size}")
+    _check_joins(node, body)
     parameters, results = settle(node, body, tensors)
     count = _iterations(body, []) if slices is None else slices
     outputs = loop_outputs(node, body, tensors, parameters, results, count)
@@ -163,6 +161,12 @@ def _(node: Node) -> list[Tensor]:
             message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
             node.require("C9", size == port.part_size, message)
     return outputs
+
+
+def _check_joins(node: Node, body: Body) -> None:
+    for port in body.outputs:
+        if port.axis is not None and (port.part_size < 1 or port.stride == 0):
+            node.fail("C2", f"result {port.result} is joined with stride {port.stride} and part_size {port.part_size}")
 
 
 def _body(node: Node) -> Body:
@@ -232,6 +236,7 @@ def _(node: Node) -> list[Tensor]:
     if condition is None:
         node.fail("C9", "the port map has no <output> with the purpose `execution_condition`")
     _check_counters(node, body)
+    _check_joins(node, body)
     slices = slice_count(node, body, tensors)
     parameters, results = settle(node, body, tensors)
     goes_on = results[condition]

@@ -15,6 +15,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    MAX_RANK,
     NUMERIC,
     Array,
     Attr,
@@ -580,7 +581,7 @@ def _(node: Node) -> Shapes:
     types={"T": ANY, "T_AXIS": INTEGER},
     inputs=[Input("data", "T", "[*data]"), Input("axis", "T_AXIS", "[]")],
     outputs=[Output("outputs", "T", "...", variadic=True)],
-    attrs=[Attr("num_splits", INT, least=1)],
+    attrs=[Attr("num_splits", INT, least=1, most=65536)],
     symbolic=True,
     view_of="data",
 )
@@ -609,7 +610,7 @@ def _(node: Node) -> list[Tensor]:
         return [Tensor(type, None)] * parts
     axis = axis_of(node, "C1", len(data))
     if axis is None:
-        return [Tensor(type, tuple(fresh() for _ in data)) for _ in range(parts)]
+        return [Tensor(type, tuple(fresh() for _ in data))] * parts
     size = data[axis]
     node.require("C2", size % parts == 0, f"axis {axis} has {size} elements, which {parts} parts do not divide", "data")
     return [Tensor(type, (*data[:axis], size // parts, *data[axis + 1 :]))] * parts
@@ -1106,7 +1107,8 @@ def _(node: Node) -> Shapes:
     count = node.dims.get("n", fresh())
     shape = node.dims.get("arg")
     if shape is None:
-        return {"output": tuple(fresh() for _ in range(count))} if isinstance(count, int) and count else {}
+        known = isinstance(count, int) and 0 < count <= MAX_RANK
+        return {"output": tuple(fresh() for _ in range(count))} if known else {}
     fits = every([count != len(shape), count != 0])
     if fits is True:
         node.fail("C1", f"`input_order` has {count} axes for rank {len(shape)}", "input_order")

@@ -328,7 +328,9 @@ def _(node: Node) -> None:
 def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
     """Divide by the L2 norm over axes: data / sqrt(sum + eps), or data / sqrt(max(sum, eps)).
 
-    Without any axis each element is divided by its own absolute value.
+    Without any axis each element is divided by itself, as the page says: all but 0 become 1.
+
+    Deviation: OpenVINO does so for rank 2 to 4 only, and divides by the norm of the single element for others.
 
     Constraints:
         C1: axes lie in [-r, r), r the rank of data.
@@ -340,6 +342,8 @@ def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
     >>> op(np.array([[3.0, 4.0]]), np.array(1), eps=100.0, eps_mode="max").tolist()
     [[0.3, 0.4]]
     """
+    if not axes.size:
+        return (data != 0).astype(data.dtype)
     wide = widened(data)
     sums = _sum_of_squares(wide, _axes(axes, data.ndim))
     norm = np.sqrt(sums + eps if eps_mode == "add" else np.maximum(sums, eps))

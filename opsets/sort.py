@@ -146,7 +146,8 @@ def search_sorted(sorted: Array, values: Array, *, right_mode: bool, output_type
     """Where each value would go into its sorted row: before equal elements, or behind them with right_mode.
 
     The attribute is `right` on the page, `right_mode` in files; `output_type` is in files only. One row serves
-    values of any shape. Rows that do not rise, and NaN, give what a binary search happens on.
+    values of any shape. NaN goes to the front, as in the reference; rows that do not rise, or have a NaN, give what a
+    binary search happens on.
 
     Constraints:
         C1: sorted is one row, or has the dimensions of values but for the last.
@@ -170,7 +171,7 @@ def search_sorted(sorted: Array, values: Array, *, right_mode: bool, output_type
 def _insertion(row: Array, values: Array, right: bool) -> Array:
     if row.dtype == numpy_dtype("bf16"):  # numpy has no search for it
         row, values = row.astype(np.float32), values.astype(np.float32)
-    return np.asarray(np.searchsorted(row, values, "right" if right else "left"))
+    return np.where(values != values, 0, np.searchsorted(row, values, "right" if right else "left"))
 
 
 @search_sorted.shapes

@@ -35,6 +35,22 @@ def test_inputs_go_by_name_by_position_and_by_number(doubled):
         assert executor.run(inputs)["y"].tolist() == [[2, 4]]
 
 
+def test_positions_are_no_names(tmp_path):
+    """Inputs that are named by numbers, as the tracer of torch names them, in an order of their own."""
+    model = Model()
+    a, b = model.parameter("1", F32, (2,)), model.parameter("0", F32, (3,))
+    model.result(add(model, a, a, name="first"))
+    model.result(add(model, b, b, (3,), name="second"))
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    x, y = np.float32([1, 2]), np.float32([3, 4, 5])
+    for inputs in ([x, y], {"1": x, "0": y}):
+        outputs = executor.run(inputs)
+        assert (outputs["first"].tolist(), outputs["second"].tolist()) == ([2, 4], [6, 8, 10])
+    assert executor.run(executor.random_inputs(0))["second"].shape == (3,)
+    with pytest.raises(irrun.InputError, match="3 arrays, but the inputs of the model are `1`, `0`"):
+        executor.run([x, y, x])
+
+
 def test_a_list_of_numbers_becomes_an_array_of_the_declared_type(doubled):
     y = irrun.GraphExecutor(doubled).run({"x": [[1, 2.5]]})["y"]
     assert y.dtype == np.float32

@@ -160,6 +160,10 @@ def test_faults_of_a_const(tmp_path, changes, code, attribute):
     assert (found.code, found.line, found.column) == (code, 3, column)
 
 
+def test_the_byte_that_openvino_writes_for_no_elements_is_no_excess(tmp_path):
+    assert read(const(tmp_path, bytes(1), shape="0, 2", size="1"))[1] == []
+
+
 def test_missing_bytes_are_counted(tmp_path):
     message = "the Const ends at byte 12, but model.bin has 8 bytes: 4 are missing"
     assert fault(const(tmp_path, bytes(8), offset="4")).message == message

@@ -33,8 +33,8 @@ CODES: dict[str, Code] = {
         "not a readable file",
         "The path leads to a directory, a pipe or a device, or the system refuses to read it. irrun opens regular "
         "files only, as anything else may block or never end. Give the .xml file itself, and check its "
-        "permissions.",
-        ("irrun validate models/", "irrun validate models/model.xml"),
+        "permissions; `irrun validate` also takes a directory for the models in it, and - for standard input.",
+        ('irrun.validate("models/")', 'irrun.validate("models/model.xml")'),
     ),
     "E104": Code(
         "file beyond the limits",
@@ -268,6 +268,13 @@ CODES: dict[str, Code] = {
         "some numbers (1.7 becomes 1) and ignores unreadable booleans, so the layer may not do what the file seems "
         "to say.",
         ('keep_dims="yes"', 'keep_dims="true"'),
+    ),
+    "E308": Code(
+        "tensor beyond all memory",
+        "By its inputs and attributes the output has more elements than any machine could hold, most often because a "
+        "size is wrong by a factor: a bit pattern read as a number, a pad or a repetition that was meant for another "
+        "axis. OpenVINO computes such sizes modulo 2^64 and goes on with a wrong shape.",
+        ("Tile of [1000] with repeats 9223372036854775807", "Tile of [1000] with repeats 7"),
     ),
     "E401": Code(
         "broken constraint",

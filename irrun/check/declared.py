@@ -13,24 +13,25 @@ from irrun.spec.patterns import shape_text
 _HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
 
 
-def compare_declared(inference: Inference) -> Iterator[Diagnostic]:
-    """A warning for every port that contradicts the type or shape inferred for it."""
+def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
+    """A warning for every port that contradicts the type or shape inferred for it; without `sizes` only for types."""
     for node in inference.nodes.values():
         for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
-            yield from _compare(node, value.port, tensor, f"output {value.index}")
+            yield from _compare(node, value.port, tensor, f"output {value.index}", sizes)
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
             # what the producer's port says is reported there
             if source is not None and port.dims != source.port.dims:
                 known = inference.tensor(source)
                 if known is not None:
-                    yield from _compare(node, port, known, f"input {index}")
+                    yield from _compare(node, port, known, f"input {index}", sizes)
 
 
-def _compare(node: Node, port: Port, tensor: Tensor, where: str) -> Iterator[Diagnostic]:
+def _compare(node: Node, port: Port, tensor: Tensor, where: str, sizes: bool) -> Iterator[Diagnostic]:
     if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         yield Diagnostic("W932", message, port.element.place, node.layer.label, _HELP)
-    if not port.dims or not contradicts(port.dims, tensor):  # no dims: a scalar or an unknown rank, the file is silent
+    # no dims: a scalar or an unknown rank, the file is silent
+    if not sizes or not port.dims or not contradicts(port.dims, tensor):
         return
     declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
     message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"

@@ -6,6 +6,8 @@ gives one diagnostic and the rest of the model is still checked.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from irrun.check.attributes import read_attributes
-from irrun.check.documentation import close_matches, constraint_text, source_page
+from irrun.check.documentation import constraint_text, source_page
+from irrun.check.lookup import find_op
+from irrun.check.naming import MOST_INVENTED, name_sizes
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Body as LayerBody
 from irrun.ir.graph import Graph, Layer, Value
@@ -26,15 +30,33 @@ from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
-from irrun.spec.registry import opset_number, registry
 
 MOST_PROPAGATED = 4096
 """Elements of a tensor whose value is carried along: shapes, axes and small tables, not weights."""
 
-MOST_INVENTED = 16
-"""Elements of an unknown integer tensor that get a dimension each, so that equal ones stay equal."""
+MOST_CONCERNED = 4
+"""Inputs that a diagnostic has a note for."""
 
+_NAMED = re.compile(r"`(\w+)(?:\[(\d{1,6})[^`]*\])?`")
 _UNKNOWN = Tensor("dynamic", None)
+
+MOST_SYMBOLIC = 256
+"""Elements of a tensor with unknown ones whose value is carried along: a shape has 64 at most."""
+
+MOST_SYMBOLIC_WORK = 200_000
+"""Such elements in a whole model; arithmetic with them is slow."""
+
+MOST_LOOKED_AT = 1 << 22
+"""Elements of a constant that are read before the run, to see whether indices lie in range."""
+
+MOST_READ = 1 << 20
+"""Bytes of a constant that must be decoded to be read."""
+
+MOST_COUNTED = 256
+"""What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
+
+MOST_REPEATED = 50_000
+"""Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
 _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
@@ -59,6 +81,9 @@ class Inference:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
     visited: set[Graph] = field(default_factory=set)
+    latest: dict[Graph, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
+    repeated: int = 0
+    symbolic: int = 0
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""
@@ -78,7 +103,7 @@ class Inference:
 def infer(graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | None = None) -> Inference:
     """Infer a whole model; `parameters` replaces what its Parameters declare."""
     inference = Inference(weights)
-    infer_graph(graph, inference, parameters or {})
+    infer_graph(graph, inference, name_sizes(graph, parameters or {}))
     return inference
 
 
@@ -100,13 +125,15 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
 
 def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     """Infer one layer from what is known of its inputs; None where it fails, which is reported."""
-    op = find_op(layer, inference)
-    if op is None:
+    op, problem = find_op(layer)
+    if problem is not None:
+        inference.report(problem)
+    if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
         return None
     attrs, problems = read_attributes(op, layer)
     for problem in problems:
         inference.report(problem)
-    if attrs is None:
+    if attrs is None or layer.broken:
         return None
     inputs = [inference.tensor(value) for value in layer.inputs]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()}
@@ -120,47 +147,27 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.place, layer.label))
-    outputs = _with_values(op, attrs, inputs, inferred.outputs, inferred.types, layer, inference.weights)
+    kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
+    outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     return Node(layer, op, attrs, inferred.types, outputs, inferred.complete)
-
-
-def find_op(layer: Layer, inference: Inference) -> Op | None:
-    known = registry()
-    op = known.find(layer.type, layer.version)
-    if op is not None:
-        return op
-    versions = known.versions(layer.type)
-    name = "version"
-    hint: str | None = None
-    if versions and opset_number(layer.version) is None:
-        message = f"`{layer.version}` is not an operation set that the reader knows"
-        hint = "write opset1 to opset17; custom ops come from --ops FILE"
-    elif versions:
-        held = sorted(number for op in versions for number in known.opsets(op))
-        message = f"{layer.version} does not contain {layer.type}"
-        hint = f"{versions[0].type} is in opset{held[0]} to opset{held[-1]}" if held else None
-    else:
-        name, message = "type", f"unknown op `{layer.type}` of {layer.version}"
-        close = close_matches(layer.type, known.types())
-        hint = f"did you mean `{close[0]}`?" if close else "a custom op can be declared in a module given with --ops"
-    place = attribute_place(layer.element, name)
-    inference.report(Diagnostic("E301", message, place, layer.label, hint))
-    return None
 
 
 def violated(violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:
     """The diagnostic of a broken rule, with where the offending input comes from and what is known of it."""
     constraint = violation.label.startswith("C")
     notes = []
-    place = layer.place
-    names = [port.name for port in op.inputs]
-    position = names.index(violation.port) if violation.port in names else len(inputs)
-    tensor = inputs[position] if position < len(inputs) else None
-    value = layer.inputs[position] if position < len(layer.inputs) else None
-    if tensor is not None and value is not None:
-        what = f"`{violation.port}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
+    place = layer_place = layer.place
+    for name, position in _concerned(violation, op, len(layer.inputs)).items():
+        tensor, value = inputs[position], layer.inputs[position]
+        if tensor is None or value is None:
+            continue
+        what = f"`{name}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
         notes.append(Note(what, value.layer.place))
-        place = layer.input_ports[position].element.place
+        if name.partition("[")[0] == violation.port and place is layer_place:
+            place = layer.input_ports[position].element.place
+    attribute = next((name for name, _ in _NAMED.findall(violation.message) if name in layer.attributes), None)
+    if place is layer_place and layer.data and attribute:
+        place = attribute_place(layer.data, attribute)
     return Diagnostic(
         "E401" if constraint else violation.label,
         f"{op.name} {violation.label}: {violation.message}" if constraint else violation.message,
@@ -172,22 +179,36 @@ def violated(violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor
     )
 
 
+def _concerned(violation: Violation, op: Op, connected: int) -> dict[str, int]:
+    """The inputs that a violation is about, by name: its port first, then those that its message names."""
+    numbers = {port.name: number for number, port in enumerate(op.inputs)}
+    named = _NAMED.findall(violation.message)
+    first = [(name, at) for name, at in named if name == violation.port][:1] or [(violation.port, "")]
+    found: dict[str, int] = {}
+    for name, at in [*first, *named]:
+        number = numbers.get(name)
+        if number is None:
+            continue
+        offset = int(at) if at and op.inputs[number].variadic else 0
+        if number + offset < connected and len(found) < MOST_CONCERNED:
+            found.setdefault(f"{name}[{offset}]" if op.inputs[number].variadic else name, number + offset)
+    return found
+
+
 def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | None = None) -> Body:
     """A body as ops see it: port maps by number, and a way to infer it."""
-    parameters = body.graph.parameters
-    results = body.graph.results
+    parameters = {layer: number for number, layer in enumerate(body.graph.parameters)}
+    results = {layer: number for number, layer in enumerate(body.graph.results)}
     return Body(
         inputs=tuple(
-            BodyInput(
-                entry.external, parameters.index(entry.internal), *(getattr(entry, name) for name in _TUPLE_FIELDS)
-            )
+            BodyInput(entry.external, parameters[entry.internal], *(getattr(entry, name) for name in _TUPLE_FIELDS))
             for entry in body.inputs
         ),
         outputs=tuple(
-            BodyOutput(entry.external, results.index(entry.internal), *(getattr(entry, name) for name in _TUPLE_FIELDS))
+            BodyOutput(entry.external, results[entry.internal], *(getattr(entry, name) for name in _TUPLE_FIELDS))
             for entry in body.outputs
         ),
-        back_edges=tuple((results.index(edge.result), parameters.index(edge.parameter)) for edge in body.back_edges),
+        back_edges=tuple((results[edge.result], parameters[edge.parameter]) for edge in body.back_edges),
         parameters=len(parameters),
         results=len(results),
         infer=partial(infer_body, body.graph, inference),
@@ -203,8 +224,18 @@ def _declared(parameter: Layer, inference: Inference) -> Tensor:
 
 def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
     """What is known of the results of a body whose parameters are `tensors`."""
-    infer_graph(graph, inference, dict(zip(graph.parameters, tensors, strict=True)))
-    return [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
+    given = list(tensors)
+    if graph in inference.latest:
+        before, results = inference.latest[graph]
+        if all(a is b for a, b in zip(before, given, strict=True)):
+            return results
+        inference.repeated += len(graph.layers)
+        if inference.repeated > MOST_REPEATED:
+            return [_UNKNOWN] * len(results)
+    infer_graph(graph, inference, dict(zip(graph.parameters, given, strict=True)))
+    results = [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
+    inference.latest[graph] = given, results
+    return results
 
 
 def _meet(declared: Tensor, given: Tensor) -> Tensor:
@@ -214,24 +245,24 @@ def _meet(declared: Tensor, given: Tensor) -> Tensor:
     return Tensor(type, shape, given.value)
 
 
-def _with_values(
+def with_values(
     op: Op,
     attrs: Mapping[str, Any],
     inputs: Sequence[Tensor | None],
     outputs: list[Tensor],
     types: Mapping[str, str],
     layer: Layer,
-    weights: Weights,
+    inference: Inference,
 ) -> list[Tensor]:
     """The outputs with their values, as far as these can be computed before the run and are worth it."""
     if layer.type == "Const":
-        return [_constant(layer, outputs[0], weights)]
+        return [_constant(layer, outputs[0], inference.weights)]
     if any(tensor.value is not None for tensor in outputs):
         return outputs
     values = [tensor.value for tensor in inputs if tensor is not None]
     connected = sum(tensor is not None for tensor in inputs)
     if values and len(values) == connected and all(value is not None for value in values):
-        computed = _compute(op, attrs, inputs, outputs, types)
+        computed = _compute(op, attrs, inputs, outputs, types, inference)
         if computed is not None:
             return computed
     return [_invent(tensor) for tensor in outputs]
@@ -242,9 +273,11 @@ def _constant(layer: Layer, tensor: Tensor, weights: Weights) -> Tensor:
         return tensor
     # types that must be unpacked cost time and memory; nobody asks for the value of large ones before the run
     packed = tensor.type == "string" or ELEMENT_TYPES[tensor.type].bits < 8 or tensor.type in CODES
-    if packed and product(tensor.shape or ()) > MOST_PROPAGATED:
+    if (product(tensor.shape or ()) > (MOST_PROPAGATED if packed else MOST_LOOKED_AT)) is not False:
         return tensor
     try:
+        if packed and weights.check(layer).size > MOST_READ:
+            return tensor
         return Tensor(tensor.type, tensor.shape, weights.constant(layer))
     except WeightsError:  # the reader has reported it
         return tensor
@@ -256,6 +289,7 @@ def _compute(
     inputs: Sequence[Tensor | None],
     outputs: Sequence[Tensor],
     types: Mapping[str, str],
+    inference: Inference,
 ) -> list[Tensor] | None:
     """The outputs computed by the op's own kernel, or None."""
     values = [None if tensor is None else tensor.value for tensor in inputs]
@@ -264,8 +298,13 @@ def _compute(
     small = sum(value.size for value in arrays) <= MOST_PROPAGATED
     if not (op.pure and small and op.context <= {"types", "warn"} and (op.symbolic or not symbolic)):
         return None
-    if not all(_small(tensor) for tensor in outputs):
+    if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
         return None
+    if symbolic:
+        sizes = [value.size for value in arrays] + [int(product(tensor.shape or ())) for tensor in outputs]
+        inference.symbolic += sum(sizes)
+        if max(sizes) > MOST_SYMBOLIC or inference.symbolic > MOST_SYMBOLIC_WORK:
+            return None
     context = {"types": types, "warn": _ignore}
     extra = {name: context[name] for name in op.context}
     try:
@@ -282,9 +321,17 @@ def _ignore(message: str) -> None:
 
 
 def _valued(tensor: Tensor, value: Any) -> Tensor:
+    if value.dtype == object and any(isinstance(item, int) and not -(2**63) <= item < 2**64 for item in value.flat):
+        raise OverflowError  # a run wraps it around
     if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):
         value = value.astype(numpy_dtype(tensor.type))
     return Tensor(tensor.type, tensor.shape, value)
+
+
+def _moderate(value: Any) -> bool:
+    """Whether what an attribute says cannot make a kernel on small tensors slow or large."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return math.prod(max(abs(number), 1) for number in numbers if isinstance(number, int)) <= MOST_COUNTED
 
 
 def _small(tensor: Tensor) -> bool:

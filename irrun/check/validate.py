@@ -13,11 +13,15 @@ from irrun.check.infer import Inference, infer
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
-from irrun.spec.dims import Shape, fresh
+from irrun.spec.attributes import parse_size
+from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor
 
 Shapes = Mapping[str, Sequence[int | str | None]]
-"""Shapes to infer under, by a name of the input; "?", None or -1 is an unknown size."""
+"""Shapes to infer under, by a name of the input.
+
+"?", None or -1 is an unknown size, "2..8" one with bounds; "batch" is an unknown one, the same wherever it stands.
+"""
 
 
 @dataclass(slots=True)
@@ -25,12 +29,15 @@ class Report:
     """What is wrong with a model; `diagnostics` are sorted by their place in the file.
 
     `model` is None where the file could not be read, `inference` where the graph is too broken to be inferred.
+    `layers` is the number of layers that could be inferred, `content` the text of the .xml where it came from memory.
     """
 
     path: Path
     diagnostics: list[Diagnostic]
     model: Model | None = field(default=None, repr=False)
     inference: Inference | None = field(default=None, repr=False)
+    layers: int = 0
+    content: bytes | None = field(default=None, repr=False)
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -50,23 +57,27 @@ def validate(
     model: Model | str | os.PathLike[str],
     weights: str | os.PathLike[str] | None = None,
     shapes: Shapes | None = None,
+    *,
+    content: bytes | None = None,
 ) -> Report:
     """Check a model, or the file that holds one; `weights` is the .bin beside it unless given.
 
-    Never raises for a bad model. Raises ValueError where `shapes` names no input.
+    With `content`, the text of the .xml, only the weights are looked for at the path.
+
+    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size.
     """
     problems: list[Diagnostic] = []
     if isinstance(model, Model):
         path, found = model.path, model
     else:
         path = Path(model)
-        read_model, problems = read(path, None if weights is None else Path(weights))
-        if read_model is None:
-            return Report(path, _sorted(problems, path))
+        read_model, problems = read(path, None if weights is None else Path(weights), content)
+        if read_model is None or any(problem.code == "E110" for problem in problems):  # layers of kernels, not of ops
+            return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}))
-    problems = [*problems, *inference.diagnostics, *compare_declared(inference)]
-    return Report(path, _sorted(problems, path), found, inference)
+    problems = [*problems, *inference.diagnostics, *compare_declared(inference, sizes=not shapes)]
+    return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
 
 def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
@@ -95,8 +106,28 @@ def find_input(model: Model, name: str) -> int:
 
 def _given(model: Model, shapes: Shapes) -> dict[Layer, Tensor]:
     parameters = model.graph.parameters
-    return {parameters[find_input(model, name)]: Tensor("dynamic", _shape(sizes)) for name, sizes in shapes.items()}
+    names: dict[str, Dim] = {}
+    return {
+        parameters[find_input(model, name)]: Tensor("dynamic", given_shape(sizes, name, names))
+        for name, sizes in shapes.items()
+    }
 
 
-def _shape(sizes: Sequence[Any]) -> Shape:
-    return tuple(fresh() if size in ("?", None, -1) else int(size) for size in sizes)
+def given_shape(sizes: Sequence[Any], input: str, names: dict[str, Dim]) -> Shape:
+    """A shape of `Shapes`, for the input that goes by `input`; sizes that have names are looked up in `names`.
+
+    Raises ValueError where it holds something else.
+    """
+    return tuple(_given_size(size, input, names) for size in sizes)
+
+
+def _given_size(size: Any, input: str, names: dict[str, Dim]) -> Size:
+    if isinstance(size, Dim):
+        return size
+    text = "?" if size is None else str(size).strip()
+    if text.isidentifier():
+        return names.setdefault(text, fresh(name=text))
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ValueError(f"the shape of `{input}` {error}, or a name such as `batch`") from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import MODEL, WEIGHTS, colour, ops_option, paint, parse_shape_option
+from irrun.cli.options import MODEL, WEIGHTS, colour, existing_folder, ops_option, paint, parse_shape_option
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
@@ -53,6 +53,7 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
+    callback=existing_folder,
     help="Write the results to an .npz file.",
 )
 @ops_option
@@ -71,8 +72,6 @@ def execute(
     for path in filter(None, (model, weights, archive, *files.values())):
         if not path.exists():
             raise click.BadParameter(f"there is no file {path}", context)
-    if output is not None and not output.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {output.parent} to write to", context, param_hint="--output")
 
     from irrun.diagnostics import InputError, IRError
     from irrun.run.executor import GraphExecutor
@@ -132,7 +131,7 @@ def _inputs(
 
 
 def _show(diagnostic: Diagnostic) -> None:
-    from irrun.check.render import render_diagnostic
+    from irrun.check.render.text import render_diagnostic
 
     lines: list[str] = []
     if diagnostic.file:

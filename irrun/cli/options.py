@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ WEIGHTS = click.option(
     help="The .bin file; the one beside the model by default.",
 )
 
+FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
+"""The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
+
 _STYLES: dict[str, dict[str, Any]] = {
     "error": {"fg": "red", "bold": True},
     "warning": {"fg": "yellow", "bold": True},
@@ -24,6 +28,10 @@ _STYLES: dict[str, dict[str, Any]] = {
     "bold": {"bold": True},
     "dim": {"fg": "blue"},
 }
+
+
+_SIZE = re.compile(r"\?|-1|\d+|\d+\.\.\d*|\.\.\d+|[^\W\d]\w*")
+"""A size: known, unknown, from .. to, or a name for an unknown one."""
 
 
 def paint(text: str, style: str) -> str:
@@ -62,15 +70,44 @@ def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return option(function)
 
 
+def parse_codes(given: Iterable[str]) -> tuple[str, ...]:
+    """Codes and their beginnings, in capitals, from texts such as `E3,W931`. Raises ValueError for what begins none."""
+    from irrun.check.codes import CODES
+
+    codes = tuple(code.strip().upper() for text in given for code in text.split(",") if code.strip())
+    for code in codes:
+        if not any(known.startswith(code) for known in CODES):
+            from irrun.check.documentation import close_matches
+
+            close = close_matches(code, CODES)
+            hint = f"did you mean {close[0]}?" if close else "`irrun explain` lists them"
+            raise ValueError(f"there is no code {code}; {hint}")
+    return codes
+
+
+def codes_option(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return parse_codes(given)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A file to write whose folder exists."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
+    return path
+
+
 def parse_shape_option(
     context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[str]]:
-    """NAME=1,3,?,? for each input."""
+    """NAME=1,?,2..8,seq for each input."""
     shapes = {}
     for text in given:
         name, equals, sizes = text.rpartition("=")
         parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
-        if not equals or not all(part in ("?", "-1") or part.isdecimal() for part in parts):
-            raise click.BadParameter(f"`{text}` is not of the form NAME=1,3,?,?", context, parameter)
+        if not equals or not all(_SIZE.fullmatch(part) for part in parts):
+            raise click.BadParameter(f"`{text}` is not of the form NAME=1,?,2..8,seq", context, parameter)
         shapes[name] = ["?" if part == "-1" else part for part in parts]
     return shapes

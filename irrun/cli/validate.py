@@ -2,58 +2,184 @@
 
 from __future__ import annotations
 
-import json
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.options import WEIGHTS, colour, ops_option, paint, parse_shape_option
+from irrun.cli.configuration import read_defaults
+from irrun.cli.options import (
+    FORMAT_NAMES,
+    WEIGHTS,
+    codes_option,
+    colour,
+    existing_folder,
+    ops_option,
+    paint,
+    parse_shape_option,
+)
+
+if TYPE_CHECKING:
+    from irrun.check.validate import Report
+
+STDIN = Path("<stdin>")
+"""What the model from standard input is called."""
 
 
 @click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="MODEL...")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @WEIGHTS
 @click.option(
     "--shape",
     "shapes",
     multiple=True,
-    metavar="NAME=1,3,?,?",
+    metavar="NAME=1,?,2..8,seq",
     callback=parse_shape_option,
-    help="Check under this shape of an input; may be given several times.",
+    help="Check under this shape of an input; equal names are equal sizes. May be given several times.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--trace", "with_steps", is_flag=True, help="Trace every offending shape, type and value to its origin.")
+@click.option("--shapes", "list_shapes", is_flag=True, help="Print the inferred types and shapes of every layer too.")
+@click.option("--format", type=click.Choice(FORMAT_NAMES), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=existing_folder,
+    help="Write the report to a file, whole or not at all.",
+)
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="CODES",
+    callback=codes_option,
+    help="Report only these, such as E3,W931 (E3: all E3xx).",
+)
+@click.option(
+    "--ignore", multiple=True, metavar="CODES", callback=codes_option, help="Report all but these; wins over --select."
+)
+@click.option("--strict/--no-strict", help="Fail on warnings too.")
+@click.option("--exit-zero", is_flag=True, help="Exit with status 0 whatever is found.")
+@click.option("--skip-foreign", is_flag=True, help="Skip named .xml files whose root is not <net>, as in folders.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=read_defaults,
+    help="Take [tool.irrun] from this file; by default from the nearest pyproject.toml upwards that has it.",
+)
 @ops_option
 @click.pass_context
 def validate(
     context: click.Context,
-    models: tuple[Path, ...],
+    models: tuple[str, ...],
     weights: Path | None,
     shapes: dict[str, list[str]],
-    form: str,
+    with_steps: bool,
+    list_shapes: bool,
+    format: str,
+    output: Path | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
     strict: bool,
+    exit_zero: bool,
+    skip_foreign: bool,
 ) -> None:
-    """Check models: format, graph, every op's signature, shapes and constraints, and the weights."""
-    missing = [str(path) for path in models if not path.exists()]
-    if missing:
-        raise click.BadParameter(f"there is no file {', '.join(missing)}", context, param_hint="MODEL")
-    if weights is not None and len(models) > 1:
+    """Check models: format, graph, every op's signature, shapes and constraints, and the weights.
+
+    MODEL is an .xml file, a folder of them, a pattern such as "models/**/*.xml", or - for standard input.
+    """
+    if list_shapes and format != "text":
+        raise click.UsageError("--shapes goes with --format text", context)
+    paths, skipped = _found(context, models, skip_foreign)
+    if weights is not None and len(paths) > 1:
         raise click.UsageError("--weights goes with one model", context)
 
-    from irrun.check.render import render_text, to_json
-    from irrun.check.validate import validate as check
+    from irrun.check.render.shapes import render_shapes
+    from irrun.check.render.text import overview, plain, render_report
 
-    failed = False
-    found = []
-    for path in models:
-        try:
-            report = check(path, weights, shapes)
-        except ValueError as error:
-            raise click.BadParameter(str(error), context, param_hint="--shape") from None
-        failed |= bool(report.diagnostics) if strict else not report.ok
-        if form == "text":
-            click.echo(render_text(report, paint), color=colour())
-        found.append(to_json(report))
-    if form == "json":
-        click.echo(json.dumps(found[0] if len(found) == 1 else found, indent=2))
-    context.exit(1 if failed else 0)
+    reports = []
+    tables = []
+    with _progress(paths) as progress:
+        for path in progress:
+            report = _checked(context, path, weights, shapes)
+            if with_steps:
+                report = _traced(report)
+            kept = [found for found in report.diagnostics if _wanted(found.code, select, ignore)]
+            tables.append(render_shapes(report) if list_shapes else "")
+            # what a large model takes is given back before the next one is read
+            reports.append(replace(report, diagnostics=kept, model=None, inference=None))
+    if format == "text":
+        style = plain if output else paint
+        text = "\n".join(table + render_report(report, style) for table, report in zip(tables, reports, strict=True))
+    else:
+        from irrun.check.render.formats import FORMATS
+
+        text = FORMATS[format](reports)
+    _write(context, text, output)
+    if len(paths) != 1 or skipped:
+        click.echo(overview(reports, skipped), err=True)
+    failed = any(report.diagnostics if strict else report.errors for report in reports)
+    context.exit(1 if failed and not exit_zero else 0)
+
+
+def _found(context: click.Context, named: tuple[str, ...], skip_foreign: bool) -> tuple[list[Path], int]:
+    from irrun.ir.discovery import find_models
+
+    if "-" in named:
+        if len(named) > 1:
+            raise click.UsageError("- for standard input goes alone", context)
+        return [STDIN], 0
+    try:
+        return find_models(named, skip_foreign)
+    except FileNotFoundError as error:
+        raise click.BadParameter(str(error), context, param_hint="MODEL") from None
+
+
+def _traced(report: Report) -> Report:
+    from irrun.check.trace import traced
+
+    return traced(report)
+
+
+def _checked(context: click.Context, path: Path, weights: Path | None, shapes: dict[str, list[str]]) -> Report:
+    from irrun.check.validate import validate as check
+    from irrun.ir.reader import MAX_XML_BYTES
+
+    try:
+        content = sys.stdin.buffer.read(MAX_XML_BYTES + 1) if path == STDIN else None
+        return check(path, weights, shapes, content=content)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param_hint="--shape") from None
+
+
+def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
+    return (not select or code.startswith(select)) and not code.startswith(ignore)
+
+
+def _progress(paths: list[Path]) -> AbstractContextManager[Iterable[Path]]:
+    """The paths, with a bar on stderr where people may wait for several of them."""
+    if len(paths) < 2 or not sys.stderr.isatty():
+        return nullcontext(paths)
+    return click.progressbar(paths, label="checking", file=sys.stderr, show_pos=True)
+
+
+def _write(context: click.Context, text: str, output: Path | None) -> None:
+    text += "\n" * bool(text)
+    if output is None:
+        click.echo(text.encode("utf-8", "backslashreplace").decode(), nl=False, color=colour())
+        return
+
+    from irrun.files import whole_file
+
+    try:
+        with whole_file(output) as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise click.UsageError(f"{output} cannot be written: {error.strerror}", context) from None

@@ -6,7 +6,6 @@ from __future__ import annotations
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import BackEdge, Body, Layer, PortMap
-from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.xml import Element
 
 _MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
@@ -21,10 +20,13 @@ def check_bodies(layer: Layer, findings: Findings) -> None:
             if layer.element.find(needed) is None:
                 help = "without it the layer has nothing to run, or no data to run it on"
                 findings.add("E216", f"a layer {layer.type} needs <{needed}>", layer.element, layer=layer, help=help)
+                layer.broken = True
 
 
 def read_maps(layer: Layer, tag: str, body: Body, findings: Findings) -> None:
     """Fill the port maps and back edges of `body`, which the element `tag` of `layer` holds."""
+    if body.graph.unsure:  # ids that lead nowhere may do so for that reason
+        return
     inner = {inside.id: inside for inside in reversed(body.graph.layers)}
     port_map = layer.element.find(_MAP_OF[tag])
     for child in port_map.children if port_map else ():
@@ -77,7 +79,7 @@ def _inside(
     if id is None:
         return None
     found = inner.get(id)
-    if found is None and UNKNOWN_ID not in inner:
+    if found is None:
         ids = [str(inside.id) for inside in inner.values() if inside.type == type]
         help = f"the {type}s of the body have the ids {', '.join(sorted(ids, key=int)[:8])}" if ids else None
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
@@ -117,11 +119,14 @@ def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, lay
 def _number_outputs(layer: Layer, body: Body, complete: bool, findings: Findings) -> None:
     """Turn the external ids into output numbers, which are their ranks."""
     first: dict[int, PortMap] = {}
+    before = len(findings.diagnostics)
     for entry in body.outputs:
         other = first.setdefault(entry.external, entry)
         if other is not entry and entry.external != UNCONNECTED:
             _report_twice(entry, other, f"output {entry.external}", "external_port_id", layer, findings)
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
+    if complete and len(rank) == len(layer.outputs):
+        _warn_of_numbers(layer, first, rank, findings)
     for entry in body.outputs:
         entry.external = rank.get(entry.external, UNCONNECTED)
         if entry.external >= len(layer.outputs):
@@ -129,9 +134,22 @@ def _number_outputs(layer: Layer, body: Body, complete: bool, findings: Findings
             help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
             findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
-    for value in layer.outputs[len(rank) :] if complete else ():
+    for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
         findings.add("E213", message, value.port.element, layer=layer)
+
+
+def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, int], findings: Findings) -> None:
+    """One warning for external ids that are not those of the ports which they come to stand for by their rank."""
+    wrong = [external for external, number in rank.items() if layer.outputs[number].port.id != external]
+    if not wrong:
+        return
+    ids = [value.port.id for value in layer.outputs]
+    strange = next((external for external in wrong if external not in ids), wrong[0])
+    message = f"`external_port_id` {strange} counts as output port {ids[rank[strange]]}"
+    listed = ", ".join(map(str, ids))
+    help = f"outputs are numbered by ascending `external_port_id`, whatever it is; write those of the ports: {listed}"
+    findings.add("W910", message, entries[strange].element, "external_port_id", layer=layer, help=help)
 
 
 def _back_edge(edge: Element, layer: Layer, body: Body, inner: dict[int, Layer], findings: Findings) -> BackEdge | None:

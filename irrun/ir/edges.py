@@ -17,13 +17,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
-    `unsure` says that some layer's id is missing or taken, so that ids of edges may lead nowhere for that reason alone.
-    `lost` counts the edges that arrive nowhere, each of which leaves some input without one.
+    `lost` counts the edges that arrive nowhere, each of which leaves some input without one. A layer that is `crowded`
+    has a second edge into one of its ports, which may be meant for another one.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
-    unsure: bool = False
+    crowded: set[Layer] = field(default_factory=set)
     lost: int = 0
 
 
@@ -34,7 +34,8 @@ def connect(graph: Graph, findings: Findings) -> None:
     if edges is None:
         if any(layer.input_ports for layer in graph.layers):
             help = "without edges no layer has inputs"
-            findings.add("E112", f"<{graph.element.tag}> has no <edges>", graph.element, graph=graph, help=help)
+            message = f"<{graph.element.tag}> has no <edges>"
+            findings.add("E112", message, graph.element, graph=graph, layer=graph.owner, help=help)
         return
     ports: dict[tuple[Layer, bool], dict[int, int]] = {}
     for edge in edges.children:
@@ -48,12 +49,12 @@ def _index(graph: Graph, findings: Findings) -> _Index:
     for layer in graph.layers:
         if layer.id == UNKNOWN_ID:
             index.doubtful.add(layer)
-            index.unsure = True
+            graph.unsure = True
             continue
         first = index.layers.setdefault(layer.id, layer)
         if first is not layer:
             index.doubtful |= {first, layer}
-            index.unsure = True
+            graph.unsure = True
             message = f"layer id {layer.id} is used twice"
             notes = (Note(f"layer {first} has it, too", first.place),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
@@ -80,9 +81,11 @@ def _connect_edge(
         index.lost += 1
         return
     from_layer, from_port, to_layer, to_port = numbers
-    producer = _layer(edge, "from-layer", from_layer, graph, index, findings)
-    reader = _layer(edge, "to-layer", to_layer, graph, index, findings)
+    producer, reader = (index.layers.get(id) if id is not None else None for id in (from_layer, to_layer))
+    if producer is None:
+        _report_no_layer(edge, "from-layer", reader, graph, index, findings)
     if reader is None:
+        _report_no_layer(edge, "to-layer", producer, graph, index, findings)
         index.lost += 1
         return
     number = _port(edge, "to-port", to_port, reader, index, ports, findings)
@@ -93,8 +96,10 @@ def _connect_edge(
     if other is not None:
         if reader not in index.doubtful:
             notes = (Note("the first one", other.place),)
+            help = "an input has one source; delete one of the edges, or let it lead to the port that it is meant for"
             message = f"input port {to_port} of layer {reader} has a second edge"
-            findings.add("E207", message, edge, "to-port", layer=reader, notes=notes, help="an input has one source")
+            findings.add("E207", message, edge, "to-port", layer=reader, notes=notes, help=help)
+            index.crowded.add(reader)
         return
     reader.input_edges[number] = edge
     output = _port(edge, "from-port", from_port, producer, index, ports, findings) if producer else None
@@ -104,13 +109,15 @@ def _connect_edge(
         value.consumers.append((reader, number))
 
 
-def _layer(edge: Element, name: str, id: int | None, graph: Graph, index: _Index, findings: Findings) -> Layer | None:
-    layer = index.layers.get(id) if id is not None else None
-    if layer is None and not index.unsure:
+def _report_no_layer(
+    edge: Element, name: str, other: Layer | None, graph: Graph, index: _Index, findings: Findings
+) -> None:
+    """Report that the layer which the attribute `name` names is missing; `other` is the one at the other end."""
+    if not graph.unsure:
         where = f"this {graph.element.tag}" if graph.owner else "the model"
         help = f"its ids go from {min(index.layers)} to {max(index.layers)}" if index.layers else None
-        findings.add("E205", f"there is no layer {id} in {where}", edge, name, graph=graph, help=help)
-    return layer
+        message = f"there is no layer {edge.attributes[name]} in {where}"
+        findings.add("E205", message, edge, name, graph=graph, layer=other, help=help)
 
 
 def _port(
@@ -153,7 +160,7 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
     bare = [
         (layer, number)
         for layer in graph.layers
-        if None in layer.input_edges and layer not in index.doubtful
+        if None in layer.input_edges and layer not in index.doubtful and layer not in index.crowded
         for number, edge in enumerate(layer.input_edges)
         if edge is None
     ]

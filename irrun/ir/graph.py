@@ -44,7 +44,8 @@ class Value:
 class Layer:
     """A layer. `inputs` go by the position of the port, as OpenVINO counts them; None where no edge arrives.
 
-    `attributes` are those of its first `<data>`, as text.
+    `attributes` are those of its first `<data>`, as text; `strays` are the other ones. A `broken` layer has ports or
+    bodies whose form is at fault, which is reported: nothing can be said of its outputs.
     """
 
     id: int
@@ -61,6 +62,8 @@ class Layer:
     outputs: list[Value] = field(default_factory=list)
     bodies: dict[str, Body] = field(default_factory=dict)
     rt_info: Element | None = None
+    strays: list[Element] = field(default_factory=list)
+    broken: bool = False
 
     @property
     def place(self) -> Place:
@@ -114,12 +117,16 @@ class Body:
 
 @dataclass(eq=False, slots=True)
 class Graph:
-    """Layers in the order of the file; the graph of the model itself has no `owner`."""
+    """Layers in the order of the file; the graph of the model itself has no `owner`.
+
+    It is `unsure` where some layer's id is missing or taken, so that ids may lead nowhere for that reason alone.
+    """
 
     element: Element
     owner: Layer | None = None
     layers: list[Layer] = field(default_factory=list)
     rt_info: Element | None = None
+    unsure: bool = False
 
     @property
     def parameters(self) -> list[Layer]:

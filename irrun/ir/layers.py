@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from functools import lru_cache
 
 from irrun.ir.findings import Findings
@@ -15,20 +16,24 @@ MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
 UNKNOWN_ID = -1
 """The id of a layer or port that has none or a bad one."""
 
+_CHILDREN = ("data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
 _COMMA = re.compile(r"(?<!\\),")
 _DIM_HELP = "a size in digits, or -1 where it is unknown; ranges belong into the `shape` of a Parameter"
 
 
-def read_layers(graph: Graph, findings: Findings) -> None:
-    """Fill `graph.layers`, without connections."""
+def read_layers(graph: Graph, findings: Findings) -> bool:
+    """Fill `graph.layers`, without connections. False where there is nothing to read, which is reported."""
     layers = graph.element.find("layers")
     if layers is None:
         help = "OpenVINO reads this as a model of no layers"
-        findings.add("E111", f"<{graph.element.tag}> has no <layers>", graph.element, graph=graph, help=help)
-        return
+        message = f"<{graph.element.tag}> has no <layers>"
+        findings.add("E111", message, graph.element, graph=graph, layer=graph.owner, help=help)
+        graph.unsure = True
+        return False
     graph.layers = [_layer(child, graph, findings) for child in layers.children if child.tag == "layer"]
+    return True
 
 
 def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
@@ -44,11 +49,9 @@ def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
         layer.attributes = dict(layer.data.attributes)
     if type == "Result" and "output_names" in given:
         layer.attributes["output_names"] = given["output_names"]
-    if type.lower() == "constant":
-        help = "write `Const`, as the IR spells it; OpenVINO loads a layer `Constant` with uninitialised memory"
+    if type.lower() == "constant" or (type.lower() == "const" and type != "Const"):
+        help = "write `Const`, exactly so; OpenVINO loads a layer `Constant` with uninitialised memory"
         findings.add("E217", f"`{type}` is not a layer type of the IR", element, "type", layer=layer, help=help)
-    if len(given) > len(_LAYER_ATTRIBUTES):
-        _warn_of_attributes(layer, findings)
     _children(layer, findings)
     return layer
 
@@ -57,35 +60,38 @@ def _known(id: int | None) -> int:
     return UNKNOWN_ID if id is None else id
 
 
-def _warn_of_attributes(layer: Layer, findings: Findings) -> None:
-    for name in layer.element.attributes:
-        if name not in _LAYER_ATTRIBUTES and not (name == "output_names" and layer.type == "Result"):
-            message = f"`{name}` on <layer> is not read"
-            findings.add(
-                "W902", message, layer.element, name, layer=layer, help="attributes of the op belong on <data>"
-            )
-
-
 def _children(layer: Layer, findings: Findings) -> None:
     seen: set[str] = set()
     for child in layer.element.children:
-        if child.tag == "data" and "data" in seen:
-            help = "move its attributes to the first <data>"
-            findings.add("W901", "only the first <data> of a layer is read", child, layer=layer, help=help)
-        elif child.tag == "input" and "input" not in seen:
+        tag = _meant(child, layer, findings)
+        if tag == "data" and tag in seen:
+            layer.strays.append(child)
+        elif tag == "input" and tag not in seen:
             layer.input_ports = _ports(child, layer, findings, output=False)
             layer.inputs = [None] * len(layer.input_ports)
             layer.input_edges = [None] * len(layer.input_ports)
-        elif child.tag == "output" and "output" not in seen:
+        elif tag == "output" and tag not in seen:
             ports = _ports(child, layer, findings, output=True)
             layer.outputs = [Value(layer, index, port) for index, port in enumerate(ports)]
-        elif child.tag == "rt_info":
+        elif tag == "rt_info":
             layer.rt_info = layer.rt_info or child
-        elif child.tag in seen or child.tag not in ("data", *BODY_TAGS, *MAP_TAGS):
+        elif tag in seen or tag not in _CHILDREN:
             message = f"<{child.tag}> is not read here"
             help = "a layer has one each of <data>, <input>, <output>, <rt_info> and what its bodies need"
             findings.add("W907", message, child, layer=layer, help=help)
-        seen.add(child.tag)
+        seen.add(tag)
+
+
+def _meant(child: Element, layer: Layer, findings: Findings) -> str:
+    """The tag of `child`; for a misspelt one that holds the ports of a layer, which is reported, the right one."""
+    if child.tag in _CHILDREN or child.find("port") is None:
+        return child.tag
+    right = get_close_matches(child.tag.lower(), ("input", "output"), 1)
+    if not right or layer.element.find(right[0]):
+        return child.tag
+    message = f"<{child.tag}> is not read: the layer has no <{right[0]}>"
+    findings.add("E220", message, child, layer=layer, help=f"write <{right[0]}>; edges find no ports otherwise")
+    return right[0]
 
 
 def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:

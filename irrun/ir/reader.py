@@ -7,7 +7,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
-from irrun.diagnostics import Diagnostic, IRError
+from irrun.diagnostics import Diagnostic, IRError, Note
 from irrun.ir.bodies import check_bodies, read_maps
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
@@ -15,7 +15,7 @@ from irrun.ir.graph import Body, Graph, Layer, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.structure import check_structure
 from irrun.ir.weights import Blob, Weights, WeightsError
-from irrun.ir.xml import Element, collector_paused, parse
+from irrun.ir.xml import Element, attribute_place, collector_paused, parse
 
 MAX_XML_BYTES = 1 << 30
 """The .xml of a large language model has 20 MB; a larger file than this would not fit into memory as a tree."""
@@ -33,9 +33,13 @@ def read_model(path: str | os.PathLike[str], weights: str | os.PathLike[str] | N
 
 
 def read(
-    path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    weights: str | os.PathLike[str] | None = None,
+    content: bytes | None = None,
 ) -> tuple[Model | None, list[Diagnostic]]:
     """The model as far as it can be read, None if not at all, and what is wrong with it, by line.
+
+    `content` is the text of the .xml where it does not lie at `path`.
 
     Raises nothing for a bad model or file. What is at fault is empty in the model: an input whose edge leads nowhere is
     None, a missing attribute of a layer "", a bad id -1.
@@ -45,7 +49,7 @@ def read(
     model = None
     try:
         with collector_paused():
-            root = parse(_content(file))
+            root = parse(_xml_text(file, _content(file) if content is None else content))
             model = _model(root, file, Path(weights) if weights is not None else file.with_suffix(".bin"), findings)
     except IRError as error:
         findings.diagnostics += error.diagnostics
@@ -70,6 +74,13 @@ def _content(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _refusal("E103", f"`{path}` cannot be read: {reason}") from None
+    return data
+
+
+def _xml_text(path: Path, data: bytes) -> bytes:
+    """`data` if it looks like XML of a size that can be read."""
+    if len(data) > MAX_XML_BYTES:
+        raise _refusal("E104", f"`{path}` has more than {MAX_XML_BYTES:,} bytes")
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
     if start not in (b"<", b""):
         raise _refusal(
@@ -131,7 +142,9 @@ def _graphs(root: Element, findings: Findings) -> Graph:
             for child in layer.element.children:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies:
                     body = layer.bodies[child.tag] = Body(_graph(child, layer, findings))
+                    before = len(findings.diagnostics)
                     read_maps(layer, child.tag, body, findings)
+                    layer.broken |= body.graph.unsure or findings.errors_since(before)
                     pending.append(body.graph)
     return main
 
@@ -139,9 +152,9 @@ def _graphs(root: Element, findings: Findings) -> Graph:
 def _graph(element: Element, owner: Layer | None, findings: Findings) -> Graph:
     graph = Graph(element, owner, rt_info=element.find("rt_info"))
     before = len(findings.diagnostics)
-    read_layers(graph, findings)
-    connect(graph, findings)
-    check_structure(graph, findings, connected=not findings.errors_since(before))
+    if read_layers(graph, findings):
+        connect(graph, findings)
+        check_structure(graph, findings, connected=not findings.errors_since(before))
     return graph
 
 
@@ -170,6 +183,7 @@ def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
         findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
         return Weights(None)
     faults = [(layer, fault) for layer in constants if (fault := _check_constant(layer, weights, findings))]
+    _warn_of_overlaps(constants, weights, findings)
     for code in ("E501", "E503"):
         _report_together([pair for pair in faults if pair[1].code == code], path, findings)
     return weights
@@ -205,8 +219,23 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path, findi
     findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
 
 
+def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
+    """One warning for each Const that begins inside the bytes of another one; equal blobs are one on purpose."""
+    blobs = [(blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.count]
+    last: tuple[int, int, Layer] | None = None
+    for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
+        if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
+            notes = (Note(f"the bytes of layer {last[2]}", attribute_place(last[2].data or last[2].element, "offset")),)
+            message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {last[2]}"
+            help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
+            findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=notes)
+            weights.overlapping |= {layer, last[2]}
+        if last is None or -end > last[1]:
+            last = offset, -end, layer
+
+
 def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:
-    if layer.data and blob.element_type != "string" and blob.size > blob.needed:
+    if layer.data and blob.excess:
         message = f"`size` is {blob.size} bytes, but {blob.count} elements of {blob.element_type} take {blob.needed}"
         help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
         findings.add("W905", message, layer.data, "size", layer=layer, help=help)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from difflib import get_close_matches
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
@@ -61,6 +62,7 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     while sorting.waiting:
         _report_cycle(sorting.take_cycle(), findings)
     _warn_of_names(graph, findings)
+    _check_variables(graph, findings)
     if not graph.sinks and graph.element.find("layers") is not None:
         what = f"the {graph.element.tag}" if graph.owner else "the model"
         help = (
@@ -105,6 +107,44 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
                     help = f"make them differ; OpenVINO renames the second to `{name}_1`"
                     message = f"two tensors are named `{name}`"
                     findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
+
+
+def _check_variables(graph: Graph, findings: Findings) -> None:
+    """Report variables that are stored but never read, or read but never stored, in the same graph."""
+    read = _by_variable("ReadValue", graph)
+    stored = _by_variable("Assign", graph)
+    for name, layers in stored.items():
+        for layer in layers[1:]:
+            notes = (Note(f"layer {layers[0]} stores it, too", layers[0].place),)
+            message = f"variable `{name}` is stored twice"
+            help = "store it once; which of the two counts depends on the order in which they happen to run"
+            _at_variable("W912", message, layer, findings, help, notes)
+        if name not in read:
+            close = get_close_matches(name, read, 1)
+            help = (
+                f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
+            )
+            message = f"variable `{name}` is stored, but no ReadValue reads it"
+            _at_variable("E219", message, layers[0], findings, help)
+    if not stored.keys() - read.keys():  # a misspelt one would be reported twice
+        for name in read.keys() - stored.keys():
+            help = "add an Assign of that variable_id; without one the layer always gives its initial value"
+            _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
+
+
+def _by_variable(type: str, graph: Graph) -> dict[str, list[Layer]]:
+    found: dict[str, list[Layer]] = {}
+    for layer in graph.layers:
+        if layer.type == type and layer.attributes.get("variable_id"):
+            found.setdefault(layer.attributes["variable_id"], []).append(layer)
+    return found
+
+
+def _at_variable(
+    code: str, message: str, layer: Layer, findings: Findings, help: str, notes: tuple[Note, ...] = ()
+) -> None:
+    assert layer.data  # that is where its variable_id is from
+    findings.add(code, message, layer.data, "variable_id", layer=layer, help=help, notes=notes)
 
 
 def _addressed(value: Value) -> bool:

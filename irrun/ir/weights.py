@@ -65,6 +65,16 @@ class Blob:
         return math.prod(self.shape)
 
     @property
+    def end(self) -> int:
+        """Where the bytes end that are read."""
+        return self.offset + (self.size if self.element_type == "string" else self.needed)
+
+    @property
+    def excess(self) -> int:
+        """Bytes that nothing reads. OpenVINO writes a byte for a tensor without elements."""
+        return 0 if self.element_type == "string" else max(self.size - max(self.needed, 1), 0)
+
+    @property
     def needed(self) -> int:
         """The bytes that the elements take; of strings, the bytes of the table in front of their text."""
         if self.element_type == "string":
@@ -131,6 +141,7 @@ class Weights:
         self.size: int | None = None
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
+        self.overlapping: set[Layer] = set()
         if path is None:
             return
         try:
@@ -176,6 +187,17 @@ class Weights:
         if layer not in self._checked:
             self._checked[layer] = self._check(layer)
         return self._checked[layer]
+
+    def checked(self, layer: Layer) -> Blob | None:
+        """The blob of a Const layer that was found to be right."""
+        return self._checked.get(layer)
+
+    def doubts(self, layer: Layer) -> bool:
+        """Whether the shape, the type or the place of a Const layer is not that of its blob, or cannot be read."""
+        try:
+            return self.check(layer).excess > 0 or layer in self.overlapping
+        except WeightsError as error:
+            return error.code not in ("E501", "E503")
 
     def _check(self, layer: Layer) -> Blob:
         blob = read_blob(layer.attributes)

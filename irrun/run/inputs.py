@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.check.declared import contradicts
-from irrun.check.validate import Shapes, find_input, input_names
+from irrun.check.validate import Shapes, find_input, given_shape, input_names
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
 from irrun.spec.dims import Dim
@@ -29,17 +29,22 @@ def bind_inputs(model: Model, tensors: Sequence[Tensor], inputs: Mapping[str, An
     """One array for each Parameter, whose declarations are `tensors`. Raises InputError."""
     parameters = model.graph.parameters
     given: dict[int, Any] = {}
-    named = inputs.items() if isinstance(inputs, Mapping) else ((str(n), array) for n, array in enumerate(inputs))
-    for name, array in named:
-        try:
-            number = find_input(model, name)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        if number in given:
-            raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
-        given[number] = array
+    if isinstance(inputs, Mapping):
+        for name, array in inputs.items():
+            try:
+                number = find_input(model, name)
+            except ValueError as error:
+                raise InputError(str(error)) from None
+            if number in given:
+                raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
+            given[number] = array
+    elif len(inputs) > len(parameters):
+        listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
+        raise InputError(f"{len(inputs)} arrays, but the inputs of the model are {listing}")
+    else:
+        given.update(enumerate(inputs))
     missing = [
-        f"`{_name(layer)}` ({tensor.type}{shape_text(tensor.shape)})"
+        f"`{_name(layer)}` ({tensor.type}{shape_text(tensor.shape, names=False)})"
         for number, (layer, tensor) in enumerate(zip(parameters, tensors, strict=True))
         if number not in given
     ]
@@ -62,7 +67,8 @@ def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
         raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for")
     array = _typed(name, array, tensor.type, version)
     if contradicts(array.shape, tensor):
-        raise InputError(f"input `{name}` has shape {shape_text(array.shape)}, expected {shape_text(tensor.shape)}")
+        expected = shape_text(tensor.shape, names=False)
+        raise InputError(f"input `{name}` has shape {shape_text(array.shape)}, expected {expected}")
     return array
 
 
@@ -102,7 +108,7 @@ def random_inputs(
     rng = np.random.default_rng(seed)
     try:
         present = {find_input(model, name) for name in given}
-        asked = {find_input(model, name): sizes for name, sizes in shapes.items()}
+        asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in shapes.items()}
     except ValueError as error:
         raise InputError(str(error)) from None
     made = {}
@@ -114,11 +120,22 @@ def random_inputs(
             raise InputError(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
-        shape = [
-            max(size.low or 1, 1) if isinstance(size, Dim) else 1 if size == "?" else int(size or 0) for size in sizes
-        ]
-        made[str(number)] = _random(tensor.type, shape, rng)
+        shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in sizes]
+        made[_key(model, number)] = _random(tensor.type, shape, rng)
     return {**given, **made}
+
+
+def _key(model: Model, number: int) -> str:
+    """A name that finds this input: its position, unless that is the name of another one."""
+    names = (str(number), *input_names(model.graph.parameters[number]))
+    return next((name for name in names if _finds(model, name, number)), names[0])
+
+
+def _finds(model: Model, name: str, number: int) -> bool:
+    try:
+        return find_input(model, name) == number
+    except ValueError:  # the name of several inputs
+        return False
 
 
 def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from irrun.spec.dims import Shape, fresh
+from irrun.spec.dims import Shape, Size, fresh
 from irrun.spec.dtypes import ELEMENT_TYPES
 
 REQUIRED: Any = object()
@@ -53,14 +53,22 @@ class Attr:
         return value
 
 
+MAX_RANK = 64
+"""Of a tensor: numpy's own limit."""
+
+MOST_VALUES = 4096
+"""Of a list: no op needs as many, and some rules compare them all with each other."""
+
 _INT = re.compile(r"\s*-?\d+\s*")
-_FLOAT = re.compile(r"\s*-?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*")
+_FLOAT = re.compile(r"\s*-?(\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*")
+_DIGITS = 4000
+"""What Python is willing to convert."""
 
 
 def _int(text: str) -> int:
     if not _INT.fullmatch(text):
         raise ValueError(f"is `{text}`, expected an integer")
-    value = int(text)
+    value = int(text) if len(text) < _DIGITS else 2**64
     if not -(2**63) <= value < 2**64:
         raise ValueError(f"is {text}, which does not fit into 64 bits")
     return value
@@ -87,6 +95,8 @@ def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
         parts = text.split(",")
         if not parts[-1].strip():  # the reader allows one comma at the end, and an empty list
             parts.pop()
+        if len(parts) > MOST_VALUES:
+            raise ValueError(f"has {len(parts)} values, expected {MOST_VALUES} or fewer")
         return tuple(element(part) for part in parts)
 
     return parse
@@ -110,15 +120,21 @@ def parse_shape(text: str) -> Shape | None:
         body = body[1:-1].strip()
     if body == "...":
         return None
-    return tuple(_dim(part.strip()) for part in body.split(",")) if body else ()
+    parts = body.split(",") if body else []
+    if len(parts) > MAX_RANK:
+        raise ValueError(f"has {len(parts)} dimensions, but arrays have {MAX_RANK} at most")
+    return tuple(parse_size(part.strip()) for part in parts)
 
 
-def _dim(text: str) -> Any:
+def parse_size(text: str) -> Size:
+    """One size of a partial shape. Raises ValueError where it is none."""
     if text in ("?", "-1"):
         return fresh()
+    low, dots, high = text.partition("..")
+    if any(len(part) > 18 and part.isdecimal() and int(part[:40]) >= 2**63 for part in (low, high)):
+        raise ValueError(f"has the dimension `{text}`, which does not fit into 64 bits")
     if text.isdecimal():
         return int(text)
-    low, dots, high = text.partition("..")
     if dots and (low + high) and all(not part or part.isdecimal() for part in (low, high)):
         least, most = int(low or 0), int(high) if high else None
         if most is not None and most < least:

@@ -14,9 +14,19 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import gcd
 from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from irrun.spec.notation import LONGEST, Namer, expression
 
 _serial = count()
+
+MOST_TERMS = 20
+"""Of a polynomial, and of the factors of one term: what grows beyond is an atom, as its arithmetic gets slow."""
+
+_LARGEST = 2**64
+"""What no size comes near: factors beyond it make an atom, bounds beyond it are none."""
 
 
 class Undecided(Exception):
@@ -37,20 +47,36 @@ UNDECIDED: Final = _UndecidedType()
 Answer = bool | _UndecidedType
 
 
+class Identity:
+    """What equal atoms share."""
+
+    __slots__ = ("__weakref__",)
+
+
+_identities: WeakValueDictionary[tuple[Any, ...], Identity] = WeakValueDictionary()
+"""By tag. Tags nest as deep as a model is long and share their parts: to compare what is in them could take forever."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
-    """An unknown integer. Two atoms are the same integer when their tags are equal."""
+    """An unknown integer: a number of its own, or what the tuple `tag` says. Equal tags have one `identity`."""
 
     tag: Any
     low: int | None
     high: int | None
-    name: str | None = None
+    name: str | None
+    identity: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.tag == other.tag
+        return isinstance(other, Atom) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash(self.tag)
+        return hash(self.identity)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether more is known of it than that it is a size."""
+        return self.high is not None or (self.low or 0) > 1
 
 
 Monomial = tuple[Atom, ...]
@@ -84,10 +110,24 @@ class Dim:
         return hash(self.key)
 
     def __repr__(self) -> str:
-        if len(self.terms) == 1:
-            (monomial, factor), *_ = self.terms.items()
-            if factor == 1 and len(monomial) == 1 and monomial[0].name:
-                return monomial[0].name
+        """`2*batch`, or `2*batch (4..16)` where bounds say more; the bounds alone where it has no short expression."""
+        atoms: set[Atom] = set()
+        text = self.expression(atoms=atoms)
+        if text is None:
+            return self.bounds
+        low, high = _polynomial_bounds(self.terms)
+        narrowed = any(atom.bounded for atom in atoms) or _tighter(min, self.high, high) != high
+        return f"{text} ({self.bounds})" if narrowed or (self.low or 0) > max(low or 0, 1) else text
+
+    def expression(
+        self, name: Namer = operator.attrgetter("name"), atoms: set[Atom] | None = None, longest: int = LONGEST
+    ) -> str | None:
+        """The size as arithmetic over names, None where that is too long; `atoms` gathers what is named in it."""
+        return expression(self.terms, name, set() if atoms is None else atoms, longest)
+
+    @property
+    def bounds(self) -> str:
+        """`2..8`, `2..` or `?`."""
         low = self.low or 0
         if low <= 0 and self.high is None:
             return "?"
@@ -114,7 +154,8 @@ class Dim:
         for monomial, factor in _terms(other).items():
             terms[monomial] = terms.get(monomial, 0) + factor
         (a, b), (c, d) = _bounds(self), _bounds(other)
-        return _size(terms, _sum(a, c), _sum(b, d))
+        bounds = _sum(a, c), _sum(b, d)
+        return _size(terms, *bounds) if _handy(terms) else _opaque(("+", _both(self, other)), *bounds)
 
     __radd__ = __add__
 
@@ -127,12 +168,15 @@ class Dim:
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, Size):
             return NotImplemented
+        bounds = _product_bounds(_bounds(self), _bounds(other))
+        if len(self.terms) * len(_terms(other)) > MOST_TERMS**2:
+            return _opaque(("*", _both(self, other)), *bounds)
         terms: Terms = {}
         for left, factor in self.terms.items():
             for right, times in _terms(other).items():
-                monomial = tuple(sorted(left + right, key=lambda atom: hash(atom.tag)))
+                monomial = tuple(sorted(left + right, key=hash))
                 terms[monomial] = terms.get(monomial, 0) + factor * times
-        return _size(terms, *_product_bounds(_bounds(self), _bounds(other)))
+        return _size(terms, *bounds) if _handy(terms) else _opaque(("*", _both(self, other)), *bounds)
 
     __rmul__ = __mul__
 
@@ -147,6 +191,10 @@ class Dim:
             return NotImplemented
         if _exact(self, other) is not None:
             return 0
+        if isinstance(other, int) and other > 0:
+            whole, rest = _split(self, other)
+            if not same(whole, 0):
+                return rest % other
         high = other - 1 if isinstance(other, int) and other > 0 else None
         return _opaque(("%", self.key, _key(other)), 0 if high is not None else None, high)
 
@@ -161,7 +209,7 @@ class Dim:
             return difference == 0
         low, high = _tight(difference)
         apart = (low is not None and low > 0) or (high is not None and high < 0)
-        return False if apart else UNDECIDED
+        return False if apart or _never_zero(difference) else UNDECIDED
 
     def __ne__(self, other: object) -> Answer:  # type: ignore[override]
         return negate(self == other)
@@ -192,7 +240,8 @@ Shape = tuple[Size, ...]
 
 def fresh(low: Bound = 0, high: Bound = None, name: str | None = None) -> Dim:
     """A new unknown size, equal to itself only."""
-    return Dim({(Atom(next(_serial), low, high, name),): 1}, low, high)
+    serial = next(_serial)
+    return Dim({(Atom(serial, low, high, name, serial),): 1}, low, high)
 
 
 def negate(answer: Answer) -> Answer:
@@ -252,11 +301,24 @@ def broadcast(*sizes: Size) -> Size | None:
             positive = min(result.low or 0, size.low or 0) >= 1
             low = max(result.low or 0, size.low or 0) if positive else 0
             high = None if result.high is None or size.high is None else max(result.high, size.high)
-            if size.low is not None and size.low > 1:
+            if (size.low is not None and size.low > 1) or _cut_of(result, size):
                 result = size
+            elif _cut_of(size, result):
+                continue
             elif not (result.low is not None and result.low > 1):
                 result = _opaque(("broadcast", frozenset((result.key, size.key))), low, high)
     return result
+
+
+def _cut_of(part: Dim, whole: Dim) -> bool:
+    """Whether `part` is min(whole, n) with an n of 1 or more: where the two broadcast, `whole` comes out."""
+    ((monomial, factor),) = part.terms.items() if len(part.terms) == 1 else (((), 0),)
+    if factor != 1 or len(monomial) != 1:
+        return False
+    match monomial[0].tag:
+        case ("min", frozenset() as keys):
+            return whole.key in keys and all(key == whole.key or (isinstance(key, int) and key > 0) for key in keys)
+    return False
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> Shape | None:
@@ -275,6 +337,18 @@ def _terms(size: Size) -> Terms:
     return {(): size} if isinstance(size, int) else size.terms
 
 
+def _handy(terms: Terms) -> bool:
+    """Whether a polynomial is short enough to go on with."""
+    return len(terms) <= MOST_TERMS and all(
+        len(monomial) <= MOST_TERMS and -_LARGEST < factor < _LARGEST for monomial, factor in terms.items()
+    )
+
+
+def _both(a: Size, b: Size) -> frozenset[Any]:
+    """The operands of an operation whose order does not matter."""
+    return frozenset((_key(a), _key(b)))
+
+
 def _key(size: Size) -> Any:
     return size if isinstance(size, int) else size.key
 
@@ -290,11 +364,19 @@ def _size(terms: Terms, low: Bound, high: Bound) -> Size:
         return terms.get((), 0)
     if low is not None and low == high:
         return low
-    return Dim(terms, low, high)
+    return Dim(terms, *_clipped(low, high))
 
 
-def _opaque(tag: Any, low: Bound, high: Bound) -> Size:
-    return _size({(Atom(tag, low, high),): 1}, low, high)
+def _clipped(low: Bound, high: Bound) -> tuple[Bound, Bound]:
+    """Bounds that say no more than these, in numbers that stay short."""
+    low = None if low is None or low <= -_LARGEST else min(low, _LARGEST)
+    high = None if high is None or high >= _LARGEST else max(high, -_LARGEST)
+    return low, high
+
+
+def _opaque(tag: tuple[Any, ...], low: Bound, high: Bound) -> Size:
+    identity = _identities.setdefault(tag, Identity())
+    return _size({(Atom(tag, low, high, None, identity),): 1}, low, high)
 
 
 def _tighter(choose: Callable[[int, int], int], a: Bound, b: Bound) -> Bound:
@@ -309,6 +391,7 @@ def _sum(a: Bound, b: Bound) -> Bound:
 
 def _product_bounds(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
     infinity = float("inf")
+    a, b = _clipped(*a), _clipped(*b)
     ends = [
         0 if 0 in (x, y) else x * y
         for x in (-infinity if a[0] is None else a[0], infinity if a[1] is None else a[1])
@@ -320,14 +403,25 @@ def _product_bounds(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bou
 
 def _tight(dim: Dim) -> tuple[Bound, Bound]:
     """Bounds of a difference: those of its polynomial and those it carries, whichever are narrower."""
+    low, high = _polynomial_bounds(dim.terms)
+    return _tighter(max, low, dim.low), _tighter(min, high, dim.high)
+
+
+def _polynomial_bounds(terms: Terms) -> tuple[Bound, Bound]:
     low: Bound = 0
     high: Bound = 0
-    for monomial, factor in dim.terms.items():
+    for monomial, factor in terms.items():
         bounds: tuple[Bound, Bound] = (factor, factor)
         for atom in monomial:
             bounds = _product_bounds(bounds, (atom.low, atom.high))
         low, high = _sum(low, bounds[0]), _sum(high, bounds[1])
-    return _tighter(max, low, dim.low), _tighter(min, high, dim.high)
+    return low, high
+
+
+def _never_zero(dim: Dim) -> bool:
+    """Whether no integers make a polynomial 0: `3*batch - 16` is none whatever the batch is."""
+    common = gcd(*(factor for monomial, factor in dim.terms.items() if monomial))
+    return dim.terms.get((), 0) % common != 0
 
 
 def _exact(a: Size, b: Size) -> Size | None:
@@ -370,8 +464,39 @@ def _divide(a: Size, b: Size) -> Size:
             raise ZeroDivisionError
         low, high = _bounds(a)
         ends = (None if low is None else low // b, None if high is None else high // b)
+        whole, rest = _split(a, b) if b > 0 else (0, a)
+        if not same(whole, 0):
+            quotient = whole + _divide(rest, b)
+            return quotient.within(*ends) if isinstance(quotient, Dim) else quotient
+        nested = _nested(rest) if b > 0 else None
+        if nested:
+            size, by = nested
+            quotient = _divide(size, by * b)
+            return quotient.within(*ends) if isinstance(quotient, Dim) else quotient
         return _opaque(("//", _key(a), b), *(ends if b > 0 else ends[::-1]))
     return _opaque(("//", _key(a), b.key), *_quotient_bounds(a, b))
+
+
+def _split(size: Size, by: int) -> tuple[Size, Size]:
+    """`(q, r)` such that `size` is `q * by + r`, with as much as possible in `q`: what r leaves is from 0 to by - 1."""
+    terms = _terms(size)
+    whole = {monomial: factor // by for monomial, factor in terms.items() if not monomial or factor % by == 0}
+    rest = {monomial: factor if monomial else factor % by for monomial, factor in terms.items() if factor % by}
+    return _size(whole, *_polynomial_bounds(whole)), _size(rest, *_polynomial_bounds(rest))
+
+
+def _nested(size: Size) -> tuple[Size, int] | None:
+    """`(x, by)` where `size` is `x // by`, also as `y // by + n`: that divided by b is x divided by `by * b`."""
+    terms = dict(_terms(size))
+    number = terms.pop((), 0)
+    ((monomial, factor),) = terms.items() if len(terms) == 1 else (((), 0),)
+    if factor != 1 or len(monomial) != 1:
+        return None
+    match monomial[0].tag:
+        case ("//", frozenset() as key, int() as by) if by > 0:
+            inner = dict(key)
+            return _size(inner, *_polynomial_bounds(inner)) + number * by, by
+    return None
 
 
 def _extreme(choose: Callable[..., int], sizes: Sequence[Size]) -> Size:

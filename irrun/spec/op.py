@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from irrun.spec.attributes import REQUIRED, Attr
+from irrun.spec.attributes import MAX_RANK, REQUIRED, Attr
 from irrun.spec.body import Body
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type
-from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern
+from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
 
 Array = np.ndarray[Any, Any]
 TypeSet = frozenset[str]
@@ -26,6 +26,12 @@ INTEGER = SIGNED | {"u8", "u16", "u32", "u64"}
 NUMERIC = FLOAT | INTEGER
 INDEX = TypeSet({"i32", "i64"})
 ANY = TypeSet(ELEMENT_TYPES)
+
+MAX_ELEMENTS = 2**62
+"""Of a tensor. No machine has the memory for them, so a model that asks for more is wrong."""
+
+MOST_LISTED = 4096
+"""Elements of an input that a rule goes through one by one: sizes, axes and pads, of which there are few."""
 
 CONTEXT = {"types", "state", "bodies", "warn"}
 """What a kernel may ask for besides attributes, as a keyword-only argument.
@@ -182,18 +188,19 @@ class Node:
         return value
 
     def sizes(self, name: str) -> list[Size] | None:
-        """The integers in input `name` in order, unknown ones as `Dim`; None where their number is unknown."""
+        """The integers in input `name` in order, unknown ones as `Dim`; None where their number is unknown or huge."""
         tensor: Tensor | None = self.inputs.get(name)
         if tensor is None:
             return None
-        if tensor.value is not None:
+        if tensor.value is not None and tensor.value.size <= MOST_LISTED:
             sizes = [item if isinstance(item, Dim) else int(item) for item in tensor.value.ravel().tolist()]
             self.complete = self.complete and not any(isinstance(size, Dim) for size in sizes)
             return sizes
         self.complete = False
         if tensor.shape is None or not tensor.static:
             return None
-        return [fresh(None) for _ in range(int(product(tensor.shape)))]
+        count = int(product(tensor.shape))
+        return None if count > MOST_LISTED else [fresh(None) for _ in range(count)]
 
     def size(self, name: str) -> Size:
         """The integer in input `name`, a tensor of one element; an unknown one as `Dim`."""
@@ -296,10 +303,12 @@ class Op:
             except Undecided:
                 node.complete = False
         if isinstance(answer, list):
+            _check_extents(answer)
             return Inferred(answer, node.types, node.complete and all(tensor.static for tensor in answer))
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
+        _check_extents(outputs)
         return Inferred(outputs, node.types, node.complete)
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
@@ -360,6 +369,21 @@ class Op:
         if port.type in self.types:
             return node.types.get(port.type, "dynamic")
         return port.type if port.type in ELEMENT_TYPES else node.attrs[port.type]
+
+
+def _check_extents(outputs: Sequence[Tensor]) -> None:
+    """Raises `Violation` for an output that no array can be."""
+    for number, tensor in enumerate(outputs):
+        shape = tensor.shape or ()
+        if len(shape) > MAX_RANK:
+            raise Violation("E305", f"output {number} has rank {len(shape)}, but arrays have {MAX_RANK} at most")
+        count = 1
+        for size in shape:
+            if isinstance(size, int) and size > 1:  # unknown sizes may be 0, but then others are too large all the same
+                count *= size
+                if count > MAX_ELEMENTS:
+                    message = f"output {number} has the shape {shape_text(shape)}, which no memory could hold"
+                    raise Violation("E308", message)
 
 
 def op(name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:

@@ -147,6 +147,9 @@ def _size_of(name: str | int, dims: MutableMapping[str, Any]) -> Size:
     return size.within(0) if isinstance(size, Dim) else size
 
 
-def shape_text(shape: Shape | None) -> str:
-    """A shape as messages print it: `[1, ?, 2..8]`, or `[...]` where the rank is unknown."""
-    return "[...]" if shape is None else f"[{', '.join(map(str, shape))}]"
+def shape_text(shape: Shape | None, *, names: bool = True) -> str:
+    """A shape as messages print it: `[1, batch, 2..8]`, or `[...]` where the rank is unknown; `?` for `names=False`."""
+    if shape is None:
+        return "[...]"
+    sizes = shape if names else (size.bounds if isinstance(size, Dim) else size for size in shape)
+    return f"[{', '.join(map(str, sizes))}]"

@@ -16,7 +16,8 @@ from types import ModuleType
 from irrun.spec.op import Op
 
 OPSETS = range(1, 18)
-_SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+"""How some types are spelt in files, and how OpenVINO calls them; both are read."""
 
 
 class Registry:
@@ -80,7 +81,7 @@ def opset_number(version: str) -> int | None:
 
 def _key(type: str) -> str:
     # the four spellings of old files are mapped in exactly this case, then the look-up ignores case
-    return _SPELLINGS.get(type, type).lower()
+    return SPELLINGS.get(type, type).lower()
 
 
 @cache

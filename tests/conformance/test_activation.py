@@ -52,7 +52,7 @@ INTEGERS = [
         "i32",
         opset1.exp,
         [np.array([0, 1], i32)],
-        deviates="the plugin rounds, the reference truncates",
+        deviates="rounds the result; the reference truncates it",
         expected=[np.array([1, 2], i32)],
     ),
     Case("Clamp-1", "i32", lambda data: opset1.clamp(data, 0.4, 2.6), [np.array([0, 1, 2, 5], i32)]),
@@ -68,7 +68,7 @@ NOT_A_NUMBER = [
         "nan",
         build,
         [np.array([nan, -1, 5], f32)],
-        deviates="the plugin gives a bound for NaN, the reference NaN",
+        deviates="gives a bound for NaN; the reference gives NaN",
         expected=[np.array([nan, 0, high], f32)],
     )
     for op, build, high in (
@@ -158,11 +158,73 @@ SOFTMAX = [
         "inf",
         lambda data: opset8.softmax(data, 0),
         [np.array([inf, 1], f32)],
-        deviates="the plugin makes a finite element beside inf 0, the reference NaN",
+        deviates="gives 0 for a finite element beside inf; the formula and the reference give NaN",
         expected=[np.array([nan, nan], f32)],
     ),
 ]
 
 CASES = [*unary(), *INTEGERS, *NOT_A_NUMBER, *PARAMETERS, *PRELU, *SOFTMAX]
+
+SPECIAL = np.array([nan, inf, -inf], f32)
+DEPART = {
+    "Exp-1": ("gives inf for NaN", [nan, inf, 0]),
+    "Gelu-2": ("gives NaN for inf", [nan, inf, nan]),
+    "Gelu-7 erf": ("gives NaN for inf", [nan, inf, nan]),
+    "HSigmoid-5": ("gives 0 for NaN", [nan, 1, 0]),
+    "ReLU-1": ("gives 0 for NaN", [nan, inf, 0]),
+    "Clamp-1": ("gives min for NaN", [nan, 2.5, -0.75]),
+}
+
+
+def special(name, build):
+    op, _, how = name.partition(" ")
+    title = f"{how} nan and infinity".strip()
+    if name not in DEPART:
+        return Case(op, title, build, [SPECIAL])
+    what, expected = DEPART[name]
+    reason = f"{what}; the formula gives {'inf' if 'for inf' in what else 'NaN'}"
+    return Case(op, title, build, [SPECIAL], deviates=reason, expected=[np.array(expected, f32)])
+
+
+CASES += [special(name, build) for name, build in UNARY.items()]
+CASES += [
+    Case(
+        "Selu-1", "nan and infinity", opset1.selu, [SPECIAL, Const(np.array([1.67], f32)), Const(np.array([1.05], f32))]
+    ),
+    Case("Swish-4", "nan and infinity", opset4.swish, [SPECIAL]),
+    Case("PReLU-1", "nan and infinity", opset1.prelu, [SPECIAL, Const(np.array([2], f32))]),
+    Case(
+        "HardSigmoid-1",
+        "nan and infinity",
+        opset1.hard_sigmoid,
+        [SPECIAL, Const(np.array(0.25, f32)), Const(np.array(0.5, f32))],
+        deviates="gives 1 for NaN; the formula gives NaN",
+        expected=[np.array([nan, 1, 0], f32)],
+    ),
+    Case(
+        "HardSigmoid-1",
+        "parameters as inputs",
+        opset1.hard_sigmoid,
+        [np.array([-1, 1], f32), np.array(0.25, f32), np.array(0.5, f32)],
+        deviates="refuses parameters that are no constants; the page has inputs",
+        expected=[np.array([0.25, 0.75], f32)],
+    ),
+    Case(
+        "Selu-1",
+        "parameters as inputs",
+        opset1.selu,
+        [np.array([-1, 1], f32), np.array([2], f32), np.array([3], f32)],
+        deviates="refuses parameters that are no constants; the page has inputs",
+        expected=[np.array([6 * np.expm1(-1), 3], f32)],
+    ),
+    Case(
+        "LogSoftmax-5",
+        "inf",
+        lambda data: opset5.log_softmax(data, 0),
+        [np.array([inf, 1], f32)],
+        deviates="gives -inf for a finite element beside inf; the formula gives NaN",
+        expected=[np.array([nan, nan], f32)],
+    ),
+]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -3,10 +3,11 @@
 import ml_dtypes
 import numpy as np
 from openvino import opset1, opset4, opset5, opset16, opset17
+from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
 
-i32, i64, u8 = np.int32, np.int64, np.uint8
+i8, i32, i64, u8 = np.int8, np.int32, np.int64, np.uint8
 f16, f32, f64 = np.float16, np.float32, np.float64
 bf16 = ml_dtypes.bfloat16
 
@@ -123,7 +124,7 @@ INTEGERS = [
         "i32 of both signs",
         opset1.divide,
         [np.array([-7, 7], i32), np.array([2, 2], i32)],
-        deviates="the plugin truncates whatever m_pythondiv says",
+        deviates="truncates whatever m_pythondiv says; the page floors where it is true, as it is by default",
         expected=[np.array([-4, 3], i32)],
     ),
     Case(
@@ -131,7 +132,7 @@ INTEGERS = [
         "i8 beyond the type",
         opset1.add,
         [np.array([127], np.int8), np.array([1], np.int8)],
-        deviates="the plugin saturates",
+        deviates="saturates; the reference wraps around",
         expected=[np.array([-128], np.int8)],
     ),
     Case(
@@ -139,7 +140,7 @@ INTEGERS = [
         "u8 beyond the type",
         opset1.subtract,
         [np.array([3], u8), np.array([5], u8)],
-        deviates="the plugin saturates",
+        deviates="saturates; the reference wraps around",
         expected=[np.array([254], u8)],
     ),
     Case(
@@ -147,7 +148,7 @@ INTEGERS = [
         "u8 beyond the type",
         opset1.squared_difference,
         [np.array([200], u8), np.array([10], u8)],
-        deviates="the plugin saturates",
+        deviates="saturates; the reference wraps around",
         expected=[np.array([190 * 190 % 256], u8)],
     ),
     Case(
@@ -155,7 +156,7 @@ INTEGERS = [
         "i64 beyond i32",
         opset1.add,
         [np.array([2**40], i64), np.array([1], i64)],
-        deviates="the plugin computes in i32",
+        deviates="computes in i32; the reference computes in i64",
         expected=[np.array([2**40 + 1], i64)],
     ),
     Case(
@@ -163,7 +164,7 @@ INTEGERS = [
         "folded i64",
         opset4.atanh,
         [Const(np.array([-5, -1, 0, 1], i64))],
-        deviates="the plugin hands i64 out through i32",
+        deviates="hands i64 out through i32; the reference gives the bounds of i64 for infinities",
         expected=[np.array([-(2**63), -(2**63), 0, 2**63 - 1], i64)],
     ),
     Case(
@@ -171,7 +172,7 @@ INTEGERS = [
         "folded i32 beyond the type",
         opset1.power,
         [Const(np.array([2, 3], i32)), Const(np.array([33, 21], i32))],
-        deviates="the reference converts an f64 that is too large, which C++ leaves undefined",
+        deviates="leaves to C++ what is beyond the type; the page does not say, integers wrap around here",
         expected=[np.array([0, 3**21 % 2**32], i32)],
     ),
 ]
@@ -195,7 +196,7 @@ FLOATS = [
         [np.array([1], f64), np.array([1e-12], f64)],
         rtol=0,
         atol=0,
-        deviates="the plugin computes in f32",
+        deviates="computes in f32; the reference computes in f64",
         expected=[np.array([1 + 1e-12])],
     ),
 ]
@@ -215,7 +216,7 @@ ROUND = [
         "just below a half",
         lambda data: opset5.round(data, "half_away_from_zero"),
         [np.array([0.49999997], f32)],
-        deviates="the plugin adds a half and rounds down",
+        deviates="adds a half and rounds down, which gives 1; the page rounds to the nearest integer, 0",
         expected=[np.array([0], f32)],
     ),
 ]
@@ -284,6 +285,116 @@ CASES = [
     *CUMSUM,
     *ERFINV,
     *SEGMENT_MAX,
+]
+
+inf, nan = np.inf, np.nan
+SPECIAL = np.array([nan, inf, -inf], f32)
+AT_RUN_TIME = {"Asin-1": [-1, 0, 1], "Log-1": [0, 1, 2, 4], "Sin-1": [0, 0, 0]}  # what the reference makes of integers
+CASES += [Case(op, "nan and infinity", build, [SPECIAL]) for op, (build, *_) in ELEMENTARY.items()]
+CASES += [Case(op, "nan and infinity", build, [SPECIAL]) for op, build in EXACT.items()]
+CASES += [
+    Case(op, "i32", build, [np.array(integers, i32)])
+    for op, (build, _, integers) in ELEMENTARY.items()
+    if op not in (*AT_RUN_TIME, "Atanh-4")
+]
+CASES += [
+    Case(
+        op,
+        "i32",
+        ELEMENTARY[op][0],
+        [np.array(ELEMENTARY[op][2], i32)],
+        deviates="rounds the result; the reference truncates it",
+        expected=[np.array(expected, i32)],
+    )
+    for op, expected in AT_RUN_TIME.items()
+]
+CASES += [
+    Case(
+        "Atanh-4",
+        "i32 at and beyond 1",
+        opset4.atanh,
+        [np.array([-1, 0, 1, 7], i32)],
+        deviates="gives 2147483520 for infinity; the reference gives the bounds of i32",
+        expected=[np.array([-(2**31), 0, 2**31 - 1, 2**31 - 1], i32)],
+    ),
+    *(
+        Case(
+            op,
+            "lowest i8",
+            build,
+            [np.array([-128, 5], i8)],
+            deviates="saturates; the reference wraps around",
+            expected=[np.array([-128, rest], i8)],
+        )
+        for op, build, rest in (("Abs-1", opset1.absolute, 5), ("Negative-1", opset1.negative, -5))
+    ),
+    *(
+        Case(
+            op,
+            "i8 beyond the type",
+            build,
+            [np.array([100], i8), np.array([factor], i8)],
+            deviates=f"{what}; the reference wraps around",
+            expected=[np.array([result], i8)],
+        )
+        for op, build, factor, what, result in (
+            ("Multiply-1", opset1.multiply, 2, "saturates", -56),
+            ("SquaredDifference-1", opset1.squared_difference, -100, "saturates the difference, then squares it", 64),
+        )
+    ),
+    *(
+        Case(
+            op,
+            "nan",
+            build,
+            [np.array([nan, 1, nan], f32), np.array([1, nan, nan], f32)],
+            deviates="gives the second number where one is NaN; the page does not say, NaN wins here",
+            expected=[np.full(3, nan, f32)],
+        )
+        for op, build in (("Maximum-1", opset1.maximum), ("Minimum-1", opset1.minimum))
+    ),
+    Case("Add-1", "i32 beyond the type", opset1.add, [np.array([2**31 - 1], i32), np.array([1], i32)]),
+    Case(
+        "Multiply-1", "u16 beyond the type", opset1.multiply, [np.array([1000], np.uint16), np.array([99], np.uint16)]
+    ),
+    Case(
+        "CumSum-3",
+        "i64 beyond i32",
+        opset4.cum_sum,
+        [np.array([2**31 - 1, 1]), Const(np.array(0))],
+        deviates="computes in i32; the reference computes in i64",
+        expected=[np.array([2**31 - 1, 2**31])],
+    ),
+    Case(
+        "ErfInv-17",
+        "next to 1",
+        opset17.erfinv,
+        [np.array([0.99999], f32)],
+        deviates="is off by 0.0016; the page has the function itself",
+        expected=[np.array([3.1232], f32)],
+        rtol=1e-4,
+    ),
+]
+
+
+def from_axis_1(op):
+    attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}
+    return lambda a, b: NodeFactory("opset1").create(op.removesuffix("-1"), [a.output(0), b.output(0)], attrs)
+
+
+BOX, COLUMN = np.arange(1, 25, dtype=f32).reshape(2, 3, 4), np.array([1, 2, 3], f32)
+REFUSED = {"Subtract-1": np.subtract, "Divide-1": np.divide, "Mod-1": np.fmod}
+CASES += [Case(op, "pdpd from axis 1", from_axis_1(op), [BOX, COLUMN]) for op in BINARY if op not in REFUSED]
+CASES += [
+    Case(
+        op,
+        "pdpd from axis 1",
+        from_axis_1(op),
+        [BOX, COLUMN],
+        deviates="refuses pdpd from an inner axis; the page has it",
+        expected=[compute(BOX, COLUMN[:, None])],
+    )
+    for op, compute in REFUSED.items()
 ]
 
 test_agrees_with_openvino = conformance(CASES)

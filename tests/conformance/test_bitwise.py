@@ -51,8 +51,19 @@ CASES = [
         "by the width and more",
         opset15.bitwise_left_shift,
         [np.array([1, 1], i32), np.array([33, -1], i32)],
-        deviates="the page leaves this to the hardware, which takes the count modulo the width",
+        deviates="takes the count modulo the width; the page leaves it to the hardware, all bits are shifted out here",
         expected=[np.array([0, 0], i32)],
+    ),
+]
+
+CASES += [
+    Case(
+        "BitwiseRightShift-15",
+        "by the width and more",
+        opset15.bitwise_right_shift,
+        [np.array([8, -8], i32), np.array([33, 32], i32)],
+        deviates="takes the count modulo the width; the page leaves it to the hardware, all bits are shifted out here",
+        expected=[np.array([0, -1], i32)],
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from openvino import opset1, opset10
+from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
 
@@ -34,7 +35,14 @@ def binary():
         numbers = np.array([nan, 1, nan], f32), np.array([nan, nan, 2], f32)
         expected = [np.full(3, op == "NotEqual-1")]
         if op in ("Greater-1", "GreaterEqual-1"):
-            yield Case(op, "nan", build, numbers, deviates="the plugin says that NaN is greater", expected=expected)
+            yield Case(
+                op,
+                "nan",
+                build,
+                numbers,
+                deviates="says that NaN is greater; the reference compares as IEEE 754 does",
+                expected=expected,
+            )
         else:
             yield Case(op, "nan", build, numbers)
 
@@ -74,7 +82,7 @@ CASES = [
         "f64 beyond f32",
         opset10.is_finite,
         [np.array([1e300, inf], f64)],
-        deviates="the plugin computes in f32",
+        deviates="computes in f32, where 1e300 is infinite; the reference computes in f64",
         expected=[np.array([True, False])],
     ),
     Case(
@@ -82,9 +90,47 @@ CASES = [
         "i64 beyond i32",
         opset1.equal,
         [np.array([2**40], i64), np.array([2**41], i64)],
-        deviates="the plugin computes in i32",
+        deviates="computes in i32; the reference computes in i64",
         expected=[np.array([False])],
     ),
+]
+
+CASES += [
+    Case(
+        "IsInf-10",
+        "f64",
+        opset10.is_inf,
+        [np.array([inf, -inf, 1], f64)],
+        deviates="says that infinity is finite, having clamped it to f32; the page says that it is infinite",
+        expected=[np.array([True, True, False])],
+    ),
+    Case("IsNaN-10", "f64", opset10.is_nan, [np.array([nan, 1e300, inf], f64)]),
+]
+
+
+def from_axis_1(op):
+    attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}
+    return lambda a, b: NodeFactory("opset1").create(op.removesuffix("-1"), [a.output(0), b.output(0)], attrs)
+
+
+BOX, COLUMN = np.arange(12, dtype=f32).reshape(2, 3, 2), np.array([1, 2, 8], f32)
+CASES += [
+    Case(
+        op,
+        "pdpd from axis 1",
+        from_axis_1(op),
+        [BOX, COLUMN],
+        deviates="refuses pdpd from an inner axis; the page has it",
+        expected=[compare(BOX, COLUMN[:, None])],
+    )
+    for op, compare in (
+        ("Equal-1", np.equal),
+        ("Greater-1", np.greater),
+        ("GreaterEqual-1", np.greater_equal),
+        ("Less-1", np.less),
+        ("LessEqual-1", np.less_equal),
+        ("NotEqual-1", np.not_equal),
+    )
 ]
 
 test_agrees_with_openvino = conformance(CASES)

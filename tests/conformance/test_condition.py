@@ -4,6 +4,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset3
 from openvino.op import if_op
+from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
 
@@ -70,6 +71,25 @@ CASES = [
     Case("Bucketize-3", "i32", bucketize(output_type="i32"), [rows(5, dtype=np.int32), Const(np.int32([0, 2]))]),
     Case("Bucketize-3", "sizes unknown", bucketize(), [rows(3, 4), np.float32([0, 2])], dynamic=True),
     Case("Bucketize-3", "no boundaries", bucketize(), [rows(3), np.zeros(0, np.float32)]),
+]
+
+NAN = np.float32([np.nan, 1, -np.inf])
+CASES += [
+    Case("Bucketize-3", "nan, right", bucketize(), [NAN, Const(np.float32([0, 1]))]),
+    Case("Bucketize-3", "nan, left", bucketize(with_right_bound=False), [NAN, Const(np.float32([0, 1]))]),
+    Case("NonZero-3", "nan and negative zero", lambda x: opset3.non_zero(x), [np.float32([np.nan, 0, -0.0, 1])]),
+    Case(
+        "Select-1",
+        "pdpd from axis 1",
+        lambda c, a, b: NodeFactory("opset1").create(
+            "Select",
+            [c.output(0), a.output(0), b.output(0)],
+            {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1},
+        ),
+        [np.array([True, False]), np.zeros((2, 2, 2), np.float32), np.float32([1, 2])],
+        deviates="refuses pdpd from an inner axis; the page has it",
+        expected=[np.float32([[[0, 0], [2, 2]]] * 2)],
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -58,14 +58,15 @@ CASES = [
     align("outside", rois=ROIS * 3 - 8),
 ]
 
-NO_DYNAMIC = "the CPU plugin takes no dynamic shapes, or wants to know how many numbers a region has"
+NO_COUNT = "refuses regions whose number of coordinates is unknown; the page has that number"
+NO_DYNAMIC = "refuses dynamic shapes; the page does not tell them from others"
 ONES = np.ones((1, 4, 3, 3), np.float32)
 REGION = np.array([[0, 0, 0, 2, 2]], np.float32)
 SIZES = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0}
 
 
-def differs(op, title, build, inputs, deviates, expected, dynamic=False):
-    return Case(op, title, build, inputs, dynamic, deviates, expected)
+def differs(op, title, build, inputs, deviates, expected, dynamic=False, crashes=False):
+    return Case(op, title, build, inputs, dynamic, deviates, expected, crashes=crashes)
 
 
 CASES += [
@@ -80,8 +81,8 @@ CASES += [
     )
     for version, module, more in ((3, opset3, {}), (9, opset9, {"aligned_mode": "asymmetric"}))
     for title, deviates, dynamic in (
-        ("below 0", "a maximum starts from 0", False),
-        ("dynamic", NO_DYNAMIC, True),
+        ("below 0", "starts a maximum from 0; the page takes the largest sample", False),
+        ("dynamic", NO_COUNT, True),
     )
 ]
 
@@ -132,7 +133,7 @@ CASES += [
         "dynamic",
         lambda d, r: opset2.roi_pooling(d, r, [1, 1], 1.0, "max"),
         [ONES, REGION],
-        NO_DYNAMIC,
+        NO_COUNT,
         [ONES[:, :, :1, :1]],
         True,
     )
@@ -167,7 +168,7 @@ CASES += [
             mode="bilinear",
         ),
         [ONES, np.array([[0, 0, 0, 1.2, 1.2]], np.float32)],
-        "the CPU plugin has 0 there, the reference the last pixel",
+        "gives 0 there; the reference gives the last pixel",
         [np.ones((1, 4, 2, 2), np.float32)],
     ),
     differs(
@@ -281,8 +282,9 @@ CASES += [
             g, i, {"offset": 0.5, "step": 1.0, "min_size": [0.5], "max_size": [0.9], "scale_all_sizes": False}
         ),
         [Const(np.array([1, 1])), Const(np.array([8, 8]))],
-        "OpenVINO takes max_size into account, for which the shape that it infers has no room",
+        "makes boxes of max_size, too, for which its output has no room; the page has them only with scale_all_sizes",
         [np.array([[0.25, 0.25, 0.75, 0.75], [0.1, 0.1, 0.1, 0.1]], np.float32)],
+        crashes=True,
     )
 ]
 
@@ -307,7 +309,7 @@ CASES += [
             g, i, {"offset": 0.5, "width": [4.0], "height": [4.0], "step": 10.0, "step_w": 8.0}
         ),
         [Const(np.array([1, 1])), Const(np.array([8, 16]))],
-        "OpenVINO takes step for a single one that is 0, the page only if both are",
+        "takes step for a single one that is 0; the page takes it only if both are",
         [np.array([[0.125, 0.25, 0.375, 0.75], [0.1, 0.1, 0.1, 0.1]], np.float32)],
     ),
 ]
@@ -422,7 +424,7 @@ CASES += [
             np.ones((1, 2), np.float32),
             np.zeros((1, 4), np.float32),
         ],
-        "OpenVINO divides by the size of the image after either decoding",
+        "divides by the size of the image after either decoding; the page has the priors divided once",
         [np.array([[[[0, 1, 0.75, 0.25, 0.25, 0.5, 0.5]]]], np.float32)],
     ),
     detection("not normalized with variances", normalized=False, input_height=20, input_width=30),
@@ -469,18 +471,19 @@ CASES += [
         ONE_BOX,
         deviates,
         expected,
+        crashes=True,
     )
     for title, min_size, deviates, expected in (
         (
             "not enough boxes",
             1,
-            "the CPU plugin crashes",
+            "crashes; the page ends the list with -1",
             [np.array([[0, 0, 0, 4, 4], [-1, 0, 0, 0, 0]], np.float32), np.array([1, 0], np.float32)],
         ),
         (
             "small boxes",
             9,
-            "OpenVINO gives boxes that are too small a score of 0, the page removes them",
+            "gives boxes that are too small a score of 0, if it does not crash; the page removes them",
             [np.array([[-1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], np.float32), np.zeros(2, np.float32)],
         ),
     )
@@ -534,7 +537,7 @@ CASES += [
             np.zeros((4, 1, 1), np.float32),
             np.ones((1, 1, 1), np.float32),
         ],
-        "OpenVINO gives boxes that are too small a score of 0, the page removes them",
+        "gives boxes that are too small a score of 0; the page removes them",
         [np.zeros((2, 4), np.float32), np.zeros(2, np.float32)],
     ),
 ]
@@ -585,7 +588,7 @@ CASES += [
             np.array([[0.25, 0.75]], np.float32),
             np.array([[5, 6, 1]], np.float32),
         ],
-        "OpenVINO only clips at 0, the page to the image",
+        "only clips at 0; the page clips to the image",
         [np.array([[1, 1, 5, 4]], np.float32), np.array([1], np.int32), np.array([0.75], np.float32)],
     ),
 ]

@@ -1,5 +1,8 @@
 """Generation ops against OpenVINO."""
 
+from functools import partial
+
+import ml_dtypes
 import numpy as np
 from openvino import opset1, opset8, opset9, opset13, opset14
 from openvino.utils.node_factory import _get_node_factory
@@ -45,7 +48,7 @@ CASES = [
         "empty",
         opset1.range,
         numbers(3, 2, 1, dtype=np.int32),
-        deviates="gives one number",
+        deviates="gives one number; the page gives none where start is beyond stop",
         expected=[np.zeros(0, np.int32)],
     ),
     Case("Range-4", "up", range_("i32"), numbers(2, 23, 3, const=True)),
@@ -58,7 +61,7 @@ CASES = [
         "truncated inputs",
         range_("i32"),
         numbers(0.5, 3.9, 1.2, dtype=np.float32),
-        deviates="steps before it truncates",
+        deviates="steps before it truncates; the page truncates start, stop and step first",
         expected=[np.int32([0, 1, 2])],
     ),
     Case("Eye-9", "upper", eye("f32"), numbers(3, 4, 1, const=True)),
@@ -73,7 +76,7 @@ CASES = [
         "i64",
         lambda *nodes: opset8.random_uniform(*nodes, "i64", 80, 100),
         [Const(np.array([6])), *limits(50, 100, np.int64)],
-        deviates="takes one random word for a number; its reference takes two",
+        deviates="takes one random word for a number; the reference takes two",
         expected=[np.array([85, 70, 64, 61, 57, 75])],
     ),
     Case("RandomUniform-8", "shape as an input", uniform("f32"), [np.array([2, 2]), *limits(2, 3, np.float32)]),
@@ -90,6 +93,77 @@ CASES = [
         "one possible class of logarithms",
         lambda p, n: opset13.multinomial(p, n, "i64", True, True, 5, 7),
         [np.float32([[-50, 50, -50]]), Const(np.int32([3]))],
+    ),
+]
+
+ZERO_TO_ONE = {name: limits(0, 1, type) for name, type in (("f16", np.float16), ("f64", np.float64))}
+PROBABILITIES = np.float32([[0.1, 0.2, 0.3, 0.4]])
+
+
+def multinomial(probs, number, type="i64", replaced=True, logarithms=False):
+    return opset13.multinomial(probs, number, type, replaced, logarithms, 5, 7)
+
+
+def drawn_twice(probs, number):
+    drawn = multinomial(probs, number)
+    return [drawn.output(0), opset1.add(drawn, drawn).output(0)]
+
+
+CASES += [
+    Case("RandomUniform-8", "bf16", uniform("bf16"), [SHAPE, *limits(0, 1, ml_dtypes.bfloat16)]),
+    Case(
+        "RandomUniform-8",
+        "f16",
+        uniform("f16"),
+        [Const(np.array([2, 2])), *ZERO_TO_ONE["f16"]],
+        deviates="converts the draws of f32; the page makes f16 of 10 random bits",
+        expected=[np.float16([[0.6044921875, 0.806640625], [0.83203125, 0.3837890625]])],
+    ),
+    Case(
+        "RandomUniform-8",
+        "f64",
+        uniform("f64"),
+        [Const(np.array([2, 2])), *ZERO_TO_ONE["f64"]],
+        deviates="converts the draws of f32; the page makes f64 of 52 random bits",
+        expected=[np.array([[0.608989218818762, 0.5144852007657355], [0.9355828939149167, 0.15775793460621435]])],
+    ),
+    Case(
+        "RandomUniform-8",
+        "in the next run",
+        uniform("f32"),
+        [np.array([2]), *limits(0, 1, np.float32)],
+        later=[[np.array([2])]],
+        deviates="goes on drawing from run to run; by the page seeds decide what is drawn",
+        expected=[np.float32([0.7011236, 0.3053963])] * 2,
+    ),
+    Case("Multinomial-13", "f16", partial(multinomial, type="i32"), [np.float16([[0, 0, 1], [1, 0, 0]]), np.array(3)]),
+    Case("Multinomial-13", "bf16", multinomial, [np.array([[0, 0, 1]], ml_dtypes.bfloat16), Const(np.array([2]))]),
+    Case("Multinomial-13", "sizes unknown", multinomial, [np.float32([[0, 0, 1]]), np.array([3])], dynamic=True),
+    Case("Multinomial-13", "no samples", multinomial, [PROBABILITIES, Const(np.array([0]))]),
+    Case(
+        "Multinomial-13",
+        "not replaced",
+        partial(multinomial, replaced=False),
+        [np.float32([[0, 1]]), Const(np.array(1))],
+    ),
+    *(
+        Case(
+            "Multinomial-13",
+            f"draws, {title}",
+            partial(multinomial, replaced=replaced),
+            [PROBABILITIES, Const(np.array([4]))],
+            deviates="draws otherwise; the page leaves the draws open, those of RandomUniform are taken here",
+            expected=[np.array([[2, 0, 3, last]])],
+        )
+        for title, replaced, last in (("replaced", True, 0), ("not replaced", False, 1))
+    ),
+    Case(
+        "Multinomial-13",
+        "read twice",
+        drawn_twice,
+        [np.float32([[0, 1, 0]]), Const(np.array([2]))],
+        deviates="refuses several readers of the output; the page has no such limit",
+        expected=[np.array([[1, 1]]), np.array([[2, 2]])],
     ),
 ]
 

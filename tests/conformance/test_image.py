@@ -86,7 +86,7 @@ CASES += [
         interpolate(op, "u8 cubic saturates", BYTES, [13, 11], "cubic"),
         interpolate(
             *(op, "u8, halves", np.array([[[[0, 1]]]], np.uint8), [1, 3], "linear"),
-            deviates="OpenVINO rounds halves to even, the reference away from zero",
+            deviates="rounds halves to even; the reference rounds them away from zero",
             expected=[np.array([[[[0, 1, 1]]]], np.uint8)],
         ),
         interpolate(op, "i32", BYTES.astype(np.int32) - 98, [7, 11], "linear"),
@@ -196,7 +196,7 @@ def to_nv12(op, title, dtype, luma, colours, single_plane=True, dynamic=False):
     planes = [np.array(luma, dtype).reshape(1, 2, 2, 1), np.array(colours, dtype).reshape(1, 1, 1, 2)]
     if single_plane:
         planes = [np.concatenate([planes[0], planes[1].reshape(1, 1, 2, 1)], axis=1)]
-    reason = "OpenVINO reads and infers the op, but does not compute it"
+    reason = "refuses to compute the op, which has no kernel; the page defines it"
     return Case(op, title, build, [image.astype(dtype)], dynamic, reason, planes)
 
 
@@ -210,6 +210,26 @@ CASES += [
         to_nv12(op, "planes", np.uint8, *BYTES_OF_PIXELS, single_plane=False),
         to_nv12(op, "f32, dynamic", np.float32, *FLOATS_OF_PIXELS, dynamic=True),
         to_nv12(op, "f64 planes, dynamic", np.float64, *FLOATS_OF_PIXELS, single_plane=False, dynamic=True),
+    )
+]
+
+RISING = np.arange(1, 8, dtype=np.float32).reshape(1, 1, 1, 7)
+CASES += [
+    interpolate(
+        *(op, "antialias, shrinking", RISING, [1, 3], "linear"),
+        antialias=True,
+        deviates="widens no triangle when shrinking; the page and the reference do with antialias",
+        expected=[np.array([[[[13 / 7, 4, 43 / 7]]]], np.float32)],
+    )
+    for op in ("Interpolate-4", "Interpolate-11")
+]
+CASES += [
+    interpolate(
+        *("Interpolate-11", "bicubic_pillow with cube_coeff", np.array([[[[0, 0, 64, 0]]]], np.float32), [1, 2]),
+        "bicubic_pillow",
+        cube_coeff=-0.75,
+        deviates="computes with -0.5 whatever cube_coeff says; the page has it as a parameter",
+        expected=[np.array([[[[8.751020, 29.387755]]]], np.float32)],
     )
 ]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from openvino import opset1
+from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
 
@@ -9,6 +10,7 @@ BINARY = {
     "LogicalAnd-1": opset1.logical_and,
     "LogicalOr-1": opset1.logical_or,
     "LogicalXor-1": opset1.logical_xor,
+    "Xor-1": lambda a, b: NodeFactory("opset1").create("Xor", [a.output(0), b.output(0)]),
 }
 
 A, B = np.array([[False, True], [True, False]]), np.array([False, True])

@@ -2,7 +2,7 @@
 
 import ml_dtypes
 import numpy as np
-from openvino import opset1, opset7, opset14
+from openvino import opset1, opset7, opset14, opset17
 
 from conformance.harness import Case, Const, conformance
 
@@ -53,7 +53,7 @@ CASES = [
         "i8 overflow",
         matmul(),
         [LARGE, LARGE.T.copy()],
-        deviates="the plugin saturates",
+        deviates="saturates; the reference wraps around",
         expected=[[[np.int64(20000).astype(np.int8)]]],
     ),
     Case("Einsum-7", "product", einsum("ij,jk->ik"), [f32(3, 4), f32(4, 5)]),
@@ -71,6 +71,53 @@ CASES = [
     Case("Inverse-14", "all sizes unknown", inverse(), [f32(2, 2)], dynamic=True, rtol=1e-3, atol=1e-4),
     Case("Inverse-14", "f16", inverse(), [(np.eye(3) * 3 + 1).astype(np.float16)], rtol=2e-3, atol=1e-3),
     Case("Inverse-14", "f64", inverse(), [np.eye(3) * 3 + 1]),
+]
+
+CASES += [
+    Case(
+        "MatMul-1",
+        title,
+        matmul(),
+        [np.array([row], type), np.array([[1], [last]], type)],
+        deviates=f"{what}; the reference {instead}",
+        expected=[np.array([[result]], type)],
+    )
+    for title, type, row, last, what, instead, result in (
+        ("i32 beyond f32", np.int32, [2**24 + 1, 1], 0, "computes in f32", "computes in i32", 2**24 + 1),
+        ("i64 beyond i32", np.int64, [2**40, 1], 0, "passes through i32", "computes in i64", 2**40),
+        ("u8 overflow", np.uint8, [200, 100], 1, "saturates", "wraps around", 44),
+    )
+]
+
+ROWS, GROUPS = np.arange(12, dtype=np.float32).reshape(4, 3), f32(2, 5, 3)
+
+
+def grouped(title, a, b, *offsets, dynamic=False, **rest):
+    if not offsets:
+        expected = a.astype(np.float32) @ b.swapaxes(1, 2).astype(np.float32)
+    else:
+        parts = zip(np.split(a, offsets[0][:-1]), b, strict=True)
+        expected = np.concatenate([part.astype(np.float32) @ matrix.T.astype(np.float32) for part, matrix in parts])
+    return Case(
+        "GroupedMatMul-17",
+        title,
+        opset17.grouped_matmul,
+        [a, b, *offsets],
+        dynamic,
+        deviates="refuses to compute the op, which has no kernel; the page defines it",
+        expected=[expected.astype(a.dtype)],
+        **rest,
+    )
+
+
+CASES += [
+    grouped("matrices", f32(2, 4, 3), GROUPS),
+    grouped("groups of rows", ROWS, GROUPS, np.array([1, 4], np.int32)),
+    grouped("an empty group", ROWS, GROUPS, np.array([4, 4])),
+    grouped("sizes unknown", ROWS, GROUPS, np.array([3, 4]), dynamic=True),
+    grouped("matrices, sizes unknown", f32(2, 1, 3), GROUPS, dynamic=True),
+    grouped("i32", ROWS.astype(np.int32), np.ones((2, 5, 3), np.int32), np.array([2, 4])),
+    grouped("f16", ROWS.astype(np.float16), GROUPS.astype(np.float16), np.array([2, 4]), rtol=1e-3, atol=1e-3),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

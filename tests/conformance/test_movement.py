@@ -139,7 +139,7 @@ SCATTERS = [
         np.array([-3], np.int32),
         0,
         "mean",
-        deviates="the CPU plugin rounds integer means towards zero",
+        deviates="rounds integer means towards zero; the reference rounds them down",
         expected=[np.array([-3], np.int32)],
     ),
     elements(
@@ -150,7 +150,7 @@ SCATTERS = [
         0,
         "min",
         False,
-        deviates="OpenVINO starts from the largest finite number",
+        deviates="starts from the largest finite number; the page reduces the updates alone",
         expected=[np.array([np.inf, *CUBE[0, 0, 1:]], np.float32)],
     ),
     elements("sum of f16", HALF, MIXED, MANY.astype(np.float16), 1, "sum", rtol=1e-2, atol=1e-2),
@@ -492,5 +492,91 @@ OTHERS = [
 ]
 
 CASES = [*GATHERS, *SCATTERS, *JOINS, *SLICES, *REPEATS, *PADS, *ORDERS, *OTHERS]
+
+NAN = float("nan")
+NO_INDICES = "crashes with a division by 0 if there are no indices; the page allows them"
+CASES += [
+    *cases(
+        "Gather-1",
+        opset1.gather,
+        (
+            "no indices",
+            [CUBE, np.zeros((0, 2), np.int64), c(1)],
+            {"deviates": NO_INDICES, "expected": [CUBE[:, np.zeros((0, 2), int)]], "crashes": True},
+        ),
+    ),
+    *cases(
+        "Gather-8",
+        opset8.gather,
+        (
+            "no indices",
+            [CUBE, np.zeros(0, np.int64), c(2)],
+            {
+                "attrs": {"batch_dims": 0},
+                "deviates": NO_INDICES,
+                "expected": [CUBE[..., :0]],
+                "crashes": True,
+            },
+        ),
+    ),
+    *(
+        Case(
+            op,
+            "dynamic",
+            partial(make, batch_dims=0),
+            [CUBE, i64([0, 1, 2], [1, 2, 3])],
+            dynamic=True,
+            deviates="refuses dynamic shapes; the page does not tell them from others",
+            expected=[CUBE[[0, 1], [1, 2], [2, 3]]],
+        )
+        for op, make in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
+    ),
+    *cases(
+        "ScatterUpdate-3",
+        opset3.scatter_update,
+        (
+            "a scalar index",
+            [np.ones((3, 2), np.float32), np.array(1), np.zeros(2, np.float32), c(0)],
+            {
+                "deviates": "refuses a scalar index; the page has indices of any rank",
+                "expected": [np.float32([[1, 1], [0, 0], [1, 1]])],
+            },
+        ),
+    ),
+    *cases(
+        "Roll-7",
+        opset7.roll,
+        (
+            "one shift for two axes",
+            [WHOLE[0], np.array(1), i64(0, 1)],
+            {
+                "deviates": "refuses a scalar shift of several axes; on the page it goes for all of them",
+                "expected": [np.roll(WHOLE[0], 1, (0, 1))],
+            },
+        ),
+    ),
+    *cases(
+        "Transpose-1",
+        opset1.transpose,
+        ("empty order", [WHOLE, Const(np.zeros(0, np.int64))]),
+        (
+            "empty order as an input",
+            [CUBE, np.zeros(0, np.int64)],
+            {"deviates": "refuses an empty order as an input; on the page it reverses the axes", "expected": [CUBE.T]},
+        ),
+    ),
+    *cases(
+        "Unique-10",
+        opset10.unique,
+        (
+            "nan",
+            [np.float32([NAN, 1, NAN])],
+            {
+                "deviates": "takes each NaN for another element, unsorted; the page does not say, they are one here",
+                "expected": [np.float32([1, NAN]), i64(1, 0), i64(1, 0, 1), i64(1, 2)],
+            },
+        ),
+    ),
+]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -1,6 +1,7 @@
 """Normalization ops against OpenVINO."""
 
 import numpy as np
+from ml_dtypes import bfloat16
 from openvino import opset1, opset2, opset5, opset6, opset12
 from openvino.utils.node_factory import NodeFactory
 
@@ -96,7 +97,7 @@ CASES = [
         "fractional bias",
         lrn(3.0, 1.0, 1.5, 3),
         [np.array([[[[1.0]], [[2.0]], [[2.0]]]], np.float32), i64(1)],
-        deviates="the plugin truncates bias",
+        deviates="truncates bias to an integer; the page has a float",
         expected=[np.array([[[[2 / 13]], [[4 / 21]], [[4 / 19]]]], np.float32)],
     ),
     Case("MVN-1", "across channels", mvn_1(True), [f32(2, 3, 4, 5)]),
@@ -116,6 +117,31 @@ CASES = [
     Case("NormalizeL2-1", "all but the batch", normalize_l2(1e-6, "add"), [f32(2, 3, 4), i64(1, 2)]),
     Case("NormalizeL2-1", "scalar axis", normalize_l2(1e-6, "max"), [f32(2, 3), Const(np.int64(-1))], dynamic=True),
     Case("NormalizeL2-1", "f16", normalize_l2(1e-3, "add"), [f16(2, 3, 4), i64(2)], rtol=2e-3),
+]
+
+DEEP = np.array([-3, 0, 0.5, 2], np.float32).reshape(1, 1, 2, 2, 1)
+CASES += [
+    Case("NormalizeL2-1", "no axes", normalize_l2(0.5, "add"), [DEEP[0, 0, ..., 0], i64()]),
+    Case(
+        "NormalizeL2-1",
+        "no axes of a volume",
+        normalize_l2(0.5, "add"),
+        [DEEP, i64()],
+        deviates="gives x / sqrt(x * x + eps) above rank 4; the page gives 1 for all but 0",
+        expected=[np.float32([1, 0, 1, 1]).reshape(DEEP.shape)],
+    ),
+    Case(
+        "GroupNormalization-12",
+        "bf16, two groups",
+        group_norm(2, 0.25),
+        [
+            np.array([[[-1], [1], [1], [-1]]], bfloat16),
+            np.array([2, 2, 2, 2], bfloat16),
+            np.array([0, 1, 0, 0], bfloat16),
+        ],
+        deviates="refuses bf16 with several groups; the page has any floating-point type",
+        expected=[np.array([[[-1.7890625], [2.78125], [1.7890625], [-1.7890625]]], bfloat16)],
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

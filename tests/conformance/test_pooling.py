@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import ml_dtypes
 import numpy as np
 from openvino import opset1, opset8, opset14, opset16
 
@@ -15,7 +16,7 @@ def normal(*shape, dtype=np.float32):
     return (random.standard_normal(shape) * 10).astype(dtype)
 
 
-def pool(op, title, data, kernel, dynamic=False, deviates=None, expected=None, rtol=1e-5, **attrs):
+def pool(op, title, data, kernel, dynamic=False, deviates=None, expected=None, rtol=1e-5, *, crashes=False, **attrs):
     rank = data.ndim - 2
     attrs = {"strides": [1] * rank, "pads_begin": [0] * rank, "pads_end": [0] * rank} | attrs
     if op in ("MaxPool-8", "MaxPool-14"):
@@ -31,7 +32,8 @@ def pool(op, title, data, kernel, dynamic=False, deviates=None, expected=None, r
         "AvgPool-16": opset16.avg_pool,
     }[op]
     build = partial(make, kernel_shape=kernel, **attrs)
-    return Case(op, title, build, [data], dynamic, deviates, expected, rtol=rtol, atol=1e-5 if rtol == 1e-5 else 0.02)
+    atol = 1e-5 if rtol == 1e-5 else 0.02
+    return Case(op, title, build, [data], dynamic, deviates, expected, rtol, atol, crashes=crashes)
 
 
 IMAGE, CUBE = normal(2, 3, 9, 8), normal(2, 2, 5, 6, 7)
@@ -119,19 +121,48 @@ CASES += [
     pool("AvgPool-1", "u8", np.abs(normal(1, 2, 5, 5)).astype(np.uint8), [3, 3], pads_begin=[1, 1]),
 ]
 CASES += [
-    pool(
-        *("AvgPool-16", title, LINE, [3]),
-        deviates="OpenVINO's plugin crashes",
-        expected=[np.array([[expected]], np.float32)],
-        **attrs,
+    pool("AvgPool-16", title, IMAGE, kernel, dynamic, dilations=dilations, **attrs)
+    for dynamic in (False, True)
+    for title, kernel, dilations, attrs in (
+        (f"{title}, sizes unknown" if dynamic else title, *rest)
+        for title, *rest in (
+            ("strides", [3, 3], [1, 1], {"strides": [2, 1], "rounding_type": "ceil"}),
+            ("dilations and pads", [3, 2], [2, 3], PADS),
+            ("dilations and pads counted", [3, 2], [2, 3], PADS | {"strides": [2, 2], "exclude_pad": False}),
+            ("dilations, same_upper", [3, 2], [2, 1], {"strides": [1, 2], "auto_pad": "same_upper"}),
+        )
     )
-    for title, attrs, expected in (
-        ("plain", {"strides": [2]}, [2, 4, 6]),
-        ("dilations", {"dilations": [2]}, [3, 4, 5]),
-        ("dilations and pads", {"dilations": [2], "strides": [3], "pads_begin": [1], "pads_end": [2]}, [3, 5]),
-        ("pads counted", {"dilations": [2], "strides": [3], "pads_begin": [1], "exclude_pad": False}, [2, 5]),
-        ("ceil_torch", {"strides": [3], "pads_end": [2], "rounding_type": "ceil_torch"}, [2, 5, 7]),
-    )
+]
+CASES += [
+    pool("AvgPool-16", "3D dilations", CUBE, [2, 2, 2], dilations=[2, 1, 3]),
+    pool("AvgPool-16", "f16", IMAGE.astype(np.float16), [3, 2], rtol=2e-2, dilations=[2, 1]),
+    *(
+        pool(
+            *("AvgPool-16", f"ceil_torch, strides {stride}, pads {pads}", LINE, [3]),
+            dilations=[1],
+            strides=[stride],
+            rounding_type="ceil_torch",
+            pads_begin=[pads[0]],
+            pads_end=[pads[1]],
+        )
+        for stride in (2, 3)
+        for pads in ((0, 0), (1, 1), (0, 2))
+    ),
+    *(
+        pool(
+            *(op, "no dilations", LINE, [3]),
+            strides=[2],
+            dilations=None,
+            deviates="crashes, or reads memory that is not its own, without dilations; the page has 1 for them",
+            expected=expected,
+            crashes=True,
+        )
+        for op, *expected in (
+            ("AvgPool-16", np.float32([[[2, 4, 6]]])),
+            ("MaxPool-8", np.float32([[[3, 5, 7]]]), np.array([[[2, 4, 6]]])),
+            ("MaxPool-14", np.float32([[[3, 5, 7]]]), np.array([[[2, 4, 6]]])),
+        )
+    ),
 ]
 
 CASES += [
@@ -139,7 +170,7 @@ CASES += [
         *(op, "dynamic same_upper", LINE, [3], True),
         strides=[2],
         auto_pad="same_upper",
-        deviates="OpenVINO's plugin does not pad where the size is dynamic",
+        deviates="does not pad where the size is dynamic; the page pads by auto_pad",
         expected=[np.array([[[2, 4, 6, 7]]], np.float32), np.array([[[1, 3, 5, 6]]])],
     )
     for op in ("MaxPool-8", "MaxPool-14")
@@ -149,7 +180,7 @@ CASES += [
     pool("MaxPool-1", "dynamic same_upper", LINE, [3], True, strides=[2], auto_pad="same_upper"),
     pool(
         *("AvgPool-1", "i32", np.array([[[1, 2, -5, -7]]], np.int32), [2]),
-        deviates="OpenVINO's plugin rounds to the nearest, the reference towards zero",
+        deviates="rounds to the nearest; the reference rounds towards zero",
         expected=[np.array([[[1, -1, -6]]], np.int32)],
     ),
 ]
@@ -174,6 +205,36 @@ CASES += [
         adaptive(op, "ties", TIES, [2, 3], **i32),
         adaptive(op, "f16", IMAGE.astype(np.float16), [4, 3], rtol=2e-2, **i32),
         adaptive(op, "dynamic", IMAGE, np.array([4, 3]), dynamic=True, **i32),
+    )
+]
+
+CASES += [
+    case
+    for op in ("MaxPool-8", "MaxPool-14")
+    for case in (
+        pool(
+            *(op, "dynamic same_lower", LINE, [2], True),
+            strides=[2],
+            auto_pad="same_lower",
+            deviates="pads at the end where the size is dynamic; the page pads at the beginning",
+            expected=[np.array([[[1, 3, 5, 7]]], np.float32), np.array([[[0, 2, 4, 6]]])],
+        ),
+        pool(
+            *(op, "bf16", LINE.astype(ml_dtypes.bfloat16), [3]),
+            strides=[2],
+            deviates="refuses bf16; the page has any type",
+            expected=[np.array([[[3, 5, 7]]], ml_dtypes.bfloat16), np.array([[[2, 4, 6]]])],
+        ),
+    )
+]
+CASES += [
+    Case(
+        "AdaptiveMaxPool-8",
+        "i64 indices",
+        opset8.adaptive_max_pool,
+        [LINE, Const(np.array([3]))],
+        deviates="refuses indices of i64; on the page they are the default",
+        expected=[np.array([[[3, 5, 7]]], np.float32), np.array([[[2, 4, 6]]])],
     )
 ]
 

@@ -30,18 +30,18 @@ CASES = [
     fake_quantize("last axis", DATA, 255, -np.arange(1, 6.0), np.arange(1, 6.0), [-2.0], [2.0]),
     fake_quantize("f16", DATA.astype(np.float16), 16, -2.0, 2.0, -1.0, 3.0, rtol=2e-3),
     fake_quantize(
-        *("equal limits", np.array([0, 1, 2], np.float32), 2, 1.0, 1.0, -1.0, 3.0),
-        deviates="OpenVINO gives nan",
+        *("equal limits", np.array([0, 1, 2], np.float32), 5, 1.0, 1.0, -1.0, 3.0),
+        deviates="gives NaN, as it divides by 0; on the page only comparisons decide where the limits are equal",
         expected=[np.array([-1, -1, 3], np.float32)],
     ),
     fake_quantize(
-        *("inverted limits", np.array([-2, -1, 0, 1, 2, 3], np.float32), 5, 2.0, -2.0, -1.0, 3.0),
-        deviates="OpenVINO clips to an empty interval",
-        expected=[np.array([-1, 2, 1, 0, -1, 3], np.float32)],
+        *("inverted limits", np.array([[[[-2, -1, 0, 1, 2, 3]]]], np.float32), 5, 2.0, -2.0, -1.0, 3.0),
+        deviates="clips to an empty interval; the page compares with the smaller and the larger limit",
+        expected=[np.array([[[[-1, 2, 1, 0, -1, 3]]]], np.float32)],
     ),
     fake_quantize(
         *("nan", np.array([1, np.nan], np.float32), 5, 0.0, 4.0, -1.0, 3.0),
-        deviates="OpenVINO gives output_low",
+        deviates="gives output_low for NaN; by the formula NaN stays NaN",
         expected=[np.array([0, np.nan], np.float32)],
     ),
 ]
@@ -73,7 +73,7 @@ CASES += [
 CASES += [
     fake_convert(
         *("next to a half", np.array([17 + 2.0**-12], np.float32), 1.0),
-        deviates="OpenVINO rounds to f16 first",
+        deviates="rounds to f16 first; the page converts to f8 at once",
         expected=[np.array([18], np.float32)],
     )
 ]

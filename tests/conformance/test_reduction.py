@@ -49,7 +49,7 @@ for op in BUILD:
             data[:0],
             [0],
             keep_dims=True,
-            deviates="the CPU plugin gives the largest finite number, the reference infinity",
+            deviates="gives the largest finite number; the reference gives infinity",
             expected=[np.full((1, 3, 4, 5), np.inf, np.float32)],
         ),
     ]
@@ -65,25 +65,49 @@ CASES += [
     reduce("ReduceMean-1", "u8", np.array([[10, 21], [30, 40]], np.uint8), [1]),
     reduce(
         *("ReduceMean-1", "u8 whose sum is no u8", np.array([200, 200], np.uint8), [0]),
-        deviates="OpenVINO sums in u8, and saturates",
+        deviates="sums in u8 and saturates; a mean of such numbers lies among them",
         expected=[np.array(200, np.uint8)],
     ),
     reduce(
         *("ReduceSum-1", "i8 overflow", np.array([100, 100], np.int8), [0]),
-        deviates="the CPU plugin saturates, the reference wraps around",
+        deviates="saturates; the reference wraps around",
         expected=[np.array(-56, np.int8)],
     ),
     reduce(
         *("ReduceMax-1", "-infinity", np.array([-INF, -INF], np.float32), [0]),
-        deviates="OpenVINO starts at the lowest finite number, so that the maximum is no element",
+        deviates="starts at the lowest finite number; the page gives an element",
         expected=[np.array(-INF, np.float32)],
     ),
     reduce("ReduceMax-1", "nan", np.array([NAN, 1, 2], np.float32), [0]),
     reduce(
         *("ReduceMin-1", "nan", np.array([1, NAN, 2], np.float32), [0]),
-        deviates="the CPU plugin forgets what comes before a NaN, the reference skips it",
+        deviates="forgets what comes before a NaN; the reference skips NaN",
         expected=[np.array(1, np.float32)],
     ),
+]
+
+NO_AXES = np.zeros(0, np.int64)
+for op in BUILD:
+    data = TRUTH if "Logical" in op else CUBE[0, 0]
+    unreduced = np.abs(data) if op in ("ReduceL1-4", "ReduceL2-4") else data
+    CASES += [
+        reduce(
+            *(op, "no axes", data, Const(NO_AXES)),
+            deviates="refuses axes without an element; by the page nothing is reduced",
+            expected=[unreduced],
+        ),
+        reduce(
+            *(op, "no axes as an input", data, NO_AXES),
+            deviates="refuses axes without an element; by the page nothing is reduced",
+            expected=[unreduced],
+        ),
+    ]
+CASES += [
+    reduce("ReduceMean-1", "i32 below 0", np.array([-1, -2], np.int32), [0]),
+    reduce("ReduceProd-1", "i32 beyond the type", np.array([2**16, 2**16 + 1], np.int32), [0]),
+    reduce("ReduceSum-1", "f16 beyond the type", np.array([60000, 60000], np.float16), [0]),
+    reduce("ReduceMax-1", "nothing of i32", np.zeros((0, 2), np.int32), [0]),
+    reduce("ReduceMin-1", "nothing of i32", np.zeros((0, 2), np.int32), [0]),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

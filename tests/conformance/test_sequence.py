@@ -116,7 +116,7 @@ LENGTHS_IGNORED = [
         build,
         inputs,
         dynamic=True,
-        deviates="with unknown sizes the plugin's own kernel ignores sequence_lengths",
+        deviates="ignores sequence_lengths where sizes are unknown; the page stops at them",
         expected=expected,
     )
     for op, build, inputs, expected in (
@@ -256,6 +256,37 @@ CASES = [
     Case("LSTMCell-1", "clip", lstm_cell(opset1, clip=0.4), cell(4, 2)),
     Case("LSTMCell-1", "activations", lstm_cell(opset1, activations=["relu", "sigmoid", "tanh"]), cell(4, 2)),
     Case("LSTMCell-1", "f16", lstm_cell(opset1), cell(4, 2, np.float16), rtol=5e-3, atol=2e-3),
+]
+
+SIGMOID, TANH = 1 / (1 + np.exp(-2)), np.tanh(2)
+COUPLED = SIGMOID + (1 - SIGMOID) * TANH
+CASES += [
+    Case(
+        "LSTMCell-1",
+        "input_forget",
+        lambda *inputs: NodeFactory("opset1").create(
+            "LSTMCell",
+            [node.output(0) for node in inputs],
+            {
+                "hidden_size": 1,
+                "input_forget": True,
+                "weights_format": "fico",
+                "activations": ["sigmoid", "tanh", "tanh"],
+            },
+        ),
+        [*[np.ones((1, 1), np.float32)] * 3, *[Const(np.ones((4, 1), np.float32))] * 2, Const(np.zeros(4, np.float32))],
+        deviates="ignores input_forget; as an operator of OpenVINO it couples the gates, i = 1 - f",
+        expected=[np.float32([[SIGMOID * np.tanh(COUPLED)]]), np.float32([[COUPLED]])],
+    ),
+    Case(
+        "CTCLoss-4",
+        "empty target",
+        ctc_loss(),
+        [np.zeros((1, 2, 3), np.float32), np.int32([2]), np.int32([[0, 0]]), np.int32([0])],
+        deviates="crashes; by the page an empty target is spelt by blanks",
+        expected=[np.float32([2 * np.log(3)])],
+        crashes=True,
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

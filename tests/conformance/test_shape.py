@@ -22,6 +22,9 @@ def reshape(special_zero):
 CASES = [
     Case("ShapeOf-1", "of a matrix", opset1.shape_of, [rows(2, 3)]),
     Case("ShapeOf-1", "sizes unknown", opset1.shape_of, [rows(2, 3)], dynamic=True),
+    Case("ShapeOf-1", "of a scalar", opset1.shape_of, [rows()]),
+    Case("ShapeOf-1", "of an empty u8 tensor", opset1.shape_of, [rows(0, 3, dtype=np.uint8)], dynamic=True),
+    Case("ShapeOf-1", "of strings", opset1.shape_of, [np.array([["a", "b"]])]),
     Case("ShapeOf-3", "i32", lambda x: opset3.shape_of(x, "i32"), [rows(2, 3)]),
     Case("ShapeOf-3", "i64 of f16", opset3.shape_of, [rows(4, dtype=np.float16)], dynamic=True),
     Case("ShapeOf-3", "of a scalar", opset3.shape_of, [rows()]),

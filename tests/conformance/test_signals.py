@@ -11,9 +11,9 @@ random = np.random.default_rng(15)
 BUILD = {"DFT-7": opset7.dft, "IDFT-7": opset7.idft, "RDFT-9": opset9.rdft, "IRDFT-9": opset9.irdft}
 PAIRS = random.normal(size=(3, 4, 5, 2)).astype(np.float32)
 REAL = random.normal(size=(3, 4, 5)).astype(np.float32)
-TOO_LONG = "the plugin takes no signal size of RDFT that is larger than the axis"
-MINUS_ONE = "the plugin takes no signal size of RDFT and IRDFT that is -1"
-UNKNOWN = "the plugin takes only constant axes and signal sizes of RDFT and IRDFT where the shape of the data is static"
+TOO_LONG = "refuses a signal size larger than the axis; the page pads with zeros"
+MINUS_ONE = "refuses a signal size of -1; on the page it is the size of the axis"
+UNKNOWN = "refuses axes and signal sizes that are inputs where the shape of the data is static; the page has inputs"
 NUMBERS = PAIRS[..., 0] + 1j * PAIRS[..., 1]
 
 
@@ -150,7 +150,7 @@ CASES += [
         *("odd frame, centred", SPECTRA, np.ones(17, np.float32), 17, 20),
         center=True,
         dynamic=True,  # the port says 101, and irrun warns
-        deviates="OpenVINO leaves out one element less at the end than the page, which says (frames - 1) * frame_step",
+        deviates="leaves out one element less at the end; by the page the length is (frames - 1) * frame_step",
         expected=[apart(17, 20)],
     ),
     Case(

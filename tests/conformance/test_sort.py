@@ -45,7 +45,7 @@ CASES += [
     top_k("TopK-11", "stable, dynamic", TIES, np.array(2), -1, "min", "value", stable=True, dynamic=True),
     top_k(
         *("TopK-3", "nan", np.array([1, np.nan, 3, 2], np.float32), THREE, 0, "max", "value"),
-        deviates="NaN has no fixed place in OpenVINO; on the page it is smaller than any number",
+        deviates="has no fixed place for NaN; on the page NaN is smaller than any number",
         expected=[np.array([3, 2, 1], np.float32), np.array([2, 3, 0], np.int32)],
     ),
 ]
@@ -111,7 +111,7 @@ CASES += [
     suppression(
         *(5, "soft", np.array([[[0, 0, 1, 1], [0, 0, 1, 0.75], [0, 0, 1, 0.25]]], np.float32)),
         *(np.array([[[0.9, 0.8, 0.7]]], np.float32), 3, 0.5, 0.1, 1.0),
-        deviates="the CPU plugin removes no box by iou_threshold",
+        deviates="removes no box by iou_threshold; by the page boxes above it are removed with soft_nms_sigma, too",
         expected=[
             np.array([[0, 0, 0], [0, 0, 2]]),
             np.array([[0, 0, 0.9], [0, 0, 0.7 * np.exp(-1 / 32)]], np.float32),
@@ -121,7 +121,7 @@ CASES += [
     suppression(
         *(9, "equal to iou_threshold", np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5]]], np.float32)),
         *(np.array([[[0.9, 0.8]]], np.float32), 3, 0.5),
-        deviates="OpenVINO removes boxes that overlap by iou_threshold",
+        deviates="removes boxes that overlap by iou_threshold exactly; the page removes those above it",
         expected=[np.array([[0, 0, 0], [0, 0, 1]]), np.array([[0, 0, 0.9], [0, 0, 0.8]], np.float32), np.array([2])],
     ),
     suppression(1, "full", FAR, scores_of(1, 1, 4), most=4, score=-1.0),
@@ -133,12 +133,12 @@ CASES += [
     ),
     suppression(
         *(1, "more boxes than rows", FAR[:, :2], np.array([[[0.75, 0.5], [0.9, 0.8]]], np.float32)),
-        deviates="the CPU plugin has a row for every box",
+        deviates="has a row for every selected box; the page has as many as boxes and limits allow, the rest being -1",
         expected=[np.array([[0, 1, 0], [0, 1, 1]])],
     ),
     suppression(
         *(4, "fewer boxes than rows", FAR[:, :2], np.array([[[0.75, 0.05]]], np.float32)),
-        deviates="the CPU plugin has a row for every box",
+        deviates="has a row for every selected box; the page has as many as boxes and limits allow, the rest being -1",
         expected=[np.array([[0, 0, 0], [-1, -1, -1]])],
     ),
 ]
@@ -194,7 +194,7 @@ CASES += [
         "threshold 0",
         partial(opset8.multiclass_nms, iou_threshold=0.0),
         [FAR[:, :2], np.array([[[0.75, 0.5]]], np.float32)],
-        deviates="OpenVINO removes boxes that overlap by iou_threshold, here by 0",
+        deviates="removes boxes that overlap by iou_threshold exactly, here by 0; the page removes those above it",
         expected=[
             np.array([[0, 0.75, 0, 0, 0.5, 1], [0, 0.5, 1, 0, 1.5, 1]], np.float32),
             np.array([[0], [1]]),
@@ -218,7 +218,7 @@ CASES += [
         "by class",
         partial(opset8.matrix_nms, sort_result_type="classid"),
         [FAR[:, :1], np.array([[[0.5], [0.75]]], np.float32)],
-        deviates="the CPU plugin orders by class only with sort_result_across_batch",
+        deviates="orders by class only with sort_result_across_batch; the page orders by class within an image, too",
         expected=[
             np.array([[0, 0.5, 0, 0, 0.5, 1], [1, 0.75, 0, 0, 0.5, 1]], np.float32),
             np.array([[0], [0]]),
@@ -247,6 +247,16 @@ CASES += [
     best("f16", 5, 2, dtype=np.float16),
 ]
 
-test_agrees_with_openvino = conformance(CASES)
+CASES += [
+    search("nan, left", ROWS[0, 0], np.float32([np.nan, 3])),
+    search("nan, right", ROWS[0, 0], np.float32([np.nan, 3]), right=True),
+    suppression(1, "three of four", FAR, scores_of(1, 1, 4), score=-1.0),
+    suppression(1, "center", FAR, scores_of(1, 1, 4), most=4, score=-1.0, box_encoding="center", iou=1.0),
+    suppression(1, "f16", FAR.astype(np.float16), scores_of(1, 1, 4).astype(np.float16), most=2, score=-1.0),
+    suppression(3, "f16", FAR.astype(np.float16), scores_of(1, 1, 4).astype(np.float16), most=2, score=-1.0),
+    suppression(3, "center", FAR, scores_of(1, 1, 4), most=4, score=-1.0, box_encoding="center", iou=1.0),
+    suppression(4, "i32", FAR, scores_of(1, 3, 4), most=2, score=-1.0, output_type="i32"),
+    suppression(4, "center", FAR, scores_of(1, 2, 4), most=4, score=-1.0, box_encoding="center", iou=1.0),
+]
 
 test_agrees_with_openvino = conformance(CASES)

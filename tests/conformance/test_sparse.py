@@ -16,7 +16,7 @@ IDS = np.array([0, 0, 2, 2, 2, 3])
 OFFSETS = np.array([0, 2, 2, 5])
 WEIGHTS = random.standard_normal(6).astype(np.float32)
 PAIRS = INDICES.reshape(2, 3)
-NO_DYNAMIC_WEIGHTS = "the CPU plugin does not compile weights of a dynamic shape"
+NO_DYNAMIC_WEIGHTS = "refuses weights of a dynamic shape; the page has no such limit"
 
 fill = opset16.sparse_fill_empty_rows
 segments = opset3.embedding_segments_sum
@@ -57,7 +57,7 @@ CASES = [
     segments_case(
         "default -1",
         *(TABLE, INDICES, IDS, Const(np.array(5)), Const(np.array(-1))),
-        deviates="the CPU plugin refuses a default_index of -1, which OpenVINO's own converters write",
+        deviates="refuses a default_index of -1; OpenVINO's own converters write it for zeros",
         expected=[[TABLE[5] + TABLE[0], 0 * TABLE[0], 2 * TABLE[3] + TABLE[1], TABLE[2], 0 * TABLE[0]]],
     ),
     segments_case("weights", DEEP, INDICES % 5, IDS, Const(np.array(4)), Const(np.array(2)), WEIGHTS),
@@ -109,6 +109,22 @@ CASES += [
     bags(
         "EmbeddingBagPacked-15", partial(packed, reduction="mean"), "deep mean, dynamic", DEEP, PAIRS % 5, dynamic=True
     ),
+]
+
+CASES += [
+    bags(
+        name,
+        build,
+        title,
+        *(TABLE, INDICES[:2], np.array([0, 2]), *default),
+        deviates="refuses an empty bag at the end; the page has empty bags anywhere",
+        expected=[[TABLE[5] + TABLE[0], last]],
+    )
+    for name, build in (("EmbeddingBagOffsetsSum-3", offsets_sum), ("EmbeddingBagOffsets-15", offsets))
+    for title, default, last in (
+        ("empty last bag", [], 0 * TABLE[0]),
+        ("empty last bag, default", [Const(np.array(2))], TABLE[2]),
+    )
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -59,7 +59,7 @@ CASES = [
         "f32 to i64 beyond 32 bits",
         to("i64"),
         [np.float32([3e9])],
-        deviates="passes through i32",
+        deviates="passes through i32; the reference converts to i64",
         expected=[np.array([3_000_000_000])],
     ),
     Case(
@@ -67,7 +67,7 @@ CASES = [
         "i32 to bf16",
         to("bf16"),
         [np.int32([70000, 3])],
-        deviates="truncates the mantissa",
+        deviates="truncates the mantissa; the reference rounds to the nearest",
         expected=[np.array([70144, 3], ml_dtypes.bfloat16)],
     ),
     Case(
@@ -75,7 +75,7 @@ CASES = [
         "NaN to boolean",
         to("boolean"),
         [np.float32([np.nan, 0])],
-        deviates="takes NaN for false",
+        deviates="takes NaN for false; the page takes all but 0 for true, and so does the reference",
         expected=[np.array([True, False])],
     ),
     Case("ConvertLike-1", "i32", opset1.convert_like, [FLOATS, Const(np.int32([0]))]),
@@ -109,6 +109,46 @@ CASES = [
     ),
     Case("StringTensorPack-15", "i32", opset15.string_tensor_pack, [np.int32([0]), np.int32([2]), letters("é")]),
     Case("StringTensorPack-15", "dynamic", opset15.string_tensor_pack, [[0, 1], [1, 3], letters("abc")], dynamic=True),
+]
+
+CASES += [
+    Case(
+        "Convert-1",
+        "i64 beyond i32 to boolean",
+        to("boolean"),
+        [np.array([2**40, 0])],
+        deviates="passes through i32, where 2**40 is 0; the page takes all but 0 for true",
+        expected=[np.array([True, False])],
+    ),
+    Case(
+        "Convert-1",
+        "f64 beyond f32 to f32",
+        to("f32"),
+        [np.array([1e300, 0.5])],
+        deviates="clamps to the largest f32; the reference gives infinity",
+        expected=[np.float32([np.inf, 0.5])],
+    ),
+    Case(
+        "Convert-1",
+        "u64 to i64",
+        to("i64"),
+        [np.array([2**63 + 5, 3], np.uint64)],
+        deviates="passes through i32; the reference keeps the bits",
+        expected=[np.array([-(2**63) + 5, 3])],
+    ),
+    Case("Convert-1", "u32 beyond i32 to f32", to("f32"), [np.array([3_000_000_000, 1], np.uint32)]),
+    Case("Convert-1", "i64 beyond i32 to f32", to("f32"), [np.array([2**40, -5])]),
+    Case("Convert-1", "i64 beyond i32 to i32", to("i32"), [np.array([2**40 + 5, -(2**31) - 1])]),
+    Case("Convert-1", "f32 below 0 to u8", to("u8"), [np.float32([-0.4, -1, 256])]),
+    Case("Convert-1", "f16 to i8", to("i8"), [np.float16([np.nan, 300, -1.5])]),
+    Case(
+        "StringTensorPack-15",
+        "constants",
+        opset15.string_tensor_pack,
+        [Const(np.array([0, 2])), Const(np.array([2, 3])), Const(letters("abc"))],
+        deviates="refuses constants; the page has inputs of any kind",
+        expected=[np.array(["ab", "c"])],
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

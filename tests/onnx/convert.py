@@ -159,9 +159,8 @@ def convert(model: onnx.ModelProto, data: Sequence[tuple[Arrays, Arrays]], folde
     values = {initializer.name for initializer in model.graph.initializer}
     names = [port.name for port in model.graph.input if port.name not in values]
     found = [port.node.friendly_name for port in converted.inputs]
-    kept = [
-        names.index(name) if name in names else n for n, name in enumerate(found)
-    ]  # one that is a result too has its name
+    # an input that is a result as well goes by the result's name
+    kept = [names.index(name) if name in names else n for n, name in enumerate(found)]
     for number, (inputs, expected) in enumerate(data):
         (folder / str(number)).mkdir(exist_ok=True)
         save(folder / str(number) / "inputs.npz", [inputs[n] for n in kept])
@@ -188,7 +187,7 @@ def tensor_of(name: str, array: np.ndarray) -> Any:
     for element, dtype in TYPES.items():
         if np.dtype(dtype).name == name:
             tensor = ov.Tensor(getattr(ov.Type, element), list(array.shape))
-            tensor.data.view(np.uint8).reshape(-1)[...] = packed(array.astype(dtype), element)
+            tensor.data.reshape(-1).view(np.uint8)[...] = packed(array.astype(dtype), element)
             return tensor
     return ov.Tensor(np.array(array, order="C"))  # a scalar keeps its rank only through a copy
 
@@ -209,7 +208,7 @@ def array_from(tensor: Any) -> np.ndarray:
         return np.asarray(tensor.str_data, np.str_).reshape(shape)
     if element not in TYPES:
         return tensor.data.copy().reshape(shape)
-    codes = tensor.data.view(np.uint8).reshape(-1)
+    codes = tensor.data.reshape(-1).view(np.uint8)
     if element in PLACES:
         places = PLACES[element]
         codes = (codes[:, np.newaxis] >> places & 255 >> places[-1]).reshape(-1)[: tensor.size]

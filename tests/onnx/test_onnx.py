@@ -24,7 +24,12 @@ FILES = sorted(Path(FOLDER).glob("*/case.json")) if FOLDER else []
 CASES = {path.parent.name: json.loads(path.read_text()) for path in FILES}
 CONVERTED = [name for name, case in CASES.items() if case["converted"]]
 
-DEVIATIONS: dict[str, str] = {}
+DEVIATIONS = {
+    "test_attention_4d_causal_fp16_expanded": "irrun rounds each step to f16, as the IR says; OpenVINO computes in f32",
+    "test_div_int32_trunc": "the IR asks for m_pythondiv, which rounds down; OpenVINO rounds towards 0",
+    "test_gather_elements_negative_indices": "GatherElements-6 C4: the page has no negative indices",
+    "test_reversesequence_batch": "ReverseSequence-1 C4: the page has no length of 0",
+}
 """Cases that OpenVINO passes and irrun does not, with the reason."""
 
 pytestmark = [

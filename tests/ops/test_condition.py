@@ -228,6 +228,11 @@ def test_bucketize_without_boundaries():
     assert bucketize(np.float32(3), [1.0]).shape == ()
 
 
+def test_bucketize_of_nan():
+    assert bucketize(np.array([np.nan, 9]), [0.0, 1.0]).tolist() == [0, 2]
+    assert bucketize(np.array([np.nan, -9]), [0.0, 1.0], with_right_bound=False).tolist() == [2, 0]
+
+
 def test_bucketize_mixes_types():
     data = np.array([0.5, 1, 2], ml_dtypes.bfloat16)
     assert bucketize(data, np.array([1, 2])).tolist() == [0, 0, 1]

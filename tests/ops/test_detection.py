@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from irrun.opsets._priors import cell_prior_count, cell_priors
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry
@@ -495,6 +496,29 @@ def test_prior_boxes_c5_ratio_of_0(name):
         run(name, *SIZES, aspect_ratio=(0.0,))
     assert caught.value.label == "C5"
     assert caught.value.message == "`aspect_ratio` holds 0, expected more"
+
+
+@pytest.mark.parametrize("name", ["PriorBox-1", "PriorBox-8"])
+def test_prior_boxes_c6_sizes_without_end(name):
+    with pytest.raises(Violation) as caught:
+        run(name, *SIZES, fixed_size=(float("inf"),), density=(1.0,))
+    assert caught.value.label == "C6"
+    assert caught.value.message == "`fixed_size` holds (inf,), expected numbers"
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"min_size": (2.0, 3.0), "max_size": (4.0,), "aspect_ratio": (2.0, 1.0, 2.0), "flip": True},
+        {"min_size": (2.0, 3.0), "max_size": (4.0,), "aspect_ratio": (2.0,), "scale_all_sizes": False},
+        {"fixed_size": (2.0, 4.0), "density": (2.0, 3.0), "aspect_ratio": (2.0, 3.0)},
+        {"fixed_size": (2.0,), "density": (2.0,), "fixed_ratio": (1.0, 2.0, 3.0), "min_size": (1.0,)},
+        {"density": (1000000.0,), "min_size": (1.0,)},
+    ],
+)
+def test_prior_boxes_are_counted_without_making_them(attrs):
+    attrs = ops["PriorBox-8"].defaults | attrs
+    assert cell_prior_count(attrs) == len(cell_priors(attrs))
 
 
 def test_priorboxclustered_1_c3_widths_and_heights():

@@ -271,12 +271,12 @@ class TestNormalizeL2:
         assert got.dtype == np.float32
         np.testing.assert_allclose(got, want, 1e-5)
 
-    def test_without_axes_each_element_is_divided_by_its_absolute_value(self):
-        got = normalize_l2(np.array([2.0, -3.0, 0.0]), np.array([], np.int64), eps=1e-12, eps_mode="max")
-        assert got.tolist() == [1, -1, 0]
+    def test_without_axes_each_element_is_divided_by_itself(self):
+        got = normalize_l2(np.array([2.0, -3.0, 0.0]), np.array([], np.int64), eps=0.5, eps_mode="add")
+        assert got.tolist() == [1, 1, 0]
 
     def test_a_scalar(self):
-        assert normalize_l2(np.array(-2.0), np.array([], np.int64), eps=1e-12, eps_mode="max") == -1
+        assert normalize_l2(np.array(-2.0), np.array([], np.int64), eps=1e-12, eps_mode="max") == 1
 
     def test_f16_sums_in_f32(self):
         got = normalize_l2(np.full((1, 4), 300, np.float16), np.array([1], np.uint8), **L2_ATTRS)

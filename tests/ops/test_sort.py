@@ -224,6 +224,11 @@ def test_search_sorted_one_row_serves_any_values():
     assert search_sorted(np.zeros((2, 0)), np.ones((2, 3))).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_search_sorted_puts_nan_in_front(right):
+    assert search_sorted(np.array([1.0, 5.0]), np.array([NAN, 6]), right_mode=right).tolist() == [0, 2]
+
+
 def test_searchsorted_15_c1_rows_that_do_not_fit_the_values():
     with pytest.raises(Violation, match=r"`sorted` is \[2, 4\] and `values` is \[3, 3\]") as error:
         search_sorted(np.zeros((2, 4)), np.zeros((3, 3)))

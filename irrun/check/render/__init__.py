@@ -1,0 +1,1 @@
+"""How reports are written: a module for each format, and the table of them."""

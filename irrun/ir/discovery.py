@@ -1,0 +1,99 @@
+"""From what a user names, folders and patterns too, to the files that are models, by their first bytes."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.parsers import expat
+
+_HEAD_BYTES = 1 << 16
+
+
+def find_models(named: Sequence[str], skip_foreign: bool = False) -> tuple[list[Path], int]:
+    """The models, each once, and the number of .xml files that were skipped because they are none.
+
+    A folder stands for the models in it and below; a file is taken as it is, unless `skip_foreign`. Raises
+    FileNotFoundError with a sentence where there is nothing.
+    """
+    found: dict[Path, None] = {}
+    skipped: set[Path] = set()
+    for path in _expanded(named):
+        folder = _is_folder(path)
+        for file in _xml_files(path) if folder else [path]:
+            if (folder or skip_foreign) and is_foreign(file):
+                skipped.add(file)
+            else:
+                found[file] = None
+    if not found and not skip_foreign:
+        raise FileNotFoundError(f"there is no model in {', '.join(named)}")
+    return list(found), len(skipped)
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether the file is not meant to be a model: its root element is not <net>, or cannot be told and has no .bin."""
+    try:
+        if not path.is_file():
+            return False  # to open it might never end; the reader says what is wrong with it
+        with path.open("rb") as stream:
+            root = root_tag(stream.read(_HEAD_BYTES))
+    except OSError:
+        return False
+    if root is None:
+        return not path.with_suffix(".bin").exists()
+    return root.lower() != "net"
+
+
+class _Found(Exception):
+    """Stops the parser at the root element."""
+
+
+def root_tag(head: bytes) -> str | None:
+    """The tag of the root element of the XML text that begins with `head`; None where it cannot be told."""
+
+    def found(tag: str, *_: object) -> None:
+        raise _Found(tag)
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = found
+    parser.StartDoctypeDeclHandler = found  # names the root, and what follows it may be a bomb
+    try:
+        parser.Parse(head)
+    except _Found as stop:
+        return str(stop)
+    except (expat.ExpatError, LookupError, ValueError):
+        return None
+    return None
+
+
+def _expanded(named: Sequence[str]) -> Iterator[Path]:
+    for name in named:
+        path = Path(name)
+        if _exists(path):
+            yield path
+            continue
+        matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
+        if not matches:
+            raise FileNotFoundError(f"there is no file {name}")
+        yield from map(Path, matches)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # the reader says what is wrong with it
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _xml_files(folder: Path) -> Iterator[Path]:
+    for inner, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(inner, name) for name in sorted(names) if name.lower().endswith(".xml"))

@@ -1,0 +1,160 @@
+"""Mutants put to irrun in processes of their own: what raises, hangs, dies or takes too much memory is a finding."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from fuzz.seeds import Seed
+
+SECONDS = 5.0
+"""Of a processor, so that a busy machine does not look like a hang."""
+
+PATIENCE = 120.0
+"""Seconds of waiting for something that needs no processor."""
+
+KILOBYTES = 1 << 20
+"""Of resident memory, at its peak."""
+
+_ADDRESS_SPACE = 6 << 30
+"""What a process may ask for: a guard for the machine that the test runs on."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong with a mutant: `kind` is the same for what has the same cause, `detail` is for people."""
+
+    number: int
+    kind: str
+    detail: str
+
+
+def run(mutant: Callable[[int], Seed], numbers: Iterable[int], processes: int = 1) -> Iterator[Finding | None]:
+    """The finding, or None, of each mutant; `mutant` makes number n."""
+    todo = iter(numbers)
+    workers = [_Worker(mutant) for _ in range(processes)]
+    try:
+        busy = [worker for worker in workers if worker.give(next(todo, None))]
+        while busy:
+            wait([worker.connection for worker in busy], timeout=0.5)
+            for worker in list(busy):
+                for finding in worker.collect():
+                    yield finding
+                if worker.idle and not worker.give(next(todo, None)):
+                    busy.remove(worker)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    """A process that examines one mutant after the other, and the clock that watches it."""
+
+    def __init__(self, mutant: Callable[[int], Seed]) -> None:
+        self._mutant = mutant
+        self._context = multiprocessing.get_context("fork")
+        self.idle = True
+        self._number = -1
+        self._start()
+
+    def _start(self) -> None:
+        self.connection, theirs = self._context.Pipe()
+        self._process = self._context.Process(target=_work, args=(self._mutant, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def give(self, number: int | None) -> bool:
+        if number is None:
+            return False
+        if not self._process.is_alive():
+            self._start()
+        self._number, self.idle, self._since, self._spent = number, False, time.monotonic(), self._processor()
+        self.connection.send(number)
+        return True
+
+    def collect(self) -> Iterator[Finding | None]:
+        if self.connection.poll():
+            try:
+                kind, detail = self.connection.recv()
+            except EOFError:
+                self._process.join()
+                kind, detail = f"died with exit status {self._process.exitcode}", ""
+            self.idle = True
+            yield Finding(self._number, kind, detail) if kind else None
+            if kind.startswith("memory"):
+                self.stop()
+        elif self._processor() - self._spent > SECONDS or time.monotonic() - self._since > PATIENCE:
+            self.stop()
+            self.idle = True
+            yield Finding(self._number, "hang", f"more than {SECONDS} s")
+
+    def _processor(self) -> float:
+        """Seconds of processor time that the process has had."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        if self._process.is_alive():
+            self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _work(mutant: Callable[[int], Seed], connection: Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with tempfile.TemporaryDirectory() as folder:
+        while True:
+            try:
+                number = connection.recv()
+            except (EOFError, OSError):
+                return
+            made = mutant(number)
+            connection.send(examine(made, Path(folder)))
+
+
+def examine(model: Seed, folder: Path) -> tuple[str, str]:
+    """The kind and the details of what goes wrong with a model, both empty if nothing does."""
+    path = folder / "model.xml"
+    path.write_bytes(model.xml)
+    path.with_suffix(".bin").write_bytes(model.weights)
+    try:
+        _check(path)
+    except (Exception, RecursionError) as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "fuzz" not in frame.filename]
+        last = frames[-1] if frames else None
+        ours = [f for f in frames if "/irrun/" in f.filename or "/opsets/" in f.filename]
+        at = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else f"{last and last.name}"
+        return f"{type(error).__name__} in {at}", "".join(traceback.format_exception(error))[-3000:]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if peak > KILOBYTES:
+        return "memory", f"{peak} kB"
+    return "", ""
+
+
+def _check(path: Path) -> None:
+    import irrun
+    from irrun.check.codes import CODES
+
+    report = irrun.validate(path)
+    for found in report.diagnostics:
+        assert found.code in CODES, found
+        assert found.message, found
+        assert "\n" not in found.code
+        if found.code in INTERNAL:
+            raise AssertionError(str(found))
+
+
+INTERNAL: tuple[str, ...] = ()
+"""Codes that say that irrun itself failed."""
