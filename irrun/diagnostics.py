@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+MOST_ALIKE = 2000
+"""Diagnostics of one code that are listed; a file may be broken in a million places."""
+
+LONGEST_TEXT = 2000
+"""Characters of a message or a help; names and values in them may be of any length."""
+
+LONGEST_NAME = 300
+"""Characters of the name of a layer in a message."""
+
+
+def clipped(text: str, most: int) -> str:
+    """`text`, without its middle where it is longer than `most` characters."""
+    return (
+        text if len(text) <= most else f"{text[: most // 2]}[... {len(text) - most} characters ...]{text[-most // 2 :]}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +39,9 @@ class Note:
     message: str
     place: Place | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", clipped(self.message, LONGEST_TEXT))
+
 
 @dataclass(frozen=True, slots=True)
 class LayerName:
@@ -30,6 +50,10 @@ class LayerName:
     id: int
     name: str
     type: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", clipped(self.name, LONGEST_NAME))
+        object.__setattr__(self, "type", clipped(self.type, LONGEST_NAME))
 
     def __str__(self) -> str:
         return f"{self.id} `{self.name}` ({self.type})"
@@ -52,6 +76,11 @@ class Diagnostic:
     label: str | None = None
     file: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", clipped(self.message, LONGEST_TEXT))
+        if self.help is not None:
+            object.__setattr__(self, "help", clipped(self.help, LONGEST_TEXT))
+
     @property
     def severity(self) -> str:
         return {"E": "error", "W": "warning"}.get(self.code[0], "info")
@@ -72,6 +101,18 @@ class Diagnostic:
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         return f"{where + ': ' if where else ''}{self.severity}[{self.code}]: {self.message}"
+
+
+def limited(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics; of a code that is found again and again, the first ones and how many more there are."""
+    counts: Counter[str] = Counter()
+    listed = []
+    for diagnostic in found:
+        counts[diagnostic.code] += 1
+        if counts[diagnostic.code] <= MOST_ALIKE:
+            listed.append(diagnostic)
+    more = {code: count - MOST_ALIKE for code, count in counts.items() if count > MOST_ALIKE}
+    return listed + [Diagnostic(code, f"{count:,} more like these are not listed") for code, count in more.items()]
 
 
 class IRError(Exception):

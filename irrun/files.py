@@ -1,13 +1,26 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and files that are read without waiting for anyone."""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """A file to read; what is no regular file may block, or never end. Raises OSError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("it is not a regular file")
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    stream = os.fdopen(handle, "rb")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # it took the place of the one before
+        stream.close()
+        raise OSError("it is not a regular file any more")
+    return stream
 
 
 @contextmanager

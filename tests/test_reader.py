@@ -248,8 +248,8 @@ FAULTS = [
     ("E210", [('precision="FP32"', 'precision="MIXED"')], 'precision="MIXED"'),
     ("E210", [(' precision="FP32"', "")], "<port"),
     ("E217", [('type="Subtract"', 'type="Constant"')], 'type="Constant"'),
-    ("W901", [('element_type="f32"/>', 'element_type="f32"/><data a="1"/>')], "<data"),
-    ("W902", [('type="Subtract"', 'type="Subtract" axis="1"')], 'axis="1"'),
+    ("E217", [('type="Subtract"', 'type="const"')], 'type="const"'),
+    ("E220", [("<input>", "<inputs>"), ("</input>", "</inputs>")], "<inputs"),
     ("W903", [('name="sub"', 'name="x"')], 'name="x"'),
     ("W906", [('<port id="2" precision="FP32"', '<port id="2" precision="FP32" names="x"')], 'names="x"'),
     ("W907", [("<input>", "<outputs/><input>")], "<outputs"),
@@ -319,7 +319,7 @@ def test_a_diagnostic_in_a_body_says_where_the_body_is(tmp_path):
     assert [note.message for note in found.notes] == ["in the body of layer 1 `ti` (TensorIterator)"]
 
 
-@pytest.mark.parametrize("dim", ["?", "", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 5000])
+@pytest.mark.parametrize("dim", ["?", "", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 1500])
 def test_unreadable_dimension(tmp_path, dim):
     text = changed(SOUND, ("<dim>2</dim>", f"<dim>{dim}</dim>"))
     found = only(tmp_path, text)

@@ -88,7 +88,7 @@ def test_depth_is_limited():
 
 
 def test_elements_are_limited(monkeypatch):
-    monkeypatch.setattr("irrun.ir.xml.MAX_ELEMENTS", 3)
+    monkeypatch.setattr("irrun.ir.xml.MAX_COST", 800)
     assert parse(b"<a><b/><c></c></a>").tag == "a"
     assert refused(b"<a><b/><c/><d/></a>").code == "E104"
 

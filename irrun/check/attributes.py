@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
 
-from irrun.check.documentation import close_matches
+from irrun.check.documentation import close_matches, source_page
 from irrun.diagnostics import Diagnostic, Place
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element, attribute_place
-from irrun.spec.attributes import ELEMENT_TYPE, REQUIRED, SHAPE, Attr
+from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
 
@@ -19,17 +20,43 @@ _CACHE_SIZE = 10_000
 FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
 """Left on `<data>` by old tools for the benefit of plugins; they mean nothing to an op."""
 
+MOST_UNKNOWN = 50
+"""Attributes of one layer that nothing reads and that are reported."""
+
+_NUMBERS = ("OpenVINO reads the digits at the front, or fails",)
+_MADE_OF = {
+    BOOL: ("write `true` or `false`; OpenVINO ignores other words and goes on with its default",),
+    INT: _NUMBERS,
+    FLOAT_NUMBER: _NUMBERS,
+    INTS: ("separate whole numbers by single commas",),
+    FLOATS: ("separate numbers by single commas",),
+    SHAPE: ("write sizes separated by commas: `224`, `?` for any, `1..8` for a range",),
+}
+
 _OF_LAYER = ("id", "name", "type", "version")
 _TYPE_WORDS = {"float": "f32", "half": "f16", "double": "f64", "int": "i32", "long": "i64", "bool": "boolean"}
 
 
-def read_attributes(op: Op, layer: Layer) -> tuple[dict[str, Any] | None, list[Diagnostic]]:
-    """The attributes of `layer` by kernel keyword, defaults filled in; None where one is missing or unreadable."""
+class Attributes(NamedTuple):
+    """The attributes of a layer by kernel keyword, defaults filled in; None where one is missing or unreadable.
+
+    `suspect` is the warning among `problems` that may be the reason if the layer breaks a rule: of an attribute that is
+    not read, so that a default stands for it.
+    """
+
+    values: dict[str, Any] | None
+    problems: list[Diagnostic]
+    suspect: Diagnostic | None = None
+
+
+def read_attributes(op: Op, layer: Layer) -> Attributes:
+    """What the file gives for the attributes of `op`, and what is wrong with it."""
     misplaced = _misplaced(layer) if layer.strays or len(layer.element.attributes) > len(_OF_LAYER) else {}
     key = (op, frozenset(layer.attributes.items()))
     known = _CACHE.get(key)
     if known is not None:
-        return known, list(_ignored(layer, misplaced, set()))
+        ignored = list(_ignored(layer, misplaced, ()))
+        return Attributes(known, ignored, _suspect(op, layer, misplaced, ignored))
     values: dict[str, Any] = {}
     problems: list[Diagnostic] = []
     missing: list[str] = []
@@ -43,27 +70,35 @@ def read_attributes(op: Op, layer: Layer) -> tuple[dict[str, Any] | None, list[D
         try:
             values[attr.keyword] = attr.parse(text)
         except ValueError as error:
-            message = f"attribute `{attr.name}` {error}"
-            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text)))
+            given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
+            message = f"attribute `{attr.name}`{given} {error}"
+            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
     unknown = _unknown(op, layer)
     unreadable = bool(problems or missing)
-    reported = set()
-    for name in missing:
-        typo = next((given for given, close in unknown.items() if close == name), None)
-        if typo is not None:
+    for typo, close in list(unknown.items()):
+        if close in missing:
             del unknown[typo]
-        if name in misplaced and typo is None:
-            reported.add(name)
-        problems.append(_missing(op, name, layer, typo, misplaced.get(name)))
-    problems += _ignored(layer, misplaced, reported)
-    problems += [_unread(op, layer, name, close) for name, close in unknown.items()]
+            missing.remove(close)
+            message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
+            problems.append(_problem("E306", message, layer, typo, f"did you mean `{close}`?"))
+    strayed = [name for name in missing if name in misplaced]
+    problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+    ignored = list(_ignored(layer, misplaced, strayed))
+    unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
+    problems += ignored + unread
     if unreadable:
-        return None, problems
+        return Attributes(None, problems)
     if not problems and all(attr.kind is not SHAPE for attr in op.attrs):  # each unknown size is one of its own
         if len(_CACHE) >= _CACHE_SIZE:
             _CACHE.clear()
         _CACHE[key] = values
-    return values, problems
+    typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
+    return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
+
+
+def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[Diagnostic]) -> Diagnostic | None:
+    unread = any(attr.name in misplaced and attr.name not in layer.attributes for attr in op.attrs)
+    return ignored[0] if unread and ignored else None
 
 
 def _unknown(op: Op, layer: Layer) -> dict[str, str | None]:
@@ -72,7 +107,9 @@ def _unknown(op: Op, layer: Layer) -> dict[str, str | None]:
     known = set(names) | FOREIGN
     free = [name for name in names if name not in layer.attributes]
     given = [name for name in layer.attributes if name not in known]
-    return {name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in given}
+    return {
+        name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in given[:MOST_UNKNOWN]
+    }
 
 
 def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:
@@ -82,19 +119,27 @@ def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:
     return _problem("W930", f"{op.name} has no attribute `{name}`; it is ignored", layer, name, hint)
 
 
-def _missing(op: Op, name: str, layer: Layer, typo: str | None, stray: Element | None) -> Diagnostic:
-    """A required attribute is missing, perhaps because it is misspelt or stands in another element."""
-    if typo is not None:
-        message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{name}`"
-        return _problem("E306", message, layer, typo, f"did you mean `{name}`?")
-    message = f"{op.name} lacks its required attribute `{name}`"
-    if stray is not None:
-        message += f": on this <{stray.tag}> it is not read"
-        help = f'move {name}="{stray.attributes[name]}" to the first <data> of the layer'
-        return Diagnostic("E306", message, attribute_place(stray, name), layer.label, help)
-    place = layer.data.place if layer.data else layer.place
-    help = f'add {name}="..." to <data>; OpenVINO may go on with a value that the specification does not give'
-    return Diagnostic("E306", message, place, layer.label, help)
+def _missing(
+    op: Op, layer: Layer, absent: list[str], strayed: list[str], misplaced: dict[str, Element]
+) -> Iterator[Diagnostic]:
+    """Required attributes are missing: `absent` altogether, or `strayed` into an element where they are not read."""
+    if absent:
+        place = layer.data.place if layer.data else layer.place
+        given = " ".join(f'{name}="..."' for name in absent)
+        help = f"add {given} to <data>; OpenVINO may go on with a value that the specification does not give"
+        yield Diagnostic("E306", _lacking(op, absent), place, layer.label, help)
+    if strayed:
+        stray = misplaced[strayed[0]]
+        given = " ".join(f'{name}="{misplaced[name].attributes[name]}"' for name in strayed)
+        message = f"{_lacking(op, strayed)}: on this <{stray.tag}> nothing reads it"
+        place = attribute_place(stray, strayed[0])
+        yield Diagnostic("E306", message, place, layer.label, f"move {given} to the first <data> of the layer")
+
+
+def _lacking(op: Op, names: list[str]) -> str:
+    quoted = [f"`{name}`" for name in names]
+    listed = " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+    return f"{op.name} lacks its required attribute{'s' if len(names) > 1 else ''} {listed}"
 
 
 def _misplaced(layer: Layer) -> dict[str, Element]:
@@ -107,14 +152,14 @@ def _misplaced(layer: Layer) -> dict[str, Element]:
     return own
 
 
-def _ignored(layer: Layer, misplaced: dict[str, Element], reported: set[str]) -> Iterator[Diagnostic]:
+def _ignored(layer: Layer, misplaced: dict[str, Element], reported: Collection[str]) -> Iterator[Diagnostic]:
     """Warnings of misplaced attributes, unless some of those that stand there are `reported`."""
-    for name, element in misplaced.items():
+    for name, element in islice(misplaced.items(), MOST_UNKNOWN):
         if element is layer.element and name not in reported:
             help = "attributes of the op belong on <data>"
             place = attribute_place(element, name)
             yield Diagnostic("W902", f"`{name}` on <layer> is not read", place, layer.label, help)
-    for stray in layer.strays:
+    for stray in layer.strays[:MOST_UNKNOWN]:
         if not any(misplaced[name] is stray for name in reported):
             help = "move its attributes to the first <data>"
             yield Diagnostic("W901", "only the first <data> of a layer is read", stray.place, layer.label, help)
@@ -128,6 +173,11 @@ def _meant(attr: Attr, text: str) -> str | None:
     else:
         close = close_matches(text, attr.kind.name.split(" | ")) if " | " in attr.kind.name else []
     return f"did you mean `{close[0]}`?" if close else None
+
+
+def _advice(op: Op, attr: Attr) -> str:
+    """What OpenVINO makes of unreadable texts of this kind, and where the attribute is described."""
+    return "; ".join([*_MADE_OF.get(attr.kind, ()), f"see {source_page(op)}"])
 
 
 def _problem(code: str, message: str, layer: Layer, name: str, help: str | None = None) -> Diagnostic:

@@ -154,7 +154,10 @@ CODES: dict[str, Code] = {
         "Each of these layers waits for another, so none can run. OpenVINO fails with a node that is not in the "
         "graph. Repetition is expressed by Loop or TensorIterator, recurrence between runs by ReadValue and "
         "Assign.",
-        ("edges 1 -> 2 and 2 -> 1", "edges 0 -> 1 and 1 -> 2"),
+        (
+            '<edge from-layer="1" ... to-layer="2" .../> <edge from-layer="2" ... to-layer="1" .../>',
+            '<edge from-layer="0" ... to-layer="1" .../> <edge from-layer="1" ... to-layer="2" .../>',
+        ),
     ),
     "E210": Code(
         "missing or unknown output precision",
@@ -174,7 +177,7 @@ CODES: dict[str, Code] = {
         "What a model or a body returns ends in layers of type Result. Without one, and without an Assign that "
         "keeps state, no layer has an effect: OpenVINO loads such a model as an empty one.",
         (
-            "the last layer is a SoftMax",
+            '<layer id="8" name="probabilities" type="SoftMax" version="opset8">, the last one',
             '<layer id="9" name="out" type="Result" version="opset1"> with an edge from the SoftMax',
         ),
     ),
@@ -194,7 +197,10 @@ CODES: dict[str, Code] = {
         "An input or output of the layer, or a Parameter of the body, stands in two entries of a port map. Of two "
         "<input> with one `external_port_id` OpenVINO drops the second without a word, and what it should have "
         "fed has no value.",
-        ('external_port_id="1" in two <input>', 'external_port_id="1" and external_port_id="2"'),
+        (
+            '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="1" internal_layer_id="3"/>',
+            '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="2" internal_layer_id="3"/>',
+        ),
     ),
     "E215": Code(
         "back edge without a partner",
@@ -211,16 +217,45 @@ CODES: dict[str, Code] = {
     ),
     "E217": Code(
         "Constant instead of Const",
-        "In an IR constants are of type `Const`. OpenVINO accepts `Constant`, which is the name of the operation, "
-        "but then never fills it: the weights are whatever lay in memory, different in every run, and nothing is "
-        "reported.",
+        "In an IR constants are of type `Const`, in exactly this case. OpenVINO accepts `Constant`, which is the name "
+        "of the operation, but then never fills it: the weights are whatever lay in memory, different in every run, "
+        "and nothing is reported. Other cases of `Const` it rejects.",
         ('<layer type="Constant" .../>', '<layer type="Const" .../>'),
     ),
     "E218": Code(
         "Parameter of a body without a value",
         "Layers of the body read this Parameter, but no <input> of the port map feeds it. Values reach a body "
         "through its port map only, even those of the enclosing model.",
-        ("a Parameter 3 that no entry names", '<input external_port_id="2" internal_layer_id="3"/>'),
+        (
+            '<layer id="3" type="Parameter" ...> in a body, and no entry with internal_layer_id="3"',
+            '<input external_port_id="2" internal_layer_id="3"/> in the port map',
+        ),
+    ),
+    "E219": Code(
+        "variable that is stored, but not read",
+        "An Assign stores a value for the next run, which a ReadValue of the same `variable_id`, in the same graph, "
+        "reads. Without one OpenVINO fails with `map::at`. Names are compared as they are written.",
+        (
+            '<layer type="ReadValue" ...><data variable_id="hidden"/> <layer type="Assign" ...><data variable_id="h"/>',
+            '<layer type="ReadValue" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="h"/>',
+        ),
+    ),
+    "E220": Code(
+        "misspelt <input> or <output>",
+        "The ports of a layer stand in one <input> and one <output>, in lower case. Ports in an element of another "
+        "name are not read, so the edges to them lead nowhere. irrun reads them as what they are meant for, and goes "
+        "on checking.",
+        ("<outputs><port .../></outputs>", "<output><port .../></output>"),
+    ),
+    "E221": Code(
+        "Result or Assign in another case",
+        "OpenVINO starts from the layers of type `Result` and `Assign`, in exactly this case, and builds what leads to "
+        "them. A layer `result` is dropped without a word, and with it all that nothing else needs: the model lacks an "
+        "output, or loses its state.",
+        (
+            '<layer id="9" name="out" type="result" version="opset1">',
+            '<layer id="9" name="out" type="Result" version="opset1">',
+        ),
     ),
     "E301": Code(
         "unknown operation",
@@ -235,32 +270,45 @@ CODES: dict[str, Code] = {
         "The op takes another number of inputs, or has another number of outputs, than the layer has ports. Inputs "
         "are counted by the position of their port, so an optional input in the middle cannot be left out. Compare "
         "the layer with `irrun ops NAME`.",
-        ("an Add with one input port", "an Add with two input ports, each with its edge"),
+        (
+            '<layer type="Add" ...><input><port id="0"/></input>',
+            '<layer type="Add" ...><input><port id="0"/><port id="1"/></input>, and an edge to each',
+        ),
     ),
     "E303": Code(
         "element type not allowed",
         "The op does not take tensors of this type at this port, or two inputs that must have one type have two. "
         "OpenVINO inserts no conversions. The note names the layer that the tensor comes from: change its type, or "
         "put a Convert between.",
-        ("Gather with f32 indices", "Gather with i64 indices"),
+        (
+            '<data element_type="f32" .../> on the indices of a Gather',
+            '<data element_type="i64" .../> on the indices of a Gather',
+        ),
     ),
     "E304": Code(
         "sizes that disagree",
         "A dimension has one size in one input and another in a second one, although the specification calls both "
         "by the same name. The message gives the name, both sizes and both ports.",
-        ("values of shape [4] with indices of shape [3, 2]", "values of shape [3] with indices of shape [3, 2]"),
+        (
+            '<data shape="4" .../> of a layer for `values`, and <data shape="3,2" .../> of one for `indices`',
+            '<data shape="3" .../> of a layer for `values`, and <data shape="3,2" .../> of one for `indices`',
+        ),
     ),
     "E305": Code(
         "wrong rank",
         "The input has more or fewer dimensions than the op takes there. A scalar has no dimensions at all: a port "
         "with <dim>1</dim>, or <dim>0</dim>, is no scalar.",
-        ("default_value of shape [1]", "default_value of shape [], a port without <dim>"),
+        (
+            '<data shape="1" .../> of a Const for `default_value`',
+            '<data shape="" .../> of a Const for `default_value`, whose port has no <dim>',
+        ),
     ),
     "E306": Code(
         "missing attribute",
         "The specification requires the attribute. OpenVINO goes on with whatever its C++ class starts with, such as "
-        "zero or an empty list, so the model may load and compute something else.",
-        ('<data max="6"/> of a Clamp', '<data min="0" max="6"/>'),
+        "zero or an empty list, so the model may load and compute something else. The attribute may be misspelt, or "
+        "stand on the <layer> or in a second <data>, where nothing reads it.",
+        ('<layer type="Clamp" ...><data max="6"/>', '<layer type="Clamp" ...><data min="0" max="6"/>'),
     ),
     "E307": Code(
         "unreadable attribute",
@@ -280,7 +328,10 @@ CODES: dict[str, Code] = {
         "broken constraint",
         "The layer breaks a rule of its operation's specification that goes beyond types and shapes of single "
         "ports. The label (C1, C2, ...) is that of the op's documentation: `irrun ops NAME` lists the constraints.",
-        ("a Reshape of [2, 3] to [4, 2]", "a Reshape of [2, 3] to [3, 2]"),
+        (
+            'a SoftMax with <data axis="3"/> and an input of rank 3',
+            'a SoftMax with <data axis="2"/> and an input of rank 3',
+        ),
     ),
     "E501": Code(
         "missing .bin",
@@ -354,10 +405,19 @@ CODES: dict[str, Code] = {
         "tell what is wrong with the model or its inputs, please report it with the model.",
         ("a Broadcast to [100000, 100000, 100000]", "a Broadcast to a shape that fits into memory"),
     ),
+    "E603": Code(
+        "more memory than allowed",
+        "What the layer is about to make does not fit beside what is in use into the memory that a run may take: "
+        "--max-memory, or else the physical memory of the machine. Nothing has been allocated. If the size is not what "
+        "you expect, look for the input that it comes from; `irrun validate --shapes` prints the shape of every layer. "
+        "Counted are results of layers and constants that are copied out of the .bin, not what a layer needs besides "
+        "while it computes.",
+        ("a Range from 0 to 10000000000000", "a Range from 0 to 1000"),
+    ),
     "W901": Code(
         "second <data>",
         "Only the first <data> of a layer is read; the attributes of others are lost without a word, and the op "
-        "runs with its defaults. Put all attributes into one element.",
+        "runs with its defaults. Put all attributes into one element. Where one is required, it is error E306.",
         ('<data axis="1"/> <data batch_dims="1"/>', '<data axis="1" batch_dims="1"/>'),
     ),
     "W902": Code(
@@ -370,14 +430,20 @@ CODES: dict[str, Code] = {
         "layer name used twice",
         "Names may repeat, as edges go by ids. But tools and messages name layers by them, and so do the outputs "
         "of a run, which then have to be told apart by a suffix.",
-        ('name="relu" twice', 'name="relu_1" and name="relu_2"'),
+        (
+            '<layer id="3" name="relu" .../> <layer id="5" name="relu" .../>',
+            '<layer id="3" name="relu_1" .../> <layer id="5" name="relu_2" .../>',
+        ),
     ),
     "W904": Code(
         "unreachable layer",
         "No path leads from this layer to a Result or an Assign, so it has no effect. OpenVINO does not build "
         "such layers, and does not check them either. It is left over from editing, or an edge is missing. Unused "
         "Parameters are inputs still, and not reported.",
-        ("a ReLU that nothing reads", "an edge from it to a Result, or no such layer"),
+        (
+            '<layer id="5" type="ReLU" ...> and no edge with from-layer="5"',
+            '<edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>, to a Result, or no such layer',
+        ),
     ),
     "W905": Code(
         "Const larger than its shape",
@@ -395,7 +461,55 @@ CODES: dict[str, Code] = {
         "unknown or repeated element in a layer",
         "A layer has one each of <data>, <input>, <output> and <rt_info>, and layers with bodies also these and "
         "their port maps. Other elements, and a second one, are not read: the name may be misspelt.",
-        ("<outputs><port .../></outputs>", "<output><port .../></output>"),
+        ('<layer ...><datas axis="1"/></layer>', '<layer ...><data axis="1"/></layer>'),
+    ),
+    "W908": Code(
+        "type in another case",
+        "OpenVINO looks the types of layers up without regard to case, except for `Const`, `Parameter`, `Result` and a "
+        "few more. Other tools that read the file do not, so write the type as the specification spells it.",
+        (
+            '<layer id="1" name="r" type="relu" version="opset1">',
+            '<layer id="1" name="r" type="ReLU" version="opset1">',
+        ),
+    ),
+    "W909": Code(
+        "Consts that share some of their bytes",
+        "Two constants overlap in the .bin, but are not the same blob. Equal constants share their bytes on purpose, "
+        "whole; an overlap in part comes from an `offset`, a shape or an element type that is wrong, and the values "
+        "are then not the ones that were meant. Offsets need not be aligned.",
+        (
+            '<data shape="4" element_type="f32" offset="0" .../> <data shape="4" element_type="f32" offset="12" .../>',
+            '<data shape="4" element_type="f32" offset="0" .../> <data shape="4" element_type="f32" offset="16" .../>',
+        ),
+    ),
+    "W910": Code(
+        "output of a port map under another number",
+        "The outputs of a port map are numbered by ascending `external_port_id`, whatever ports these name, so an id "
+        "that belongs to no port, or to another one, may swap two outputs without a word. Tools write the ids of the "
+        "output ports, which go on where the inputs end.",
+        (
+            '<output external_port_id="9" .../> <output external_port_id="4" .../> and output ports 3 and 4',
+            '<output external_port_id="3" .../> <output external_port_id="4" .../> and output ports 3 and 4',
+        ),
+    ),
+    "W911": Code(
+        "variable that is read, but not stored",
+        "A ReadValue gives what an Assign of the same `variable_id` stored in the run before. Where there is none in "
+        "the same graph, the layer gives its initial value in every run, so the state of the model is lost."
+        " Add the Assign, or delete the layer.",
+        (
+            '<layer type="ReadValue" ...><data variable_id="h" .../>, and no Assign',
+            '<layer type="ReadValue" ...><data variable_id="h" .../> <layer type="Assign" ...><data variable_id="h"/>',
+        ),
+    ),
+    "W912": Code(
+        "variable that is stored twice",
+        "Two Assigns of one graph store the same variable. Which value the next run finds depends on the order in "
+        "which they happen to run. Keep one of them, or give the other one a variable of its own.",
+        (
+            '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="h"/>',
+            '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="c"/>',
+        ),
     ),
     "W930": Code(
         "unknown attribute",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 
 from irrun.spec.op import Op
+from irrun.spelling import close_matches
+
+__all__ = ["close_matches", "constraint_text", "labels", "source_page"]
 
 
 def labels(op: Op) -> list[str]:
@@ -33,9 +34,3 @@ def constraint_text(op: Op, label: str) -> str:
                 parts.append(more.strip())
             return " ".join(parts).rstrip(".")
     return op.name
-
-
-def close_matches(word: str, known: Iterable[str]) -> list[str]:
-    """The known words that `word` may be meant for, the likeliest first; case makes no difference."""
-    spelling = {name.lower(): name for name in known}
-    return [spelling[match] for match in get_close_matches(word.lower(), spelling)]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
 from irrun.check.naming import MOST_INVENTED, name_sizes
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import MOST_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Body as LayerBody
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.structure import topological_order
@@ -27,7 +28,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_place
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
-from irrun.spec.dtypes import CODES, ELEMENT_TYPES, numpy_dtype
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
 
@@ -46,14 +47,19 @@ MOST_SYMBOLIC = 256
 MOST_SYMBOLIC_WORK = 200_000
 """Such elements in a whole model; arithmetic with them is slow."""
 
-MOST_LOOKED_AT = 1 << 22
-"""Elements of a constant that are read before the run, to see whether indices lie in range."""
+MOST_LOOKED_AT = 1 << 25
+"""Bytes of a large constant that is read before the run because it may hold indices; twice as many of all of them."""
 
-MOST_READ = 1 << 20
-"""Bytes of a constant that must be decoded to be read."""
+MOST_READ = 1 << 16
+"""Bytes of any other constant, as numpy holds it."""
+
+_INDEX_TYPES = ("i32", "i64", "u32", "u64")
 
 MOST_COUNTED = 256
 """What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
+
+MOST_NESTED = 32
+"""Bodies in each other that are inferred with what is known outside; deeper ones by what they declare."""
 
 MOST_REPEATED = 50_000
 """Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
@@ -82,8 +88,12 @@ class Inference:
     seen: set[tuple[Any, ...]] = field(default_factory=set)
     visited: set[Graph] = field(default_factory=set)
     latest: dict[Graph, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
+    pending: list[Graph] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    depth: int = 0
     repeated: int = 0
     symbolic: int = 0
+    looked_at: int = 0
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""
@@ -97,13 +107,24 @@ class Inference:
         key = (diagnostic.code, diagnostic.place, diagnostic.layer)
         if key not in self.seen:
             self.seen.add(key)
-            self.diagnostics.append(diagnostic)
+            self.counts[diagnostic.code] += 1
+            alike = self.counts[diagnostic.code] > MOST_ALIKE
+            self.diagnostics.append(_one_more(diagnostic.code) if alike else diagnostic)
+
+
+@cache
+def _one_more(code: str) -> Diagnostic:
+    return Diagnostic(code, "one more")
 
 
 def infer(graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | None = None) -> Inference:
     """Infer a whole model; `parameters` replaces what its Parameters declare."""
     inference = Inference(weights)
     infer_graph(graph, inference, name_sizes(graph, parameters or {}))
+    while inference.pending:
+        body = inference.pending.pop()
+        if body not in inference.visited:
+            infer_graph(body, inference, {})
     return inference
 
 
@@ -118,9 +139,8 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             if given is not None and node.outputs:
                 node.outputs = [_meet(node.outputs[0], given)]
             inference.nodes[layer] = node
-        for body in layer.bodies.values():
-            if body.graph not in inference.visited:  # the rule did not ask for it: check it by what it declares
-                infer_graph(body.graph, inference, {})
+        # bodies that the rule did not ask for are checked by what they declare
+        inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
 
 
 def infer_layer(layer: Layer, inference: Inference) -> Node | None:
@@ -130,9 +150,10 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inference.report(problem)
     if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
         return None
-    attrs, problems = read_attributes(op, layer)
+    attrs, problems, suspect = read_attributes(op, layer)
     for problem in problems:
-        inference.report(problem)
+        if problem is not suspect or layer.broken:
+            inference.report(problem)
     if attrs is None or layer.broken:
         return None
     inputs = [inference.tensor(value) for value in layer.inputs]
@@ -140,8 +161,10 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     try:
         inferred = op.infer(inputs, attrs, bodies)
     except Violation as violation:
-        inference.report(violated(violation, op, layer, inputs))
+        inference.report(violated(violation, op, layer, inputs, suspect))
         return None
+    if suspect is not None:
+        inference.report(suspect)
     if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
@@ -152,8 +175,17 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     return Node(layer, op, attrs, inferred.types, outputs, inferred.complete)
 
 
-def violated(violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:
-    """The diagnostic of a broken rule, with where the offending input comes from and what is known of it."""
+def violated(
+    violation: Violation,
+    op: Op,
+    layer: Layer,
+    inputs: Sequence[Tensor | None],
+    suspect: Diagnostic | None = None,
+) -> Diagnostic:
+    """The diagnostic of a broken rule, with where the offending input comes from and what is known of it.
+
+    A `suspect` is an attribute that is not read: then that is the place, and what is said of it comes first.
+    """
     constraint = violation.label.startswith("C")
     notes = []
     place = layer_place = layer.place
@@ -168,12 +200,15 @@ def violated(violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor
     attribute = next((name for name, _ in _NAMED.findall(violation.message) if name in layer.attributes), None)
     if place is layer_place and layer.data and attribute:
         place = attribute_place(layer.data, attribute)
+    advice = f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}"
+    if suspect is not None:
+        place, advice = suspect.place or place, f"{suspect.message}: {suspect.help}; {advice}"
     return Diagnostic(
         "E401" if constraint else violation.label,
         f"{op.name} {violation.label}: {violation.message}" if constraint else violation.message,
         place,
         layer.label,
-        help=f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}",
+        help=advice,
         notes=tuple(notes),
         label=violation.label if constraint else None,
     )
@@ -225,6 +260,8 @@ def _declared(parameter: Layer, inference: Inference) -> Tensor:
 def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
     """What is known of the results of a body whose parameters are `tensors`."""
     given = list(tensors)
+    if inference.depth >= MOST_NESTED:
+        return [_UNKNOWN] * len(graph.results)
     if graph in inference.latest:
         before, results = inference.latest[graph]
         if all(a is b for a, b in zip(before, given, strict=True)):
@@ -232,7 +269,11 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
         inference.repeated += len(graph.layers)
         if inference.repeated > MOST_REPEATED:
             return [_UNKNOWN] * len(results)
-    infer_graph(graph, inference, dict(zip(graph.parameters, given, strict=True)))
+    inference.depth += 1
+    try:
+        infer_graph(graph, inference, dict(zip(graph.parameters, given, strict=True)))
+    finally:
+        inference.depth -= 1
     results = [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
     inference.latest[graph] = given, results
     return results
@@ -256,7 +297,7 @@ def with_values(
 ) -> list[Tensor]:
     """The outputs with their values, as far as these can be computed before the run and are worth it."""
     if layer.type == "Const":
-        return [_constant(layer, outputs[0], inference.weights)]
+        return [_constant(layer, outputs[0], inference)]
     if any(tensor.value is not None for tensor in outputs):
         return outputs
     values = [tensor.value for tensor in inputs if tensor is not None]
@@ -268,17 +309,20 @@ def with_values(
     return [_invent(tensor) for tensor in outputs]
 
 
-def _constant(layer: Layer, tensor: Tensor, weights: Weights) -> Tensor:
+def _constant(layer: Layer, tensor: Tensor, inference: Inference) -> Tensor:
     if not tensor.static or tensor.type == "dynamic":
         return tensor
-    # types that must be unpacked cost time and memory; nobody asks for the value of large ones before the run
-    packed = tensor.type == "string" or ELEMENT_TYPES[tensor.type].bits < 8 or tensor.type in CODES
-    if (product(tensor.shape or ()) > (MOST_PROPAGATED if packed else MOST_LOOKED_AT)) is not False:
-        return tensor
+    weights = inference.weights
     try:
-        if packed and weights.check(layer).size > MOST_READ:
+        blob = weights.check(layer)
+        size = weights.allocated(layer) if tensor.type == "string" else max(blob.needed, blob.count)
+        if size > (MOST_LOOKED_AT if tensor.type in _INDEX_TYPES else MOST_READ):
             return tensor
-        return Tensor(tensor.type, tensor.shape, weights.constant(layer))
+        if size > MOST_READ:
+            inference.looked_at += size
+            if inference.looked_at > 2 * MOST_LOOKED_AT:
+                return tensor
+        return Tensor(tensor.type, tensor.shape, weights.constant(layer, mapped=False))
     except WeightsError:  # the reader has reported it
         return tensor
 

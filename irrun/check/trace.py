@@ -6,13 +6,14 @@ the result becomes unknown, that thing is a cause. So this knows nothing of any 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from irrun.check.attributes import read_attributes
 from irrun.check.infer import Inference, Node, body_of, with_values
-from irrun.diagnostics import Diagnostic, LayerName, Note
+from irrun.diagnostics import Diagnostic, LayerName, Note, Place
 from irrun.ir.graph import Layer, Value
 from irrun.spec.dims import Dim, fresh, same
 from irrun.spec.op import Op, Tensor, Violation
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 MOST_TRACED = 100
 """Diagnostics of one report: nobody reads more of them with all their steps."""
 
-MOST_NOTES = 24
+MOST_NOTES = 32
 _MOST_STEPS = 400
 _MOST_INPUTS = 16
 _MOST_AXES = 12
+_MOST_ELEMENTS = 16
 _MOST_SHOWN = 8
 
 What = Literal["type", "shape", "value"]
@@ -36,10 +38,13 @@ What = Literal["type", "shape", "value"]
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Why a tensor has its type, its value, or its shape; `axes` are those in question, None for the shape as such."""
+    """Why a tensor has its type, its value, or its shape.
+
+    `places` are the axes of the shape, or the elements of the value, that are in question; None for all.
+    """
 
     what: What
-    axes: tuple[int, ...] | None = None
+    places: tuple[int, ...] | None = None
 
 
 Cause = tuple[int, _Question]
@@ -82,16 +87,16 @@ def _notes(
         roots = list(tracer.declared(diagnostic, layer))
     else:
         roots = [
-            (value, question, f"`{_port_name(tracer.op(layer), number)}`")
+            (value, question, f"`{_port_name(tracer.op(layer), number)}`", layer.input_ports[number].element.place)
             for number, question in tracer.causes_of_violation(layer)
             if (value := layer.inputs[number])
         ]
     order = {note.message.partition(" is ")[0]: number for number, note in enumerate(diagnostic.notes)}
     roots.sort(key=lambda root: order.get(root[2], len(order)))
-    told = {name for _, _, name in roots}
+    told = {name for _, _, name, _ in roots}
     notes = [note for note in diagnostic.notes if note.message.partition(" is ")[0] not in told]
-    for value, question, name in roots:
-        notes.append(Note(_stated(inference.tensor(value), question, name)))
+    for value, question, name, place in roots:
+        notes.append(Note(_stated(inference.tensor(value), question, name), place))
         notes += tracer.steps(value, question, MOST_NOTES // len(roots))
     return tuple(notes)
 
@@ -111,25 +116,27 @@ class _Tracer:
 
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
+        self.seen: set[tuple[Layer, int, _Question]] = set()
 
     def op(self, layer: Layer) -> Op | None:
         node = self.inference.nodes.get(layer)
         return node.op if node else registry().find(layer.type, layer.version)
 
-    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str]]:
+    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str, Place]]:
         """What a port is declared as, but inferred otherwise."""
         sources = [(source, port) for source, port in zip(layer.inputs, layer.input_ports, strict=True) if source]
         for value, port in (*((value, value.port) for value in layer.outputs), *sources):
-            if port.element.place == diagnostic.place:
+            place = port.element.place
+            if place == diagnostic.place:
                 shape = self.inference.tensor(value).shape
                 if diagnostic.code == "W932":
-                    yield value, _Question("type"), "it"
+                    yield value, _Question("type"), "it", place
                 elif shape is not None and len(shape) == len(port.dims):
                     pairs = enumerate(zip(port.dims, shape, strict=True))
                     axes = tuple(axis for axis, (said, size) in pairs if said != -1 and (said == size) is False)
-                    yield value, _Question("shape", axes), "it"
+                    yield value, _Question("shape", axes), "it", place
                 else:
-                    yield value, _Question("shape"), "it"
+                    yield value, _Question("shape"), "it", place
 
     def causes_of_violation(self, layer: Layer) -> list[Cause]:
         """The inputs without which nobody could tell that `layer` is wrong."""
@@ -142,15 +149,18 @@ class _Tracer:
         if violation is None:
             return []
 
+        def without(number: int, tensor: Tensor) -> Violation | None:
+            return self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]])
+
         def goes_away(number: int, tensor: Tensor) -> bool:
-            found = self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]])
+            found = without(number, tensor)
             return found is None or found.label != violation.label
 
-        return [
-            (number, question)
-            for number, tensor in enumerate(inputs[:_MOST_INPUTS])
-            for question in _matters(tensor, lambda less, number=number: goes_away(number, less))
-        ]
+        def changes(number: int, tensor: Tensor) -> bool:  # where several inputs are wrong, another one is named then
+            found = without(number, tensor)
+            return found is None or str(found) != str(violation)
+
+        return _causes(inputs, goes_away) or _causes(inputs, changes)
 
     def _violation(
         self, op: Op, layer: Layer, attrs: Mapping[str, Any], inputs: Sequence[Tensor | None]
@@ -188,25 +198,20 @@ class _Tracer:
             outputs = self._outputs(node, [*inputs[:number], tensor, *inputs[number + 1 :]])
             return index < len(outputs) and not _alike(known, outputs[index], question)
 
-        found = [
-            (number, asked)
-            for number, tensor in enumerate(inputs[:_MOST_INPUTS])
-            for asked in _matters(tensor, lambda less, number=number: changes(number, less))
-        ]
-        if question.axes is not None:  # that an axis is where it is depends on the ranks; that is not of interest
-            found = [(number, asked) for number, asked in found if asked.what == "value" or asked.axes is not None]
-        return found or _lookalikes(inputs, known, question)
+        found = _causes(inputs, changes)
+        return [(n, _narrowed(asked, inputs[n], known, question)) for n, asked in found] or _lookalikes(
+            inputs, known, question
+        )
 
     def steps(self, value: Value, question: _Question, most: int) -> list[Note]:
         """The layers that make `value` what it is, back to where it comes from; those that pass it on are counted."""
         notes: list[Note] = []
-        seen: set[tuple[Layer, int, _Question]] = set()
         pending: list[tuple[Value, _Question, int]] = [(value, question, 0)]
-        while pending and len(seen) < _MOST_STEPS:
+        while pending and len(self.seen) < _MOST_STEPS:
             at, asked, passed = pending.pop()
-            if (at.layer, at.index, asked) in seen:
+            if (at.layer, at.index, asked) in self.seen:
                 continue
-            seen.add((at.layer, at.index, asked))
+            self.seen.add((at.layer, at.index, asked))
             node = self.inference.nodes.get(at.layer)
             if node is None or at.index >= len(node.outputs):
                 continue
@@ -223,43 +228,60 @@ class _Tracer:
                 pending.append((*sources[0], passed + 1))
                 continue
             notes.append(Note(self._step(node, at.index, asked, causes, passed), at.layer.place))
-            pending += [(source, why, 0) for source, why in reversed(sources)]
+            # constants of one element stand in the note already
+            further = [pair for pair in sources if not self._plain(pair[0])] or sources
+            pending += [(source, why, 0) for source, why in reversed(further)]
         return notes
+
+    def _plain(self, value: Value) -> bool:
+        known = self.inference.tensor(value).value
+        return value.layer.type == "Const" and known is not None and known.size == 1
 
     def _passes_on(self, tensor: Tensor, question: _Question, source: Value, why: _Question) -> bool:
         if question.what != why.what or question.what == "value":
             return False
         came = self.inference.tensor(source)
-        if question.what == "type" or question.axes is None or why.axes is None:
+        if question.what == "type" or question.places is None or why.places is None:
             return _alike(tensor, came, question)
-        return _sizes(tensor, question.axes) == _sizes(came, why.axes)
+        return _sizes(tensor, question.places) == _sizes(came, why.places)
 
     def _step(self, node: Node, index: int, question: _Question, causes: list[Cause] | None, passed: int) -> str:
         layer = node.layer
         verb = {"Parameter": "is" if _given(node) else "declares", "Const": "holds"}.get(layer.type, "gives")
-        text = f"layer {layer} {verb} {_stated(node.outputs[index], question)}"
+        back = f", {passed} layer{'s' * (passed > 1)} further back," if passed else ""
+        text = f"layer {layer}{back} {verb} {_stated(node.outputs[index], question)}"
         numbers = dict.fromkeys(number for number, _ in causes or ())
         listed = [
-            f"`{_port_name(node.op, number)}` {_known(self.inference.tensor(layer.inputs[number]))}"
+            f"`{_port_name(node.op, number)}` {_known(self.inference.tensor(source))} of layer {source.layer.id}"
             for number in numbers
+            if (source := layer.inputs[number])
         ]
         if listed:
             text += f", from {' and '.join(listed)}"
         if causes is None:
             text += ", which only a run tells"
-        if passed:
-            text += f"; passed on by {passed} layer{'s' * (passed > 1)}"
         return text
 
 
-def _matters(tensor: Tensor, answer: Any) -> Iterator[_Question]:
+def _causes(inputs: Sequence[Tensor], answer: Callable[[int, Tensor], bool]) -> list[Cause]:
+    """Where some input matters by certain places of it, only such: others may be needed for anything to be known."""
+    found = [
+        (number, question)
+        for number, tensor in enumerate(inputs[:_MOST_INPUTS])
+        for question in _matters(tensor, partial(answer, number))
+    ]
+    certain = [(number, question) for number, question in found if question.what == "type" or question.places]
+    return certain or found
+
+
+def _matters(tensor: Tensor, answer: Callable[[Tensor], bool]) -> Iterator[_Question]:
     """What of `tensor` makes a difference, where `answer` says whether it does to know less of it."""
     untyped = Tensor("dynamic", tensor.shape)
     if tensor.type != "dynamic" and answer(untyped) and not answer(replace(tensor, value=None)):
         yield _Question("type")
         return
     if tensor.value is not None and answer(replace(tensor, value=None)):
-        yield _Question("value")
+        yield _Question("value", _elements(tensor, answer))
         return
     if tensor.shape is None:
         return
@@ -274,11 +296,35 @@ def _matters(tensor: Tensor, answer: Any) -> Iterator[_Question]:
         yield _Question("shape")
 
 
+def _narrowed(asked: _Question, tensor: Tensor, known: Tensor, question: _Question) -> _Question:
+    """Which elements of a value that matters as a whole give the sizes in question: those that look like them."""
+    if asked != _Question("value") or question.what != "shape" or not question.places or tensor.value is None:
+        return asked
+    wanted = _at(known.shape or (), question.places)
+    items = enumerate(tensor.value.ravel().tolist())
+    found = tuple(number for number, item in items if any(_equal(item, size) for size in wanted))
+    return _Question("value", found) if len(found) == len(wanted) else asked
+
+
+def _elements(tensor: Tensor, answer: Callable[[Tensor], bool]) -> tuple[int, ...] | None:
+    """The elements of a short value that matter, None where these are all or it cannot be told."""
+    value = tensor.value
+    if value is None or value.size > _MOST_ELEMENTS or value.dtype.kind not in "iuO":
+        return None
+    found = []
+    for number in range(value.size):
+        changed = value.astype(object)
+        changed.flat[number] = fresh(None)
+        if answer(replace(tensor, value=changed)):
+            found.append(number)
+    return tuple(found) or None
+
+
 def _lookalikes(inputs: Sequence[Tensor], known: Tensor, question: _Question) -> list[Cause]:
     """The first input that has what is asked for: one of several that each would be enough, as in a broadcast."""
     if question.what != "shape" or known.shape is None:
         return [(number, question) for number, tensor in enumerate(inputs) if _alike(tensor, known, question)][:1]
-    wanted = [known.shape[axis] for axis in (range(len(known.shape)) if question.axes is None else question.axes)]
+    wanted = [known.shape[axis] for axis in (range(len(known.shape)) if question.places is None else question.places)]
     for number, tensor in enumerate(inputs):
         sizes = tensor.shape or ()
         axes = tuple(axis for axis, size in enumerate(sizes) if any(same(size, want) for want in wanted))
@@ -294,13 +340,18 @@ def _alike(a: Tensor, b: Tensor, question: _Question) -> bool:
     if question.what == "value":
         if a.value is None or b.value is None or a.value.shape != b.value.shape:
             return False
-        return all(_equal(x, y) for x, y in zip(a.value.flat, b.value.flat, strict=True))
+        pairs = list(zip(a.value.ravel().tolist(), b.value.ravel().tolist(), strict=True))
+        return all(_equal(*pair) for pair in (pairs if question.places is None else _at(pairs, question.places)))
     if a.shape is None or b.shape is None:
         return a.shape is b.shape
     if len(a.shape) != len(b.shape):
         return False
-    axes = range(len(a.shape)) if question.axes is None else question.axes
+    axes = range(len(a.shape)) if question.places is None else question.places
     return all(same(a.shape[axis], b.shape[axis]) for axis in axes)
+
+
+def _at(items: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    return [items[place] for place in places if place < len(items)]
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -326,7 +377,9 @@ def _outer(layer: Layer, question: _Question) -> tuple[Value, _Question] | None:
     source = owner.inputs[entries[0].external] if entries else None
     if source is None or (question.what == "value" and entries[0].axis is not None):
         return None
-    if question.axes is not None and entries[0].axis in question.axes:  # a slice has the length that the port map says
+    if (
+        question.places is not None and entries[0].axis in question.places
+    ):  # a slice has the length that the port map says
         return None
     return source, question
 
@@ -360,7 +413,12 @@ def _stated(tensor: Tensor, question: _Question, name: str = "") -> str:
     is_ = f"{name} is " if name else ""
     if question.what == "type":
         return f"{is_}{tensor.type}"
-    if question.what == "value" or question.axes is None or tensor.shape is None:
+    items: Sequence[Any] = tensor.shape or ()
+    if question.what == "value":
+        items = [] if tensor.value is None else tensor.value.ravel().tolist()
+    places = [place for place in question.places or () if place < len(items)]
+    if not places or len(places) == len(items):
         return f"{is_}{_known(tensor)}"
-    sizes = ", ".join(f"axis {axis} is {tensor.shape[axis]}" for axis in question.axes if axis < len(tensor.shape))
-    return f"{is_}{tensor.type}{shape_text(tensor.shape)}, whose {sizes}"
+    word = "element" if question.what == "value" else "axis"
+    listed = " and ".join(f"{word} {place} is {items[place]}" for place in places)
+    return f"{is_}{_known(tensor)}, whose {listed}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
 from irrun.check.infer import Inference, infer
-from irrun.diagnostics import Diagnostic
+from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
 from irrun.spec.attributes import parse_size
@@ -76,7 +77,8 @@ def validate(
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}))
-    problems = [*problems, *inference.diagnostics, *compare_declared(inference, sizes=not shapes)]
+    later = chain(inference.diagnostics, compare_declared(inference, sizes=not shapes))
+    problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
 

@@ -7,6 +7,7 @@ import click
 from irrun.cli.execute import execute
 from irrun.cli.explain import explain
 from irrun.cli.ops import ops
+from irrun.cli.schema import schema
 from irrun.cli.validate import validate
 
 
@@ -19,5 +20,5 @@ def main() -> None:
     """
 
 
-for command in (validate, execute, ops, explain):
+for command in (validate, execute, ops, explain, schema):
     main.add_command(command)

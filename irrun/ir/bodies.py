@@ -3,20 +3,24 @@ read like any other."""
 
 from __future__ import annotations
 
+from itertools import islice
+
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import BackEdge, Body, Layer, PortMap
 from irrun.ir.xml import Element
 
-_MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
-_NEEDED = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
+MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
+NEEDED_BODIES = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
 UNCONNECTED = -1
+_MOST_SEARCHED = 1000
+"""Layers of a body in which a help looks for ids; a file may need it a million times."""
 
 
 def check_bodies(layer: Layer, findings: Findings) -> None:
     """Report bodies and port maps that a layer of its type must have, but that are not there."""
-    for tag in _NEEDED.get(layer.type.lower(), ()):
-        for needed in (tag, _MAP_OF[tag]):
+    for tag in NEEDED_BODIES.get(layer.type.lower(), ()):
+        for needed in (tag, MAP_OF[tag]):
             if layer.element.find(needed) is None:
                 help = "without it the layer has nothing to run, or no data to run it on"
                 findings.add("E216", f"a layer {layer.type} needs <{needed}>", layer.element, layer=layer, help=help)
@@ -28,7 +32,7 @@ def read_maps(layer: Layer, tag: str, body: Body, findings: Findings) -> None:
     if body.graph.unsure:  # ids that lead nowhere may do so for that reason
         return
     inner = {inside.id: inside for inside in reversed(body.graph.layers)}
-    port_map = layer.element.find(_MAP_OF[tag])
+    port_map = layer.element.find(MAP_OF[tag])
     for child in port_map.children if port_map else ():
         if child.tag in ("input", "output"):
             entry = _entry(child, layer, inner, findings)
@@ -42,10 +46,12 @@ def read_maps(layer: Layer, tag: str, body: Body, findings: Findings) -> None:
     _check_inputs(layer, body, findings)
     _number_outputs(layer, body, complete, findings)
     edges = layer.element.find("back_edges") if tag == "body" else None
+    fed_back: set[Layer] = set()
     for edge in edges.findall("edge") if edges else ():
-        back = _back_edge(edge, layer, body, inner, findings)
+        back = _back_edge(edge, layer, fed_back, inner, findings)
         if back:
             body.back_edges.append(back)
+            fed_back.add(back.parameter)
             if complete and back.parameter not in fed:
                 _report_no_start(back, layer, findings)
     if complete:
@@ -80,13 +86,14 @@ def _inside(
         return None
     found = inner.get(id)
     if found is None:
-        ids = [str(inside.id) for inside in inner.values() if inside.type == type]
-        help = f"the {type}s of the body have the ids {', '.join(sorted(ids, key=int)[:8])}" if ids else None
+        ids = sorted(inside.id for inside in islice(inner.values(), _MOST_SEARCHED) if inside.type == type)
+        help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
-    elif found and found.type != type and found.type:
-        notes = (Note("this layer", found.place),)
-        message = f"layer {found} of the body is not a {type}"
-        findings.add(code, message, element, name, layer=layer, notes=notes)
+    elif found and found.type != type:
+        if found.type:  # a missing one is reported
+            notes = (Note("this layer", found.place),)
+            message = f"layer {found} of the body is not a {type}"
+            findings.add(code, message, element, name, layer=layer, notes=notes)
         return None
     return found
 
@@ -152,14 +159,16 @@ def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, 
     findings.add("W910", message, entries[strange].element, "external_port_id", layer=layer, help=help)
 
 
-def _back_edge(edge: Element, layer: Layer, body: Body, inner: dict[int, Layer], findings: Findings) -> BackEdge | None:
+def _back_edge(
+    edge: Element, layer: Layer, fed_back: set[Layer], inner: dict[int, Layer], findings: Findings
+) -> BackEdge | None:
     if findings.lacks(edge, ("from-layer", "to-layer"), layer.graph, layer):
         return None
     result = _inside(edge, "from-layer", "Result", "E215", layer, inner, findings)
     parameter = _inside(edge, "to-layer", "Parameter", "E215", layer, inner, findings)
     if result is None or parameter is None:
         return None
-    if any(other.parameter is parameter for other in body.back_edges):
+    if parameter in fed_back:
         message = f"layer {parameter} of the body has a second back edge"
         findings.add(
             "E215", message, edge, "to-layer", layer=layer, help="only one value can follow in the next iteration"

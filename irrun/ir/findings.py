@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from functools import cache
 
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import MOST_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_place
 
@@ -12,6 +14,11 @@ _WHOLE = re.compile(r"\s*\+?\d+\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _DIGITS = 20
 """2**64 has so many: longer texts are out of range, and need not be converted."""
+
+
+@cache
+def _one_more(code: str) -> Diagnostic:
+    return Diagnostic(code, "one more")
 
 
 def _enclosing(graph: Graph) -> tuple[Note, ...]:
@@ -28,6 +35,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self._counts: Counter[str] = Counter()
 
     def add(
         self,
@@ -42,6 +50,10 @@ class Findings:
         notes: tuple[Note, ...] = (),
     ) -> None:
         """Note down a diagnostic at `element`, or at its `attribute`."""
+        self._counts[code] += 1
+        if self._counts[code] > MOST_ALIKE:  # which is only counted
+            self.diagnostics.append(_one_more(code))
+            return
         place = attribute_place(element, attribute) if attribute else element.place
         graph = graph or (layer.graph if layer else None)
         if graph:

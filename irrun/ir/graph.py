@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from irrun.ir.weights import Weights
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Port:
     """A declared port. `precision` is an element type name (`f32`), None where it is missing or unknown.
 
@@ -30,7 +30,7 @@ class Port:
     element: Element
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Value:
     """A tensor: output number `index` of `layer`, read by `consumers`, each a layer and its input number."""
 
@@ -40,7 +40,7 @@ class Value:
     consumers: list[tuple[Layer, int]] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Layer:
     """A layer. `inputs` go by the position of the port, as OpenVINO counts them; None where no edge arrives.
 
@@ -77,7 +77,7 @@ class Layer:
         return str(self.label)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class PortMap:
     """One `<input>` or `<output>` of a port map.
 
@@ -96,7 +96,7 @@ class PortMap:
     element: Element
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class BackEdge:
     """What a Result of the body yields becomes the Parameter's value in the next iteration."""
 
@@ -105,7 +105,7 @@ class BackEdge:
     element: Element
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Body:
     """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`."""
 
@@ -115,7 +115,7 @@ class Body:
     back_edges: list[BackEdge] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Graph:
     """Layers in the order of the file; the graph of the model itself has no `owner`.
 
@@ -142,7 +142,7 @@ class Graph:
         return [layer for layer in self.layers if layer.type in ("Result", "Assign")]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Model:
     """A model file. `legacy` are children of the root that only old tools use, kept as they are."""
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from functools import lru_cache
 
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port, Value
 from irrun.ir.xml import Element
 from irrun.spec.dtypes import PRECISIONS
+from irrun.spelling import close_matches
 
 BODY_TAGS = ("body", "then_body", "else_body")
 MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
 UNKNOWN_ID = -1
 """The id of a layer or port that has none or a bad one."""
 
+_EXACT = {name.lower(): name for name in ("Parameter", "Result", "ReadValue", "Assign")}
 _CHILDREN = ("data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
@@ -38,7 +39,7 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
 
 def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
     given = element.attributes
-    type = given.get("type", "")
+    type = _EXACT.get(given.get("type", "").lower(), given.get("type", ""))
     layer = Layer(
         UNKNOWN_ID, given.get("name", ""), type, given.get("version", ""), {}, element, element.find("data"), graph
     )
@@ -49,11 +50,23 @@ def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
         layer.attributes = dict(layer.data.attributes)
     if type == "Result" and "output_names" in given:
         layer.attributes["output_names"] = given["output_names"]
+    if type != given.get("type", ""):
+        _report_case(layer, given["type"], findings)
     if type.lower() == "constant" or (type.lower() == "const" and type != "Const"):
         help = "write `Const`, exactly so; OpenVINO loads a layer `Constant` with uninitialised memory"
         findings.add("E217", f"`{type}` is not a layer type of the IR", element, "type", layer=layer, help=help)
     _children(layer, findings)
     return layer
+
+
+def _report_case(layer: Layer, written: str, findings: Findings) -> None:
+    message = f"the type is written `{written}`, but is spelt `{layer.type}` in an IR"
+    if layer.type in ("Result", "Assign"):
+        help = f"OpenVINO drops the layer, and all that only leads to it, unless it is of type `{layer.type}` exactly"
+        findings.add("E221", message, layer.element, "type", layer=layer, help=help)
+    else:
+        help = "OpenVINO ignores the case of this type, other readers of the file do not"
+        findings.add("W908", message, layer.element, "type", layer=layer, help=help)
 
 
 def _known(id: int | None) -> int:
@@ -86,7 +99,7 @@ def _meant(child: Element, layer: Layer, findings: Findings) -> str:
     """The tag of `child`; for a misspelt one that holds the ports of a layer, which is reported, the right one."""
     if child.tag in _CHILDREN or child.find("port") is None:
         return child.tag
-    right = get_close_matches(child.tag.lower(), ("input", "output"), 1)
+    right = close_matches(child.tag, ("input", "output"))
     if not right or layer.element.find(right[0]):
         return child.tag
     message = f"<{child.tag}> is not read: the layer has no <{right[0]}>"

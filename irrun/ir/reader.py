@@ -7,7 +7,8 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
-from irrun.diagnostics import Diagnostic, IRError, Note
+from irrun.diagnostics import Diagnostic, IRError, Note, limited
+from irrun.files import open_regular
 from irrun.ir.bodies import check_bodies, read_maps
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
@@ -17,8 +18,8 @@ from irrun.ir.structure import check_structure
 from irrun.ir.weights import Blob, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_place, collector_paused, parse
 
-MAX_XML_BYTES = 1 << 30
-"""The .xml of a large language model has 20 MB; a larger file than this would not fit into memory as a tree."""
+MAX_XML_BYTES = 1 << 27
+"""The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
 
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
@@ -53,7 +54,7 @@ def read(
             model = _model(root, file, Path(weights) if weights is not None else file.with_suffix(".bin"), findings)
     except IRError as error:
         findings.diagnostics += error.diagnostics
-    found = [replace(diagnostic, file=str(file)) for diagnostic in findings.diagnostics]
+    found = [replace(diagnostic, file=str(file)) for diagnostic in limited(findings.diagnostics)]
     return model, sorted(found, key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
 
 
@@ -68,11 +69,12 @@ def _content(path: Path) -> bytes:
             raise _refusal("E107", f"`{path}` holds the weights of a model", f"give `{path.with_suffix('.xml').name}`")
         if status.st_size > MAX_XML_BYTES:
             raise _refusal("E104", f"`{path}` has {status.st_size:,} bytes, more than {MAX_XML_BYTES:,}")
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read(MAX_XML_BYTES + 1)
     except FileNotFoundError:
         raise _refusal("E102", f"there is no file `{path}`") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise _refusal("E103", f"`{path}` cannot be read: {reason}") from None
     return data
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from difflib import get_close_matches
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.spelling import close_matches
+
+MOST_CYCLES = 100
+"""Cycles of a graph that are reported; the search for the next one may go through all of it."""
+
+MOST_COUNTED = 20
+"""Layers that nothing reads for which it is said how many others feed only them."""
 
 _NAMED = 8
 """The layers of a cycle that a message names; the other ones are counted."""
@@ -59,7 +65,9 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
     sorting = _Sorting(graph)
     cyclic = bool(sorting.waiting)
-    while sorting.waiting:
+    for _ in range(MOST_CYCLES):
+        if not sorting.waiting:
+            break
         _report_cycle(sorting.take_cycle(), findings)
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
@@ -111,6 +119,8 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
 
 def _check_variables(graph: Graph, findings: Findings) -> None:
     """Report variables that are stored but never read, or read but never stored, in the same graph."""
+    if any(layer.type in ("ReadValue", "Assign") and not layer.attributes.get("variable_id") for layer in graph.layers):
+        return  # which is reported, and may be the partner
     read = _by_variable("ReadValue", graph)
     stored = _by_variable("Assign", graph)
     for name, layers in stored.items():
@@ -120,7 +130,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
         if name not in read:
-            close = get_close_matches(name, read, 1)
+            close = close_matches(name, read)
             help = (
                 f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
             )
@@ -135,7 +145,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
 def _by_variable(type: str, graph: Graph) -> dict[str, list[Layer]]:
     found: dict[str, list[Layer]] = {}
     for layer in graph.layers:
-        if layer.type == type and layer.attributes.get("variable_id"):
+        if layer.type == type:
             found.setdefault(layer.attributes["variable_id"], []).append(layer)
     return found
 
@@ -168,9 +178,11 @@ def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
     # a Parameter is an input all the same, and OpenVINO itself leaves Consts behind that nothing reads
     harmless = {layer for layer in graph.layers if layer.type == "Parameter" or _loose(layer)}
     dead = {layer for layer in graph.layers if layer not in alive and layer not in harmless}
+    counted = 0
     for layer in graph.layers:
         if layer in dead and not any(value.consumers for value in layer.outputs):
-            feeding = _feeding(layer, dead)
+            counted += 1
+            feeding = _feeding(layer, dead) if counted <= MOST_COUNTED else 0
             what = f", nor do the {feeding} that feed only such layers" if feeding > 1 else ""
             what = ", nor does the one that feeds it" if feeding == 1 else what
             message = f"the layer reaches no Result or Assign{what}"

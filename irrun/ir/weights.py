@@ -1,14 +1,22 @@
-"""The .bin file, memory-mapped, and the arrays that Const layers cut out of it; lines of the XML are the reader's."""
+"""The .bin file and the arrays that Const layers cut out of it; lines of the XML are the reader's.
+
+Large arrays are views of the file, mapped into memory, which is what makes large models start at once. The price: if
+another process shortens the file while such an array is in use, the operating system ends this process (SIGBUS).
+What checks a model therefore only reads, and `Weights.changed` says whether it is still safe to look.
+"""
 
 from __future__ import annotations
 
+import codecs
 import math
 import mmap
 import os
 import re
 import stat
+import weakref
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +37,17 @@ MAX_BYTES = 2**62
 MAX_RANK = 64
 """numpy's own limit."""
 
-MAX_STRING_BYTES = 2**32
+MAX_STRINGS = 2**22
+"""In one array."""
+
+MAX_STRING_BYTES = 2**30
 """Of an array of strings: every element takes the room of the longest, so one long string can ask for terabytes."""
+
+MOST_COPIED = 1 << 16
+"""Bytes of a blob that is read rather than mapped."""
+
+_CHUNK = 1 << 20
+"""Bytes that are read at once where a blob is only looked through."""
 
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
@@ -139,20 +156,18 @@ class Weights:
         """Raises OSError or ValueError if there is something at `path`, but not a readable file."""
         self.path = path
         self.size: int | None = None
+        self._file: int | None = None
+        self._time = 0
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
         self.overlapping: set[Layer] = set()
         if path is None:
             return
         try:
-            status = path.stat()
+            status = os.fstat(self._opened(path))
         except FileNotFoundError:
             return
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("not a regular file")
-        if not os.access(path, os.R_OK):
-            raise PermissionError("reading it is not permitted")
-        self.size = status.st_size
+        self.size, self._time = status.st_size, status.st_mtime_ns
 
     def __enter__(self) -> Weights:
         return self
@@ -161,26 +176,48 @@ class Weights:
         self.close()
 
     def close(self) -> None:
-        """Give up the map of the file; while arrays still look into it, it goes with the last of them."""
+        """Give up the file and its map; while arrays still look into it, that goes with the last of them."""
+        if self._file is not None:
+            self._close()
+            self._file = None
         if self._bytes is not None:
             with suppress(BufferError):
                 self._bytes.close()
         self._bytes = None
 
-    def constant(self, layer: Layer) -> Array:
+    @property
+    def changed(self) -> bool:
+        """Whether the file is another one than when it was checked: shorter, longer, or written to."""
+        if self._file is None:
+            return False
+        status = os.fstat(self._file)
+        return (status.st_size, status.st_mtime_ns) != (self.size, self._time)
+
+    def constant(self, layer: Layer, mapped: bool = True) -> Array:
         """The array of a Const layer, read-only and without a copy where the file holds it as numpy does.
 
-        The array may be unaligned, as the file may.
+        The array may be unaligned, as the file may. With `mapped` False it is a copy in any case.
 
-        Raises WeightsError where `check` does.
+        Raises WeightsError where `check` does, or where the file got shorter.
         """
         blob = self.check(layer)
-        data = self._mapped()
-        if blob.element_type == "string":
-            return _frozen(np.array(_strings(data, blob), dtype=np.str_).reshape(blob.shape))
         if not blob.count:
             return _frozen(np.zeros(blob.shape, numpy_dtype(blob.element_type)))
-        return _frozen(decode(data, blob))
+        if blob.element_type == "string":
+            data = self._read(blob.offset, blob.needed + self._text_bytes(blob))
+            return _frozen(np.array(_strings(data, blob.count), dtype=np.str_).reshape(blob.shape))
+        if mapped and blob.needed > MOST_COPIED:
+            return _frozen(decode(self._mapped(), blob))
+        return _frozen(decode(self._read(blob.offset, blob.needed), replace(blob, offset=0)))
+
+    def allocated(self, layer: Layer) -> int:
+        """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
+        blob = self.check(layer)
+        if blob.element_type == "string":
+            longest = max((step for _, steps in self._bounds(blob) for step in steps.tolist()), default=0)
+            return 4 * longest * blob.count + blob.needed + self._text_bytes(blob)
+        unpacked = ELEMENT_TYPES[blob.element_type].bits < 8 or blob.element_type == "boolean"
+        return blob.count if unpacked else 0 if blob.needed > MOST_COPIED else blob.needed
 
     def check(self, layer: Layer) -> Blob:
         """The blob of a Const layer, after all that can be wrong with it. Raises WeightsError."""
@@ -216,19 +253,108 @@ class Weights:
             message = f"`size` is {blob.size} bytes, but {what} take {blob.needed}"
             raise WeightsError("E504", message, "size", "`size` or `shape` is wrong, or the element type")
         if blob.element_type == "string":
-            _check_strings(self._mapped(), blob)
+            self._check_strings(blob)
         return blob
+
+    def _check_strings(self, blob: Blob) -> None:
+        """Raises WeightsError unless the blob is: their number, the begin of the first, the end of each, their text."""
+        stored, first = np.frombuffer(self._read(blob.offset, 8), "<i4").tolist()
+        if stored != blob.count:
+            message = f"the blob holds {stored} strings, but the shape has {blob.count} elements"
+            raise WeightsError("E510", message, "shape")
+        if blob.count > MAX_STRINGS:
+            raise WeightsError("E509", f"there are {blob.count} strings, more than {MAX_STRINGS}", "shape")
+        longest = 0
+        room = blob.size - blob.needed
+        for number, steps in self._bounds(blob):
+            if first != 0 or (steps < 0).any():
+                wrong = number + int(np.argmax(steps < 0)) if first == 0 else 0
+                message = f"string {wrong} ends before it begins, or the first does not begin at 0"
+                raise WeightsError("E509", message, "offset")
+            longest = max(longest, int(steps.max(initial=0)))
+        last = self._text_bytes(blob)
+        if last > room:
+            raise WeightsError("E509", f"the strings take {last} bytes, but `size` leaves {room} for them", "size")
+        if 4 * longest * blob.count > MAX_STRING_BYTES:
+            message = f"strings of up to {longest} bytes, {blob.count} of them, are too large"
+            raise WeightsError("E509", message, "size")
+        try:
+            self._check_text(blob)
+        except UnicodeDecodeError as error:
+            raise WeightsError("E509", f"a string is not UTF-8: {error.reason}", "offset") from None
+
+    def _text_bytes(self, blob: Blob) -> int:
+        """Where the last string ends."""
+        return int(np.frombuffer(self._read(blob.offset + 4 * (blob.count + 1), 4), "<i4")[0])
+
+    def _bounds(self, blob: Blob) -> Iterator[tuple[int, Array]]:
+        """The lengths of the strings, some at a time, with the number of the first of them."""
+        for first in range(0, blob.count, _CHUNK // 4):
+            count = min(blob.count - first, _CHUNK // 4) + 1
+            table = np.frombuffer(self._read(blob.offset + 4 + 4 * first, 4 * count), "<i4")
+            yield first, np.diff(table.astype(np.int64))
+
+    def _check_text(self, blob: Blob) -> None:
+        """Raises UnicodeDecodeError."""
+        begin = blob.offset + blob.needed
+        for _, steps in self._bounds(blob):
+            total = int(steps.sum())
+            near = self._read(begin, total) if total <= 4 * _CHUNK else None
+            ends = np.cumsum(steps).tolist()
+            for start, stop in pairwise([0, *ends]):
+                if near is not None:
+                    near[start:stop].decode()
+                    continue
+                decoder = codecs.getincrementaldecoder("utf-8")()
+                for part in range(start, stop, _CHUNK):
+                    decoder.decode(self._read(begin + part, min(stop - part, _CHUNK)), part + _CHUNK >= stop)
+            begin += total
+
+    def _opened(self, path: Path) -> int:
+        """The descriptor of the file, which stays the same whatever takes its place. Raises OSError."""
+        if self._file is None:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError("not a regular file")
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+            self._close = weakref.finalize(self, os.close, file)
+            if not stat.S_ISREG(os.fstat(file).st_mode):  # it took the place of the one before
+                raise OSError("not a regular file")
+            self._file = file
+        return self._file
+
+    def _read(self, offset: int, size: int) -> bytes:
+        """Bytes of the file. Raises WeightsError where they are not there any more."""
+        data = b""
+        try:
+            while len(data) < size and self.path is not None:  # Linux reads 2 GB at once at most
+                more = _read_at(self._opened(self.path), size - len(data), offset + len(data))
+                if not more:
+                    break
+                data = data + more if data else more
+        except OSError as error:
+            raise WeightsError("E502", f"`{self.path}` cannot be read: {error.strerror or error}") from None
+        if len(data) < size:
+            raise WeightsError("E502", f"`{self.path}` got shorter while it was read")
+        return data
 
     def _mapped(self) -> mmap.mmap | bytes:
         if self.path is None or not self.size:
             return b""
         if self._bytes is None:
             try:
-                with self.path.open("rb") as file:
-                    self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._bytes = mmap.mmap(self._opened(self.path), 0, access=mmap.ACCESS_READ)
             except (OSError, ValueError) as error:
                 raise WeightsError("E502", f"`{self.path}` cannot be mapped: {error}") from None
+        if len(self._bytes) < (self.size or 0):
+            raise WeightsError("E502", f"`{self.path}` got shorter while it was read")
         return self._bytes
+
+
+def _read_at(file: int, size: int, offset: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(file, size, offset)
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, size)
 
 
 def _frozen(array: Array) -> Array:
@@ -278,32 +404,8 @@ def _from_codes(name: str, codes: Array) -> Array:
     return codes if name in ("u1", "u3", "u6", "nf4") else codes.view(dtype)
 
 
-def _table(data: mmap.mmap | bytes, blob: Blob) -> tuple[Array, int]:
-    """The byte bounds of the strings, and where in the file the text begins that they count from."""
-    return np.frombuffer(data, "<i4", blob.count + 1, blob.offset + 4), blob.offset + blob.needed
-
-
-def _strings(data: mmap.mmap | bytes, blob: Blob) -> list[str]:
-    bounds, text = _table(data, blob)
+def _strings(data: bytes, count: int) -> list[str]:
+    """The strings of a blob, which was checked."""
+    bounds = np.frombuffer(data, "<i4", count + 1, 4).tolist()
+    text = 4 * (count + 2)
     return [data[text + begin : text + end].decode() for begin, end in pairwise(bounds)]
-
-
-def _check_strings(data: mmap.mmap | bytes, blob: Blob) -> None:
-    """Raises WeightsError unless the blob is: their number, the begin of the first, the end of each, their text."""
-    stored = int(np.frombuffer(data, "<i4", 1, blob.offset)[0])
-    if stored != blob.count:
-        raise WeightsError("E510", f"the blob holds {stored} strings, but the shape has {blob.count} elements", "shape")
-    bounds, text = _table(data, blob)
-    room = blob.offset + blob.size - text
-    steps = np.diff(bounds.astype(np.int64))
-    if bounds[0] != 0 or (steps < 0).any():
-        wrong = int(np.argmax(steps < 0)) if bounds[0] == 0 else 0
-        raise WeightsError("E509", f"string {wrong} ends before it begins, or the first does not begin at 0", "offset")
-    if bounds[-1] > room:
-        raise WeightsError("E509", f"the strings take {bounds[-1]} bytes, but `size` leaves {room} for them", "size")
-    if steps.size and 4 * int(steps.max()) * blob.count > MAX_STRING_BYTES:
-        raise WeightsError("E509", f"strings of up to {steps.max()} bytes, {blob.count} of them, are too large", "size")
-    try:
-        _strings(data, blob)
-    except UnicodeDecodeError as error:
-        raise WeightsError("E509", f"a string is not UTF-8: {error.reason}", "offset") from None

@@ -16,8 +16,18 @@ from irrun.diagnostics import Diagnostic, IRError, Note, Place
 MAX_DEPTH = 256
 """A body nests three elements deeper than its layer, so this is some 80 bodies in each other; files have 3 or 4."""
 
-MAX_ELEMENTS = 5_000_000
-"""About 2 GB of memory as a tree. A language model of several thousand layers has some 200,000 elements."""
+MAX_COST = 900 << 20
+"""Bytes of memory for a model, as `_cost` estimates them: some 130,000 layers. Large language models have 10,000."""
+
+MAX_TAG = 1 << 20
+"""Bytes from one < to the next. What is longer takes a multiple of it as text."""
+
+MAX_TEXT = 1 << 16
+"""Characters of the text in an element that are kept; nothing reads more than a number."""
+
+_BLOCK = 1 << 13
+_CONTINUED = bytes(range(0x80, 0xC0))
+"""The bytes with which no UTF-8 character begins."""
 
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _TAG = re.compile(rb"<[^\s/>]+")
@@ -30,26 +40,97 @@ _FRAGMENT = (
 
 
 class Source:
-    """The bytes of a file, and where its lines begin."""
+    """The bytes of a file, and where its lines begin.
 
-    __slots__ = ("_breaks", "data")
+    Both are counted by blocks: a file may be one line of megabytes, or nothing but line breaks.
+    """
+
+    __slots__ = ("_characters", "_lines", "_tag", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._breaks: list[int] | None = None
+        self._lines: list[int] = []
+        self._characters: list[int] = []
+        self._tag: tuple[int, dict[bytes, tuple[int, int]]] = -1, {}
+
+    def _index(self) -> None:
+        """Count the line breaks and the characters before every block."""
+        lines = characters = 0
+        for start in range(0, len(self.data) + 1, _BLOCK):
+            self._lines.append(lines)
+            self._characters.append(characters)
+            block = self.data[start : start + _BLOCK]
+            lines += block.count(b"\n")
+            characters += len(block.translate(None, _CONTINUED))
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and the column, in characters from 1, of the byte at `offset`."""
-        if self._breaks is None:
-            self._breaks = [match.start() for match in re.finditer(rb"\n", self.data)]
-        line = bisect_left(self._breaks, offset)
-        start = self._breaks[line - 1] + 1 if line else 0
+        if not self._lines:
+            self._index()
+        block = offset // _BLOCK
+        line = self._lines[block] + self.data.count(b"\n", block * _BLOCK, offset)
+        last = self.data.rfind(b"\n", block * _BLOCK, offset)
+        if last < 0 and self._lines[block]:
+            before = bisect_left(self._lines, self._lines[block]) - 1
+            last = self.data.rfind(b"\n", before * _BLOCK, (before + 1) * _BLOCK)
+        start = last + 1
         if line == 0 and self.data.startswith(codecs.BOM_UTF8):
             start = min(len(codecs.BOM_UTF8), offset)
-        return line + 1, len(self.data[start:offset].decode("utf-8", "replace")) + 1
+        if offset - start <= _BLOCK:
+            return line + 1, len(self.data[start:offset].decode("utf-8", "replace")) + 1
+        return line + 1, self._before(offset) - self._before(start) + 1
+
+    def _before(self, offset: int) -> int:
+        """How many characters there are before a byte."""
+        block = offset // _BLOCK
+        return self._characters[block] + len(self.data[block * _BLOCK : offset].translate(None, _CONTINUED))
+
+    def window(self, line: int, column: int, width: int) -> str | None:
+        """The characters of a line from a column on, `width` at most; None where there is no such line."""
+        start = self._line_start(line)
+        if start is None:
+            return None
+        if line == 1 and self.data.startswith(codecs.BOM_UTF8):
+            start = len(codecs.BOM_UTF8)
+        stop = self.data.find(b"\n", start, start + _BLOCK)
+        if stop < 0 and column > width:
+            sought = self._before(start) + column - 1
+            block = max(bisect_left(self._characters, sought) - 1, start // _BLOCK)
+            start = max(start, block * _BLOCK)
+            missing = sought - self._before(start)
+            while missing > 0 and start < len(self.data):
+                start += 1
+                missing -= start >= len(self.data) or self.data[start] not in _CONTINUED
+            column = 1
+        stop = self.data.find(b"\n", start, start + _BLOCK)
+        stop = min(len(self.data), start + _BLOCK) if stop < 0 else stop
+        return self.data[start:stop].decode("utf-8", "replace")[column - 1 : column - 1 + width]
+
+    def _line_start(self, line: int) -> int | None:
+        if not self._lines:
+            self._index()
+        block = max(bisect_left(self._lines, line - 1) - 1, 0)
+        start, missing = block * _BLOCK, line - 1 - self._lines[block]
+        for _ in range(missing if block or line > 1 else 0):
+            start = self.data.find(b"\n", start) + 1
+            if not start:
+                return None
+        return start
 
     def place(self, offset: int, length: int = 1) -> Place:
         return Place(*self.position(offset), length)
+
+    def attributes(self, offset: int) -> dict[bytes, tuple[int, int]]:
+        """From where to where the attributes of the start tag at `offset` go."""
+        if self._tag[0] != offset:
+            found = {}
+            tag = _TAG.match(self.data, offset)
+            attribute = _ATTRIBUTE.match(self.data, tag.end()) if tag else None
+            while attribute:
+                found[attribute[1]] = attribute.start(1), attribute.end()
+                attribute = _ATTRIBUTE.match(self.data, attribute.end())
+            self._tag = offset, found
+        return self._tag[1]
 
 
 @dataclass(eq=False, slots=True)
@@ -92,16 +173,11 @@ class Element:
 
 def attribute_place(element: Element, name: str) -> Place:
     """Where `name="value"` stands in the start tag of `element`; the place of the element where it is not found."""
-    data = element.source.data
-    tag = _TAG.match(data, element.offset)
-    attribute = _ATTRIBUTE.match(data, tag.end()) if tag else None
-    while attribute:
-        if attribute[1] == name.encode():
-            start = attribute.start(1)
-            shown = data[start : attribute.end()].split(b"\n")[0].rstrip()
-            return element.source.place(start, len(shown.decode("utf-8", "replace")))
-        attribute = _ATTRIBUTE.match(data, attribute.end())
-    return element.place
+    span = element.source.attributes(element.offset).get(name.encode())
+    if span is None:
+        return element.place
+    shown = element.source.data[slice(*span)].split(b"\n")[0].rstrip()
+    return element.source.place(span[0], len(shown.decode("utf-8", "replace")))
 
 
 @contextmanager
@@ -116,16 +192,17 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+def as_utf8(data: bytes) -> bytes:
+    """The text of a file with a mark of UTF-16 in UTF-8; any other as it is."""
+    return data.decode("utf-16", "replace").encode() if data.startswith(_UTF16) else data
+
+
 def parse(data: bytes) -> Element:
     """The root element of an XML text. Raises IRError with one diagnostic where it is not well-formed or not safe."""
-    if data.startswith(_UTF16):
-        data = data.decode("utf-16", "replace").encode()
-        parser = expat.ParserCreate("utf-8")
-    else:
-        parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8" if data.startswith(_UTF16) else None)
+    data = as_utf8(data)
     source = Source(data)
-    if data.count(b"<") - data.count(b"</") > MAX_ELEMENTS:
-        raise IRError([Diagnostic("E104", f"the file has more than {MAX_ELEMENTS:,} elements", Place(1, 1))])
+    _check_size(source)
     top = Element("", {}, source)
     stack = [top]
 
@@ -138,10 +215,12 @@ def parse(data: bytes) -> Element:
             raise IRError([Diagnostic("E104", message, element.place)])
 
     def end(_: str) -> None:
-        stack.pop()
+        element = stack.pop()
+        if not element.children:
+            element.children = _NO_CHILDREN
 
     def text(characters: str) -> None:
-        if not characters.isspace():
+        if not characters.isspace() and len(stack[-1].text) < MAX_TEXT:
             stack[-1].text += characters
 
     def doctype(*_: object) -> None:
@@ -164,6 +243,32 @@ def parse(data: bytes) -> Element:
         finally:
             parser.StartElementHandler = parser.StartDoctypeDeclHandler = None
     return top.children[0]
+
+
+_NO_CHILDREN: list[Element] = []
+"""Of all elements without any: most of a file are such."""
+
+
+def _check_size(source: Source) -> None:
+    """Refuse what would take more memory or time than any model does. Raises IRError."""
+    data = source.data
+    cost = _cost(data)
+    if cost > MAX_COST:
+        message = f"reading the file would take some {cost >> 20:,} MiB of memory, more than {MAX_COST >> 20:,}"
+        help = "it has more elements, attributes or layers than any real model"
+        raise IRError([Diagnostic("E104", message, Place(1, 1), help=help)])
+    for start in range(0, len(data) - MAX_TAG, MAX_TAG):
+        if data.find(b"<", start, start + MAX_TAG) < 0:
+            at = max(data.rfind(b"<", 0, start), 0)
+            message = f"a tag or a text has more than {MAX_TAG:,} bytes"
+            raise IRError([Diagnostic("E104", message, source.place(at))])
+
+
+def _cost(data: bytes) -> int:
+    """The bytes of memory that the tree of a file and the model made of it take at most, roughly."""
+    elements = data.count(b"<") - data.count(b"</")
+    layers = data.count(b"<layer") - data.count(b"<layers")
+    return 250 * elements + 110 * data.count(b"=") + 3000 * layers + len(data)
 
 
 _UTF8 = "save the file as UTF-8"
@@ -196,7 +301,8 @@ def _explained(code: int, source: Source, offset: int, stack: list[Element]) -> 
     place, data = source.place(offset), source.data
     opened = stack[-1] if len(stack) > 1 else None
     note = (Note(f"<{opened.tag}> is opened here", opened.place),) if opened else ()
-    line = data[data.rfind(b"\n", 0, offset) + 1 : data.find(b"\n", offset) % (len(data) + 1)]
+    start, stop = max(offset - 200, 0), offset + 200
+    line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
         return Diagnostic("E101", "`...` stands where attributes should be", place, help=_FRAGMENT)
     name = expat.errors.messages[code]

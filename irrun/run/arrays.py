@@ -1,18 +1,29 @@
-"""Arrays in files: .npz and .npy read without trust, .npz written whole or not at all."""
+"""Arrays in files: .npz and .npy read without trust, .npz written whole or not at all.
+
+Nothing is allocated because a file says so: headers are read by hand, sizes are compared with what is there, and data
+are read as they come, up to a limit. Nothing is ever unpickled.
+"""
 
 from __future__ import annotations
 
+import ast
+import errno
 import json
+import math
+import struct
 import zipfile
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from irrun.diagnostics import InputError
-from irrun.files import whole_file
+from irrun.diagnostics import InputError, clipped
+from irrun.files import open_regular, whole_file
+from irrun.run.memory import as_text, available
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 
@@ -27,48 +38,175 @@ _WIDER = {
 }
 """What .npy has no name for is held in the next wider type, which loses nothing."""
 
+_MAGIC = b"\x93NUMPY"
+_MOST_HEADER = 10_000
+"""Bytes of a header; it names a type and a shape."""
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file by name. Raises InputError for a file that is none, or has more than arrays in it."""
+_MOST_DIMENSIONS = 64
+_LONGEST_NAME = 60_000
+"""Bytes of the name of an array that .npz can hold."""
+
+_CHUNK = 1 << 20
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
+"""What zipfile raises for files that are not what they say."""
+
+
+class _Header(NamedTuple):
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran_order: bool
+    length: int
+
+
+def read_npz(path: Path, most: int | None = None) -> dict[str, Array]:
+    """The arrays of an .npz file by name, of `most` bytes together: the physical memory unless given.
+
+    Raises InputError for a file that is none, or has more than arrays in it.
+    """
+    most = available() if most is None else most
+    with _failing_as_input_error(path), open_regular(path) as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            raise InputError(f"{path} is an .npy file: give it with --input NAME={path}")
+        file.seek(0)
+        try:
+            archive = zipfile.ZipFile(file)
+        except _DAMAGED:
+            raise InputError(
+                f"{path} is not an .npz file, or not a whole one: save one with numpy.savez(path, name=array)"
+            ) from None
+        with archive:
+            return _members(archive, path, most)
+
+
+def read_npy(path: Path, most: int | None = None) -> Array:
+    """The array in an .npy file, of `most` bytes. Raises InputError for a file that is none."""
+    with _failing_as_input_error(path), open_regular(path) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        if file.read(4) == b"PK\x03\x04":
+            raise InputError(f"{path} is an .npz file: give it with --inputs {path}")
+        file.seek(0)
+        return _read(file, size, str(path), available() if most is None else most)
+
+
+def _members(archive: zipfile.ZipFile, path: Path, most: int) -> dict[str, Array]:
+    infos = [info for info in archive.infolist() if info.filename != INDEX]
+    for name, count in Counter(info.filename for info in infos).items():
+        if count > 1:
+            raise InputError(f"{path} has {count} members `{clipped(name, 200)}`")
+    total = sum(info.file_size for info in infos)
+    if total > most:
+        raise InputError(
+            f"the arrays in {path} take {as_text(total)}, more than the limit of {as_text(most)} (--max-memory)"
+        )
     arrays = {}
-    with _failing_as_input_error(path), zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            if member == INDEX:
-                continue
-            if not member.endswith(".npy"):
-                raise InputError(f"{path} has a member `{member}`, which is no array")
-            with archive.open(member) as stream:
-                arrays[member.removesuffix(".npy")] = _read(stream, f"member `{member}` of {path}")
+    for info in infos:
+        name = info.filename
+        where = f"member `{clipped(name, 200)}` of {path}"
+        if not name.endswith(".npy"):
+            raise InputError(f"{path} has a member `{clipped(name, 200)}`, which is no array")
+        if info.flag_bits & 1:
+            raise InputError(f"{where} is encrypted")
+        if info.compress_type not in _METHODS:
+            raise InputError(f"{where} is compressed in a way that numpy does not use: save it with numpy.savez")
+        try:
+            with archive.open(info) as stream:
+                arrays[name.removesuffix(".npy")] = _read(stream, info.file_size, where, most)
+        except InputError:
+            raise
+        except _DAMAGED as error:
+            raise InputError(f"{where} is damaged: {error or type(error).__name__}") from None
     return arrays
 
 
-def read_npy(path: Path) -> Array:
-    """The array in an .npy file. Raises InputError for a file that is none."""
-    with _failing_as_input_error(path), path.open("rb") as stream:
-        return _read(stream, str(path))
-
-
-def _read(stream: Any, where: str) -> Array:
+def _read(stream: IO[bytes], size: int, where: str, most: int) -> Array:
+    """The array in `size` bytes of .npy format, of `most` bytes at most."""
+    header = _header(stream, where)
+    dtype, shape = header.dtype, header.shape
+    count = math.prod(shape)
+    wanted, held = count * dtype.itemsize, size - header.length
+    if wanted > held:
+        raise InputError(f"{where} is cut short: its header says {wanted} bytes of data, but {max(held, 0)} follow")
+    if wanted < held:
+        raise InputError(f"{where} goes on after its array: its header says {wanted} bytes, but {held} follow")
+    if wanted > most:
+        raise InputError(f"{where} takes {as_text(wanted)}, more than the limit of {as_text(most)} (--max-memory)")
+    if count and not dtype.itemsize:
+        raise InputError(f"{where} has elements of no bytes")
+    data = bytearray()
+    while len(data) < wanted:
+        part = stream.read(min(_CHUNK, wanted - len(data)))
+        if not part:
+            raise InputError(f"{where} is cut short: {wanted - len(data)} of its {wanted} bytes are missing")
+        data += part
+    stream.read(1)  # at the end of a member its checksum is compared
     try:
-        return np.lib.format.read_array(stream, allow_pickle=False)
-    except ValueError as error:
-        pickled = "Object arrays" in str(error)
-        reason = "it holds Python objects, which irrun never unpickles" if pickled else str(error)
-        raise InputError(f"{where} cannot be read as an array: {reason}") from None
+        array: Array = np.frombuffer(data, dtype) if count else np.empty(count, dtype)
+        return array.reshape(shape, order="F" if header.fortran_order else "C")
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{where} cannot be read as an array: {error}") from None
+
+
+def _header(stream: IO[bytes], where: str) -> _Header:
+    """What an .npy file says of its array. Raises InputError."""
+    start = stream.read(8)
+    if start[:6] != _MAGIC or len(start) < 8:
+        raise InputError(f"{where} is no array in .npy format")
+    major = start[6]
+    if major not in (1, 2, 3):
+        raise InputError(f"{where} is in version {major} of the .npy format, which is not known")
+    wide = 2 if major == 1 else 4
+    length = int.from_bytes(stream.read(wide), "little")
+    if length > _MOST_HEADER:
+        raise InputError(f"{where} has a header of {length} bytes, more than {_MOST_HEADER}")
+    text = stream.read(length)
+    try:
+        fields = ast.literal_eval(text.decode("utf-8" if major == 3 else "latin-1").strip())
+        if len(text) < length or not isinstance(fields, dict) or fields.keys() != {"descr", "fortran_order", "shape"}:
+            raise ValueError
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise InputError(f"{where} has a header that is no description of an array") from None
+    shape, fortran_order = fields["shape"], fields["fortran_order"]
+    if not isinstance(shape, tuple) or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
+        raise InputError(f"{where} has the shape {clipped(repr(shape), 200)}, which is none")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InputError(f"{where} has {len(shape)} dimensions, more than {_MOST_DIMENSIONS}")
+    return _Header(_dtype(fields["descr"], where), shape, bool(fortran_order), 8 + wide + length)
+
+
+def _dtype(descr: Any, where: str) -> np.dtype[Any]:
+    if not isinstance(descr, str):
+        raise InputError(f"{where} is an array of records, which the IR has no element type for")
+    try:
+        dtype = np.dtype(descr)
+    except (TypeError, ValueError, SyntaxError, OverflowError):
+        raise InputError(f"{where} has the type {clipped(descr, 200)!r}, which numpy does not know") from None
+    if dtype.hasobject:
+        raise InputError(f"{where} cannot be read as an array: it holds Python objects, which irrun never unpickles")
+    if dtype.names or dtype.subdtype:
+        raise InputError(f"{where} is an array of records, which the IR has no element type for")
+    if dtype.kind == "V":
+        how = "save bf16, f8 and f4 as float32, i4 as int8"
+        raise InputError(f"{where} holds elements of {dtype.itemsize} bytes without a type: {how}")
+    return dtype
 
 
 @contextmanager
 def _failing_as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
-    except zipfile.BadZipFile:
-        raise InputError(f"{path} is not an .npz file: save one with numpy.savez(path, name=array)") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise InputError(f"{path} takes more memory than there is") from None
 
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays by name, any name; the file appears when it is complete. Raises OSError."""
+    for name in arrays:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, f"the name of an output has {len(name):,} characters")
     with whole_file(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         index = []
         for name, array in arrays.items():

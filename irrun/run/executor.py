@@ -15,7 +15,9 @@ from irrun.check.infer import Inference, infer_body, violated
 from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer, Model
+from irrun.ir.weights import WeightsError
 from irrun.run.inputs import bind_inputs, random_inputs
+from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, tensor_bytes
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
@@ -61,16 +63,36 @@ class State(MutableMapping[str, Array]):
 class GraphExecutor:
     """A model that can be run.
 
-    Raises IRError where the model has errors; its warnings are in `report`.
+    `max_memory` is how many bytes the arrays of a run may take together, the physical memory unless given: a layer that
+    asks for more is refused before anything is allocated (see `irrun.run.memory` for what counts).
+
+    Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
+    `report`.
     """
 
-    def __init__(self, model: Model | str | os.PathLike[str], weights: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        model: Model | str | os.PathLike[str],
+        weights: str | os.PathLike[str] | None = None,
+        *,
+        max_memory: int | None = None,
+    ) -> None:
         self.report = validate(model, weights)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model
         self._inference: Inference = self.report.inference
-        self._plan = make_plan(self.model.graph, self._inference)
+        self.max_memory = available() if max_memory is None else max_memory
+        budget = Budget(self.max_memory)
+        try:
+            self._plan = make_plan(self.model.graph, self._inference, budget)
+        except WeightsError as error:
+            raise self._unfit(str(error)) from None
+        except ExecutionError as error:
+            raise ExecutionError([self._placed(found) for found in error.diagnostics]) from None
+        self._constants = budget.used
+        if self.model.weights.changed:
+            raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
         self._state = State()
         self._parameters = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
         self.output_names = _output_names(self.model)
@@ -81,10 +103,13 @@ class GraphExecutor:
         `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
         """
+        if self.model.weights.changed:
+            raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
         arrays = bind_inputs(self.model, self._parameters, inputs)
+        meter = Meter(self.max_memory, self._constants, [*arrays, *self._plan.slots]) if self._plan.open else None
         try:
             with np.errstate(all="ignore"):
-                results = self._run_plan(self._plan, arrays, self._state)
+                results = self._run_plan(self._plan, arrays, self._state, meter)
         except BaseException:
             self._state.discard()
             raise
@@ -103,7 +128,7 @@ class GraphExecutor:
 
         `shapes` gives the shape of an input by name; a size that stays unknown is taken as small as it may be.
         """
-        return random_inputs(self.model, self._parameters, seed, shapes or {}, given or {})
+        return random_inputs(self.model, self._parameters, seed, shapes or {}, given or {}, self.max_memory)
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
@@ -118,20 +143,26 @@ class GraphExecutor:
             return array.astype(numpy_dtype(_V10_OUTPUTS[type]))
         return array.copy() if borrowed else array
 
-    def _run_plan(self, plan: Plan, arrays: Sequence[Array], state: State) -> list[Array]:
+    def _unfit(self, message: str) -> ExecutionError:
+        help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
+        return ExecutionError([self._placed(Diagnostic("E502", message, help=help))])
+
+    def _run_plan(self, plan: Plan, arrays: Sequence[Array], state: State, meter: Meter | None) -> list[Array]:
         slots = list(plan.slots)
         for number, array in zip(plan.parameters, arrays, strict=True):
             slots[number] = array
         for step in plan.steps:
             args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
-            results = self._run_step(step, args, state)
+            results = self._run_step(step, args, state, meter)
             for number, result in zip(step.outputs, results, strict=False):
-                slots[number] = result if isinstance(result, np.ndarray) else np.asarray(result)
+                slots[number] = array = result if isinstance(result, np.ndarray) else np.asarray(result)
+                if meter is not None:
+                    meter.add(array)
             for number in step.frees:
                 slots[number] = None
         return [_present(slots[number]) for number in plan.results]
 
-    def _run_step(self, step: Step, args: list[Array | None], state: State) -> Sequence[Any]:
+    def _run_step(self, step: Step, args: list[Array | None], state: State, meter: Meter | None) -> Sequence[Any]:
         op, layer = step.node.op, step.node.layer
         tensors: list[Tensor | None] = []
         try:
@@ -140,12 +171,18 @@ class GraphExecutor:
                     None if array is None else Tensor.of(array, None if type == "dynamic" else type)
                     for array, type in zip(args, step.types, strict=True)
                 ]
-                results = step.kernel(*args, **self._context(step, tensors, state))
+                results = step.kernel(*args, **self._context(step, tensors, state, meter))
             else:
+                if meter is not None:
+                    _check_memory(step, step.node.outputs, meter)
                 results = step.kernel(*args)
         except Violation as violation:
             raise ExecutionError([self._placed(violated(violation, op, layer, tensors))]) from None
-        except (IRError, KeyboardInterrupt):
+        except ExecutionError as error:
+            if error.diagnostics[0].file is None:
+                raise ExecutionError([self._placed(found) for found in error.diagnostics]) from None
+            raise
+        except IRError:
             raise
         except Exception as error:
             what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
@@ -158,7 +195,7 @@ class GraphExecutor:
             raise ExecutionError([self._placed(Diagnostic("E302", message, layer.place, layer.label))])
         return results
 
-    def _context(self, step: Step, tensors: list[Tensor | None], state: State) -> dict[str, Any]:
+    def _context(self, step: Step, tensors: list[Tensor | None], state: State, meter: Meter | None) -> dict[str, Any]:
         """What the kernel of `step` asks for, after its rule was asked again where that is due."""
         op, layer = step.node.op, step.node.layer
         again = Inference(self._inference.weights)  # what this run knows is no business of other threads
@@ -166,16 +203,21 @@ class GraphExecutor:
             name: replace(
                 body,
                 infer=partial(infer_body, layer.bodies[name].graph, again),
-                run=partial(self._run_body, plan, state),
+                run=partial(self._run_body, plan, state, meter),
             )
             for name, (body, plan) in step.bodies.items()
         }
-        types = op.infer(tensors, step.node.attrs, bodies).types if step.recheck else step.node.types
+        types, outputs = step.node.types, step.node.outputs
+        if step.recheck:
+            inferred = op.infer(tensors, step.node.attrs, bodies)
+            types, outputs = inferred.types, inferred.outputs
+        if meter is not None:
+            _check_memory(step, outputs, meter)
         context = {"types": types, "bodies": bodies, "state": state, "warn": partial(self._warn, layer)}
         return {name: context[name] for name in op.context}
 
-    def _run_body(self, plan: Plan, state: State, arrays: Sequence[Array]) -> list[Array]:
-        results = self._run_plan(plan, arrays, state)
+    def _run_body(self, plan: Plan, state: State, meter: Meter | None, arrays: Sequence[Array]) -> list[Array]:
+        results = self._run_plan(plan, arrays, state, meter)
         state.commit()
         return results
 
@@ -186,6 +228,16 @@ class GraphExecutor:
         return replace(diagnostic, file=str(self.model.path))
 
 
+def _check_memory(step: Step, outputs: Sequence[Tensor], meter: Meter) -> None:
+    """Refuse a step whose results would take more memory than there is. Raises ExecutionError."""
+    if step.node.op.view_of:
+        return
+    kept = outputs[: len(step.outputs)]
+    wanted = sum(map(tensor_bytes, kept))
+    if meter.live + wanted > meter.limit:
+        raise refusal(step.node.layer, outputs_text(kept), wanted, meter.live, meter.limit)
+
+
 def _present(array: Array | None) -> Array:
     assert array is not None, "a plan computes what its results read"
     return array
@@ -193,16 +245,18 @@ def _present(array: Array | None) -> Array:
 
 def _output_names(model: Model) -> list[str]:
     """A unique name for every Result: its own, its tensor's, or its producer's."""
-    names: list[str] = []
+    names: dict[str, None] = {}
+    counts: dict[str, int] = {}
     for layer in model.graph.results:
         source = layer.inputs[0]
         assert source is not None
         own = [name for name in layer.attributes.get("output_names", "").split(",") if name.strip()]
         several = f".{source.index}" if len(source.layer.outputs) > 1 else ""
         name = next(iter((*own, *source.port.names)), f"{source.layer.name}{several}")
-        unique, count = name, 1
+        unique, count = name, counts.get(name, 1)
         while unique in names:
             unique = f"{name}_{count}"
             count += 1
-        names.append(unique)
-    return names
+        names[unique] = None
+        counts[name] = count
+    return list(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from irrun.check.declared import contradicts
 from irrun.check.validate import Shapes, find_input, given_shape, input_names
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
+from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
@@ -23,6 +25,10 @@ _CARRIERS = {
     "u2": "u8",
 }
 """The wider type that a file holds such an input in."""
+
+
+_DRAWN_BYTES = 20
+"""What an element takes while it is drawn, at most: it is converted to its type."""
 
 
 def bind_inputs(model: Model, tensors: Sequence[Tensor], inputs: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
@@ -63,13 +69,29 @@ def _name(layer: Layer) -> str:
 def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
     """`given` as an array of the declared type and shape."""
     array = given if isinstance(given, np.ndarray) else _array(name, given, tensor.type)
-    if array.dtype.kind in "OcMmV" and array.dtype.name not in {numpy_dtype(t).name for t in _CARRIERS}:
+    if array.dtype.kind == "O":
+        raise InputError(f"input `{name}` is an array of dtype object, which the IR has no element type for")
+    if array.dtype.kind == "S":
+        raise InputError(f"input `{name}` holds bytes, not text: convert it, as in np.char.decode(array, 'utf-8')")
+    if array.dtype.kind in "cMmV" and array.dtype.name not in {numpy_dtype(t).name for t in _CARRIERS}:
         raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for")
     array = _typed(name, array, tensor.type, version)
     if contradicts(array.shape, tensor):
         expected = shape_text(tensor.shape, names=False)
-        raise InputError(f"input `{name}` has shape {shape_text(array.shape)}, expected {expected}")
+        message = f"input `{name}` has shape {shape_text(array.shape)}, expected {expected}"
+        raise InputError(f"{message}: {_difference(array.shape, tensor)}")
     return array
+
+
+def _difference(found: tuple[int, ...], tensor: Tensor) -> str:
+    """Where a shape differs from what is declared."""
+    expected = tensor.shape or ()
+    if len(found) != len(expected):
+        return f"its rank is {len(found)}, not {len(expected)}"
+    pairs = zip(found, expected, strict=True)
+    axis = next(axis for axis, (a, b) in enumerate(pairs) if (b == a) is False)
+    size = expected[axis]
+    return f"axis {axis} has {found[axis]} elements, not {size.bounds if isinstance(size, Dim) else size}"
 
 
 def _array(name: str, given: Any, type: str) -> Array:
@@ -87,8 +109,12 @@ def _array(name: str, given: Any, type: str) -> Array:
 
 
 def _typed(name: str, array: Array, type: str, version: int) -> Array:
-    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    found = element_type(array.dtype)
+    order = "" if array.dtype.isnative else " of the other byte order"  # which is converted
+    array = array.astype(array.dtype.newbyteorder("=")) if order else array
+    try:
+        found = element_type(array.dtype)
+    except TypeError:
+        raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for") from None
     if type in ("dynamic", found) or (ELEMENT_TYPES[type].bits < 8 and array.dtype == numpy_dtype(type)):
         return array
     if version == 10 and type == "f16" and found == "f32":  # programs of its time fed f32
@@ -98,13 +124,17 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
         if np.array_equal(converted.astype(array.dtype), array, equal_nan=found == "f32"):
             return converted
         raise InputError(f"input `{name}` has values that {type} cannot hold exactly")
-    raise InputError(f"input `{name}` is {found}, expected {type}: convert it, as in array.astype({type!r})")
+    how = f"array.astype({numpy_dtype(type).name!r})" if type != "string" else "array.astype(str)"
+    raise InputError(f"input `{name}` is {found}{order}, expected {type}: convert it, as in {how}")
 
 
 def random_inputs(
-    model: Model, tensors: Sequence[Tensor], seed: int, shapes: Shapes, given: Mapping[str, Any]
+    model: Model, tensors: Sequence[Tensor], seed: int, shapes: Shapes, given: Mapping[str, Any], most: int
 ) -> dict[str, Any]:
-    """`given`, and arrays for the other inputs; their sizes are as `GraphExecutor.random_inputs` says."""
+    """`given`, and arrays for the other inputs, of `most` bytes together at most.
+
+    Their sizes are as `GraphExecutor.random_inputs` says.
+    """
     rng = np.random.default_rng(seed)
     try:
         present = {find_input(model, name) for name in given}
@@ -112,6 +142,7 @@ def random_inputs(
     except ValueError as error:
         raise InputError(str(error)) from None
     made = {}
+    total = 0
     for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
         if number in present:
             continue
@@ -121,6 +152,11 @@ def random_inputs(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
         shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in sizes]
+        wanted = _DRAWN_BYTES * math.prod(shape)
+        if wanted > most - total:
+            message = f"input `{_name(layer)}` of {shape_text(tuple(shape))} would take {as_text(wanted)} to make up"
+            raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
+        total += wanted
         made[_key(model, number)] = _random(tensor.type, shape, rng)
     return {**given, **made}
 

@@ -16,11 +16,13 @@ import numpy as np
 from irrun.check.infer import Inference, Node, body_of
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.structure import topological_order
+from irrun.ir.weights import Weights
+from irrun.run.memory import Budget, outputs_text, owned_bytes, refusal, tensor_bytes
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Tensor
+from irrun.spec.op import Array
 
 MOST_FOLDED = 1 << 28
-"""Bytes that one constant result may have; larger ones are computed in the run, where they can be freed again."""
+"""Bytes that a constant result may have; larger ones are computed in the run, where they can be freed again."""
 
 NOT_CONNECTED = -1
 """The slot of an optional input that no edge reaches."""
@@ -34,7 +36,7 @@ class Step:
     """One layer to run. Slots number the tensors of a plan; `frees` are those that no later step reads.
 
     `recheck` says that inference left a question open: the op's rule is asked again with the arrays of the run.
-    `bodies` are the op's bodies, which see the state of the run.
+    `bodies` are the op's bodies, which see the state of the run. `wanted` is how many bytes the results take at least.
     """
 
     node: Node
@@ -43,6 +45,7 @@ class Step:
     outputs: tuple[int, ...]
     types: tuple[str, ...]
     recheck: bool
+    wanted: int = 0
     bodies: dict[str, tuple[Body, Plan]] = field(default_factory=dict)
     frees: tuple[int, ...] = ()
 
@@ -51,7 +54,8 @@ class Step:
 class Plan:
     """`slots` has the constants in their places and None elsewhere; a run starts from a copy of it.
 
-    `borrowed` are the results that may share memory with a parameter, a constant or the state.
+    `borrowed` are the results that may share memory with a parameter, a constant or the state. `peak` is the most bytes
+    that are in use at once, as far as the plan can tell; it can if nothing in it is `open`, left to the run.
     """
 
     slots: list[Array | None]
@@ -59,10 +63,12 @@ class Plan:
     results: list[int]
     steps: list[Step]
     borrowed: set[int]
+    peak: int
+    open: bool
 
 
-def make_plan(graph: Graph, inference: Inference) -> Plan:
-    """Plan a graph that has been inferred without errors."""
+def make_plan(graph: Graph, inference: Inference, budget: Budget) -> Plan:
+    """Plan a graph that has been inferred without errors. Raises ExecutionError where it takes more than the budget."""
     needed = _needed(graph)
     numbers: dict[Value, int] = {}
     for layer in graph.layers:
@@ -74,16 +80,30 @@ def make_plan(graph: Graph, inference: Inference) -> Plan:
         if layer not in needed or layer.type in ("Parameter", "Result"):
             continue
         if layer.type == "Const":
-            # compiled loops are slow on, or refuse, unaligned data
-            slots[numbers[layer.outputs[0]]] = np.require(inference.weights.constant(layer), requirements="A")
+            slots[numbers[layer.outputs[0]]] = _constant(layer, inference.weights, budget)
             continue
-        step = _step(inference.nodes[layer], inference, numbers)
-        if not _fold(step, slots):
+        step = _step(inference.nodes[layer], inference, numbers, budget)
+        if not _fold(step, slots, budget):
             steps.append(step)
     results = [_slot(layer.inputs[0], numbers) for layer in graph.results]
     parameters = [numbers[layer.outputs[0]] for layer in graph.parameters]
     _free(steps, slots, {*results, *parameters})
-    return Plan(slots, parameters, results, steps, _borrowed(steps, slots, parameters, results))
+    peak = _peak(steps, budget)
+    unknown = any(step.recheck or any(plan.open for _, plan in step.bodies.values()) for step in steps)
+    return Plan(slots, parameters, results, steps, _borrowed(steps, slots, parameters, results), peak, unknown)
+
+
+def _constant(layer: Layer, weights: Weights, budget: Budget) -> Array:
+    allocated = weights.allocated(layer)
+    if not budget.fits(allocated):
+        raise refusal(layer, "the constant", allocated, budget.used, budget.limit)
+    array = weights.constant(layer)
+    if not array.flags.aligned:  # compiled loops are slow on, or refuse, unaligned data
+        if not budget.fits(array.nbytes):
+            raise refusal(layer, "an aligned copy of the constant", array.nbytes, budget.used, budget.limit)
+        array = np.require(array, requirements="A")
+    budget.used += owned_bytes(array)
+    return array
 
 
 def _needed(graph: Graph) -> set[Layer]:
@@ -102,7 +122,7 @@ def _slot(value: Value | None, numbers: dict[Value, int]) -> int:
     return NOT_CONNECTED if value is None else numbers[value]
 
 
-def _step(node: Node, inference: Inference, numbers: dict[Value, int]) -> Step:
+def _step(node: Node, inference: Inference, numbers: dict[Value, int], budget: Budget) -> Step:
     kernel, layer = node.op.kernel, node.layer
     tensors = [inference.tensor(value) for value in layer.inputs]
     return Step(
@@ -112,13 +132,15 @@ def _step(node: Node, inference: Inference, numbers: dict[Value, int]) -> Step:
         tuple(numbers[value] for value in layer.outputs),
         tuple(tensor.type if tensor else "" for tensor in tensors),
         recheck=not node.complete,
+        wanted=0 if node.op.view_of else sum(map(tensor_bytes, node.outputs)),
         bodies={
-            name: (body_of(body, inference), make_plan(body.graph, inference)) for name, body in layer.bodies.items()
+            name: (body_of(body, inference), make_plan(body.graph, inference, budget))
+            for name, body in layer.bodies.items()
         },
     )
 
 
-def _fold(step: Step, slots: list[Array | None]) -> bool:
+def _fold(step: Step, slots: list[Array | None], budget: Budget) -> bool:
     """Compute a step whose inputs are all constant; False where it must wait for the run."""
     op = step.node.op
     arrays = [slots[number] for number in step.inputs if number != NOT_CONNECTED]
@@ -126,8 +148,7 @@ def _fold(step: Step, slots: list[Array | None]) -> bool:
         return False
     if not op.pure or op.context - {"types"} or any(not tensor.static for tensor in step.node.outputs):
         return False
-    sizes = (_bytes(tensor) for tensor in step.node.outputs)
-    if sum(sizes) > MOST_FOLDED:
+    if step.wanted > MOST_FOLDED or not budget.fits(step.wanted):
         return False
     args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
     try:
@@ -137,14 +158,26 @@ def _fold(step: Step, slots: list[Array | None]) -> bool:
         return False
     for number, array in zip(step.outputs, results if isinstance(results, tuple | list) else (results,), strict=False):
         slots[number] = np.asarray(array)
+    budget.used += step.wanted
     return True
 
 
-def _bytes(tensor: Tensor) -> int:
-    total = 16  # the widest element there is, strings apart
-    for size in tensor.shape or ():
-        total *= int(size)
-    return total
+def _peak(steps: list[Step], budget: Budget) -> int:
+    """The bytes of constants and results at the worst moment. Raises ExecutionError where the budget has less."""
+    live = peak = budget.used
+    sizes: dict[int, int] = {}
+    for step in steps:
+        inside = max((plan.peak - budget.used for _, plan in step.bodies.values()), default=0)
+        if live + step.wanted + max(inside, 0) > budget.limit:
+            node = step.node
+            raise refusal(node.layer, outputs_text(node.outputs), step.wanted, live, budget.limit)
+        peak = max(peak, live + step.wanted + max(inside, 0))
+        live += step.wanted
+        if step.wanted:
+            for number, tensor in zip(step.outputs, step.node.outputs, strict=False):
+                sizes[number] = tensor_bytes(tensor)
+        live -= sum(sizes.pop(number, 0) for number in step.frees)
+    return peak
 
 
 def _free(steps: list[Step], slots: list[Array | None], kept: set[int]) -> None:

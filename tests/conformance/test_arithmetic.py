@@ -353,7 +353,7 @@ CASES += [
         )
         for op, build in (("Maximum-1", opset1.maximum), ("Minimum-1", opset1.minimum))
     ),
-    Case("Add-1", "i32 beyond the type", opset1.add, [np.array([2**31 - 1], i32), np.array([1], i32)]),
+    Case("Add-1", "i32 beyond the type", opset1.add, [np.full(20, 2**31 - 1, i32), np.full(20, 2, i32)]),
     Case(
         "Multiply-1", "u16 beyond the type", opset1.multiply, [np.array([1000], np.uint16), np.array([99], np.uint16)]
     ),

@@ -83,9 +83,7 @@ def _missing(name: str) -> Iterator[Defect]:
         if len(attr.name) > 3:
             typo = misspelt(attr.name)
             data.set(typo, value)
-            yield defect(
-                "misspelt attribute", typo, document, "E306 W930", [(data, typo)], [layer], says=attr.name
-            )
+            yield defect("misspelt attribute", typo, document, "E306 W930", [(data, typo)], [layer], says=attr.name)
 
 
 def _unknown(name: str) -> Iterator[Defect]:
@@ -98,7 +96,7 @@ def _unknown(name: str) -> Iterator[Defect]:
         typo = misspelt(written[0])
         data.set(typo, data.attrib.pop(written[0]))
         yield defect(
-            "misspelt attribute", typo, document, "W930", [(data, typo)], [layer], says=written[0], stale=True
+            "misspelt attribute", typo, document, "W930 E401", [(data, typo)], [layer], says=written[0], stale=True
         )
     else:
         data.set("bogus", "1")

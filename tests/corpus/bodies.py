@@ -7,7 +7,7 @@ from copy import deepcopy
 
 from corpus.attributes import misspelt
 from corpus.defect import Defect, Spot, defect
-from corpus.document import Document, Element, data_of, inputs, outputs
+from corpus.document import Element, data_of, inputs, outputs
 from corpus.seeds import seed
 
 LOOPS = ("Loop-5", "stateful-loop", "TensorIterator-1")
@@ -45,7 +45,9 @@ class Broken:
     def inner(self, id: str | None) -> Element:
         return next(layer for layer in self.body.find("layers") or () if layer.get("id") == id)
 
-    def defect(self, family: str, title: str, codes: str, *spots: Spot, layers: tuple[Element, ...] = (), **more: object) -> Defect:
+    def defect(
+        self, family: str, title: str, codes: str, *spots: Spot, layers: tuple[Element, ...] = (), **more: object
+    ) -> Defect:
         return defect(family, title, self.document, codes, spots, layers or (self.layer,), **more)  # type: ignore[arg-type]
 
 
@@ -85,7 +87,7 @@ def _port_maps(name: str) -> Iterator[Defect]:
     m = Broken(name)
     m.map.remove(m.fed[-1])
     inner = m.inner(m.fed[-1].get("internal_layer_id"))
-    spots: list[Spot] = [inner, m.layer, m.map, *(edge for edge in m.back)]
+    spots: list[Spot] = [inner, m.layer, m.map, *((edge, "to-layer") for edge in m.back)]
     yield m.defect("port map", "an input missing", "E218 E215", *spots, layers=(m.layer, inner))
     m = Broken(name)
     m.map.remove(m.named[-1])
@@ -189,7 +191,9 @@ def _inside(name: str) -> Iterator[Defect]:
         for attribute in list(data.attrib)[:-1]:
             m, inner = at(number)
             data_of(inner).set(attribute, "maybe?")
-            yield m.defect("inside a body", f"{attribute} unreadable", "E307", (data_of(inner), attribute), layers=(inner,))
+            yield m.defect(
+                "inside a body", f"{attribute} unreadable", "E307", (data_of(inner), attribute), layers=(inner,)
+            )
         m, inner = at(number)
         edge = m.document.edge_to(inner)
         edge.set("from-layer", "999")
@@ -297,8 +301,13 @@ def _state() -> Iterator[Defect]:
     spots = [(data_of(assign), "variable_id")]
     yield defect("state", "Assign without ReadValue", document, "E219", spots, [assign])
 
+    for kind, code in (("Assign", "E221"), ("ReadValue", "W908")):
+        document = seed(name)
+        layer = document.find(kind)
+        layer.set("type", kind.lower())
+        yield defect("type in another case", kind, document, code, [(layer, "type")], [layer], says=kind)
+
     for attribute, value, codes in (
-        ("variable_id", "", "E401"),
         ("variable_type", "i32", "E401"),
         ("variable_type", "fp32", "E307"),
         ("variable_shape", "2,4", "E401"),
@@ -308,12 +317,13 @@ def _state() -> Iterator[Defect]:
         read = document.find("ReadValue")
         data_of(read).set(attribute, value)
         spots = [(data_of(read), attribute), read, *inputs(read)]
-        if attribute == "variable_id":
-            data_of(document.find("Assign")).set(attribute, value)
-            spots += [(data_of(document.find("Assign")), attribute)]
-            continue
         yield defect("state", f"{attribute}={value!r}", document, codes, spots, [read])
     for kind in ("ReadValue", "Assign"):
+        document = seed(name)
+        layer = document.find(kind)
+        data_of(layer).set("variable_id", "")
+        spots = [(data_of(layer), "variable_id"), layer]
+        yield defect("state", f"an empty variable_id of a {kind}", document, "E401", spots, [layer])
         document = seed(name)
         layer = document.find(kind)
         del data_of(layer).attrib["variable_id"]

@@ -71,7 +71,9 @@ def _places(models: list[str]) -> Iterator[Defect]:
         document, layer, data = _chosen(models, 6 * number)
         if number % 2:
             data.set("offset", str(len(document.weights) - _size(layer) + 3))
-            yield defect("past the end", "by 3 bytes", document, "E503", [(data, "offset"), (data, "size")], [layer], "3")
+            yield defect(
+                "past the end", "by 3 bytes", document, "E503", [(data, "offset"), (data, "size")], [layer], "3"
+            )
         else:
             data.set("offset", str(10**9))
             yield defect("past the end", "far away", document, "E503", [(data, "offset"), (data, "size")], [layer])
@@ -102,7 +104,9 @@ def _sizes(models: list[str]) -> Iterator[Defect]:
         if not sizes or sizes[0] < 2:
             continue
         data.set("shape", ",".join(map(str, [sizes[0] - 1, *sizes[1:]])))
-        yield defect("Const too large", "for its shape", document, "W905", [(data, "size"), (data, "shape")], [layer], stale=True)
+        yield defect(
+            "Const too large", "for its shape", document, "W905", [(data, "size"), (data, "shape")], [layer], stale=True
+        )
     for number in range(12):
         document, layer, data = _chosen(models, 8 * number + 5)
         narrow = {"f32": "f16", "i64": "i32", "f64": "f32"}.get(data.get("element_type", ""))
@@ -126,7 +130,9 @@ def _overlaps(models: list[str]) -> Iterator[Defect]:
         blobs = {(int(data_of(each).get("offset", 0)), _size(each)) for each in _consts(document)}
         offset, size = int(data.get("offset", 0)), _size(layer)
         after = offset + size
-        neighbours = [each for each in _consts(document) if int(data_of(each).get("offset", 0)) == after and _size(each)]
+        neighbours = [
+            each for each in _consts(document) if int(data_of(each).get("offset", 0)) == after and _size(each)
+        ]
         same = [each for each in _consts(document) if data_of(each).get("offset") == data.get("offset")]
         if not neighbours or len(same) > 1 or (after, 0) in blobs:
             continue

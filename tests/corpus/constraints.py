@@ -38,18 +38,52 @@ def attrs(op: str, label: str, **attrs: str) -> Rule:
     return Rule(op, label, attrs=attrs)
 
 
-BROADCASTING = (
-    "Add-1 Subtract-1 Multiply-1 Divide-1 FloorMod-1 Maximum-1 Minimum-1 Mod-1 SquaredDifference-1 Power-1 Equal-1 "
-    "NotEqual-1 Greater-1 GreaterEqual-1 Less-1 LessEqual-1 LogicalAnd-1 LogicalOr-1 LogicalXor-1 BitwiseAnd-13 "
-    "BitwiseOr-13 BitwiseXor-13 BitwiseLeftShift-15 BitwiseRightShift-15"
-).split()
-REDUCTIONS = (
-    "ReduceSum-1 ReduceProd-1 ReduceMean-1 ReduceMax-1 ReduceMin-1 ReduceL1-4 ReduceL2-4 ReduceLogicalAnd-1 "
-    "ReduceLogicalOr-1"
-).split()
-RECURRENT = "LSTMCell-1 LSTMCell-4 GRUCell-3 RNNCell-3 LSTMSequence-5 GRUSequence-5 RNNSequence-5".split()
-POOLS = "MaxPool-1 MaxPool-8 MaxPool-14 AvgPool-1 AvgPool-14".split()
-WINDOWS = "Convolution-1 GroupConvolution-1 DeformableConvolution-1 DeformableConvolution-8 BinaryConvolution-1".split()
+BROADCASTING = [
+    "Add-1",
+    "Subtract-1",
+    "Multiply-1",
+    "Divide-1",
+    "FloorMod-1",
+    "Maximum-1",
+    "Minimum-1",
+    "Mod-1",
+    "SquaredDifference-1",
+    "Power-1",
+    "Equal-1",
+    "NotEqual-1",
+    "Greater-1",
+    "GreaterEqual-1",
+    "Less-1",
+    "LessEqual-1",
+    "LogicalAnd-1",
+    "LogicalOr-1",
+    "LogicalXor-1",
+    "BitwiseAnd-13",
+    "BitwiseOr-13",
+    "BitwiseXor-13",
+    "BitwiseLeftShift-15",
+    "BitwiseRightShift-15",
+]
+REDUCTIONS = [
+    "ReduceSum-1",
+    "ReduceProd-1",
+    "ReduceMean-1",
+    "ReduceMax-1",
+    "ReduceMin-1",
+    "ReduceL1-4",
+    "ReduceL2-4",
+    "ReduceLogicalAnd-1",
+    "ReduceLogicalOr-1",
+]
+RECURRENT = ["LSTMCell-1", "LSTMCell-4", "GRUCell-3", "RNNCell-3", "LSTMSequence-5", "GRUSequence-5", "RNNSequence-5"]
+POOLS = ["MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14"]
+WINDOWS = [
+    "Convolution-1",
+    "GroupConvolution-1",
+    "DeformableConvolution-1",
+    "DeformableConvolution-8",
+    "BinaryConvolution-1",
+]
 
 RULES = [
     *(shapes(op, "C1", {1: (5,)}) for op in BROADCASTING),

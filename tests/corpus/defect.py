@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from corpus.document import Document, Element, data_of, inputs, label
-
-Spot = Element | tuple[Element, str]
-"""An element, or an attribute of it."""
+from corpus.document import Document, Element, Spot, data_of, inputs, label
+from irrun.spec.registry import registry
 
 
 @dataclass(frozen=True)
@@ -43,35 +41,32 @@ def defect(
     document: Document,
     codes: str,
     spots: Iterable[Spot],
-    layers: Iterable[Element] = (),
+    layers: Sequence[Element] = (),
     says: str = "",
     also: tuple[str, ...] = (),
     stale: bool = False,
 ) -> Defect:
     """The defect of a document that has it already."""
     xml = document.text()
-    places = set()
-    for spot in spots:
-        if isinstance(spot, tuple):
-            places.add((document.lines[spot[0]], document.columns[spot]))
-        else:
-            line = document.lines[spot]
-            written = xml.decode().split("\n")[line - 1]
-            places.add((line, len(written) - len(written.lstrip()) + 1))
+    places = frozenset(map(document.place, spots))
     return Defect(
         family,
         f"{title} ({document.name})",
-        document.op or document.name,
+        document.op or next((layer.get("type", "") for layer in layers if _known(layer)), ""),
         xml,
         document.weights,
         frozenset(codes.split()),
         frozenset(line for line, _ in places),
-        frozenset(places),
+        places,
         frozenset(map(label, layers)),
         says,
         also,
         stale,
     )
+
+
+def _known(layer: Element) -> bool:
+    return bool(registry().versions(layer.get("type", "")))
 
 
 def of_file(

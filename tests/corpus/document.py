@@ -15,6 +15,8 @@ import numpy as np
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type
 
 Element = ET.Element
+Spot = Element | tuple[Element, str]
+"""An element, or an attribute of it."""
 
 
 @dataclass
@@ -130,9 +132,22 @@ class Document:
         self._write(self.root, "", written)
         return "\n".join([*written, ""]).encode()
 
+    def save(self, folder: Path) -> Path:
+        path = folder / "model.xml"
+        path.write_bytes(self.text())
+        path.with_suffix(".bin").write_bytes(self.weights)
+        return path
+
+    def place(self, spot: Spot) -> tuple[int, int]:
+        """The line and the column of an element or an attribute, once it is written."""
+        if isinstance(spot, tuple):
+            return self.lines[spot[0]], self.columns[spot]
+        return self.lines[spot], self.columns[spot, ""]
+
     def _write(self, element: Element, indent: str, written: list[str]) -> None:
         tag = f"{indent}<{element.tag}"
         self.lines[element] = len(written) + 1
+        self.columns[element, ""] = len(indent) + 1
         for name, value in element.attrib.items():
             self.columns[element, name] = len(tag) + 2
             tag += f" {name}={quoteattr(value)}"

@@ -316,7 +316,9 @@ def unreachable_and_malformed(document: Document) -> Made:
     if data is None:
         return None
     data.set("bogus", "1")
-    return defect("unreachable layer", "with an odd attribute", document, "W930", [(data, "bogus")], [layer], also=("W904",))
+    return defect(
+        "unreachable layer", "with an odd attribute", document, "W930", [(data, "bogus")], [layer], also=("W904",)
+    )
 
 
 @on(10)
@@ -339,7 +341,9 @@ def second_data_with_the_attributes(document: Document) -> Made:
         second.set(name, first.attrib.pop(name))
     layer.insert(1, second)
     spots: list[Spot] = [second, first, *((second, name) for name in second.attrib)]
-    return defect("second <data>", "with half of the attributes", document, "W901 E306", spots, [layer], stale=True)
+    return defect(
+        "second <data>", "with half of the attributes", document, "W901 E306 E401", spots, [layer], stale=True
+    )
 
 
 @on(16)
@@ -347,12 +351,12 @@ def attribute_on_layer(document: Document) -> Made:
     layer = document.subject()
     if layer.find("data") is None:
         return None
-    name = list(data_of(layer).attrib)[0]
+    name = next(iter(data_of(layer).attrib))
     layer.set(name, data_of(layer).attrib.pop(name))
     if name in ("name", "type", "id", "version"):
         return None
     spots: list[Spot] = [(layer, name), data_of(layer)]
-    return defect("attribute on <layer>", "one of the op", document, "W902 E306", spots, [layer], stale=True)
+    return defect("attribute on <layer>", "one of the op", document, "W902 E306 E401", spots, [layer], stale=True)
 
 
 @on(6)
@@ -419,6 +423,22 @@ def other_case(document: Document) -> Made:
         return None
     layer.set("type", document.op.upper() if document.op != document.op.upper() else document.op.lower())
     return defect("type in another case", "", document, "W908", [(layer, "type")], [layer], says=document.op)
+
+
+@on(4)
+def other_case_of_result(document: Document) -> Made:
+    layer = document.find("Result")
+    layer.set("type", "result")
+    return defect("type in another case", "Result", document, "E221", [(layer, "type")], [layer], says="Result")
+
+
+@on(4)
+def other_case_of_parameter(document: Document) -> Made:
+    layer = document.layers[0]
+    if layer.get("type") != "Parameter":
+        return None
+    layer.set("type", "PARAMETER")
+    return defect("type in another case", "Parameter", document, "W908", [(layer, "type")], [layer], says="Parameter")
 
 
 # texts that are no numbers

@@ -19,7 +19,7 @@ class Verdict:
     defect: Defect
     main: Diagnostic | None
     found: bool
-    right_line: bool
+    right: bool
     exact: bool
     others: tuple[Diagnostic, ...]
     all: tuple[Diagnostic, ...]

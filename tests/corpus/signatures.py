@@ -38,7 +38,7 @@ def _opsets(names: list[str]) -> Iterator[Defect]:
         if number % 3 == 0 and len(document.op) > 5:
             layer.set("type", misspelt(document.op))
             yield defect("op", "misspelt", document, "E301", [(layer, "type")], [layer], says=document.op)
-    for number, name in enumerate(names[::4]):
+    for name in names[::4]:
         document = seed(name)
         if int(name.rpartition("-")[2]) < 17:
             document.subject().set("version", "opset17")

@@ -5,8 +5,8 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-
 from irrun.opsets._priors import cell_prior_count, cell_priors
+
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry

@@ -430,6 +430,14 @@ def test_loop_5_c2_stride_of_zero():
         loop(sliced_loop(stride=0), 1, TRUE, numbers(1))
 
 
+def test_loop_5_c2_joined_in_parts_of_nothing():
+    body = counting()
+    condition = next(port for port in body.outputs if port.purpose)
+    joined = BodyOutput(0, condition.result, axis=0, part_size=0)
+    with pytest.raises(Violation, match="is joined with stride 1 and part_size 0"):
+        loop(changed(body, outputs=(condition, joined)), 1, TRUE, numbers(1))
+
+
 def test_loop_5_c3_end_outside_the_axis():
     with pytest.raises(Violation, match="start 0 and end 5 of input 2, whose axis has 1 elements, lie behind it"):
         loop(sliced_loop(end=5), 1, TRUE, numbers(1))

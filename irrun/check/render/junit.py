@@ -40,7 +40,7 @@ def _counts(reports: Sequence[Report]) -> str:
 def _case(diagnostic: Diagnostic, path: str) -> str:
     where = f" at line {diagnostic.line}" if diagnostic.line else ""
     name = _quoted(f"{diagnostic.code} {CODES[diagnostic.code].title}{where}")
-    text = escape(_clean(render_diagnostic(diagnostic, [], plain)))
+    text = escape(_clean(render_diagnostic(diagnostic, None, plain)))
     if diagnostic.severity == "error":
         inner = f'<failure type="{diagnostic.code}" message={_quoted(diagnostic.message)}>{text}</failure>'
     else:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, Place
+from irrun.files import open_regular
+from irrun.ir.reader import MAX_XML_BYTES
+from irrun.ir.xml import Source, as_utf8
 
 if TYPE_CHECKING:
     from irrun.check.validate import Report
@@ -32,8 +36,8 @@ def render_text(reports: Sequence[Report], style: Style = plain) -> str:
 
 def render_report(report: Report, style: Style = plain) -> str:
     """Every diagnostic with the line it is about, and a summary."""
-    lines = source_lines(report)
-    parts = [render_diagnostic(diagnostic, lines, style) for diagnostic in report.diagnostics]
+    source = source_of(report)
+    parts = [render_diagnostic(diagnostic, source, style) for diagnostic in report.diagnostics]
     parts.append(summary(report, style))
     return "\n".join(parts)
 
@@ -61,8 +65,8 @@ def _counts(errors: int, warnings: int) -> list[str]:
     return [f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
 
 
-def render_diagnostic(diagnostic: Diagnostic, lines: list[str], style: Style = plain) -> str:
-    """One diagnostic in the form of compilers: headline, place, excerpt, notes, help."""
+def render_diagnostic(diagnostic: Diagnostic, source: Source | None, style: Style = plain) -> str:
+    """One diagnostic in the form of compilers: headline, place, excerpt from the `source` if there is one, notes, help."""
     severity = diagnostic.severity
     message = one_line(diagnostic.message)
     parts = [f"{style(f'{severity}[{diagnostic.code}]', severity)}{style(f': {message}', 'bold')}"]
@@ -70,8 +74,10 @@ def render_diagnostic(diagnostic: Diagnostic, lines: list[str], style: Style = p
     where = ":".join(str(part) for part in (diagnostic.file, diagnostic.line, diagnostic.column) if part is not None)
     if where:
         parts.append(f"{style('  -->', 'dim')} {one_line(where)}")
-    if place and 0 < place.line <= len(lines):
-        parts += _excerpt(place, lines[place.line - 1], diagnostic, style)
+    start = max(0, place.column - WIDTH // 2) if place else 0
+    line = source.window(place.line, start + 1, WIDTH) if source and place else None
+    if place and line is not None:
+        parts += _excerpt(place, line, start, diagnostic, style)
     elif diagnostic.layer:
         parts.append(f"{style('note', 'bold')}: in layer {one_line(str(diagnostic.layer))}")
     for note in diagnostic.notes:
@@ -82,11 +88,11 @@ def render_diagnostic(diagnostic: Diagnostic, lines: list[str], style: Style = p
     return "\n".join(parts) + "\n"
 
 
-def _excerpt(place: Place, line: str, diagnostic: Diagnostic, style: Style) -> list[str]:
+def _excerpt(place: Place, line: str, start: int, diagnostic: Diagnostic, style: Style) -> list[str]:
+    """The part of a line that begins behind `start` characters, and a caret below the place."""
     number = str(place.line)
     gutter = " " * len(number)
-    start = max(0, place.column - WIDTH // 2)
-    cut = line[start : start + WIDTH].rstrip("\r").replace("\t", " ")
+    cut = line.rstrip("\r").replace("\t", " ")
     shown = "".join(c if c.isprintable() else "\ufffd" for c in cut)  # one for one, so that the caret stays in place
     indent = place.column - 1 - start
     caret = " " * indent + "^" * max(1, min(place.length, WIDTH - indent))
@@ -99,13 +105,18 @@ def _excerpt(place: Place, line: str, diagnostic: Diagnostic, style: Style) -> l
     ]
 
 
-def source_lines(report: Report) -> list[str]:
-    """The lines of the .xml, or none where it cannot be read."""
+def source_of(report: Report) -> Source | None:
+    """The text of the .xml, None where it cannot be read, or not needed."""
     if not report.diagnostics:
-        return []
+        return None
     if report.content is not None:
-        return report.content.decode("utf-8", "replace").split("\n")
+        return Source(as_utf8(report.content))
+    return source_at(report.path)
+
+
+def source_at(path: Path) -> Source | None:
     try:
-        return report.path.read_text("utf-8", errors="replace").split("\n")
+        with open_regular(path) as file:
+            return Source(as_utf8(file.read(MAX_XML_BYTES)))
     except (OSError, ValueError):
-        return []
+        return None

@@ -1,0 +1,118 @@
+"""Memory of a run: how much may be allocated, what steps will ask for, and the sentence that refuses it in advance.
+
+Counted are the results of layers and the constants that are not views of the .bin. What a kernel needs besides while
+it computes, and what the caller gives and keeps, is not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import finalize
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ExecutionError
+from irrun.ir.graph import Layer
+from irrun.spec.dims import Dim
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array, Tensor
+from irrun.spec.patterns import shape_text
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def available() -> int:
+    """The bytes of physical memory, or of what a container may have of it."""
+    if not hasattr(os, "sysconf"):
+        return 1 << 40
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = _CGROUP.read_text().strip()
+    except OSError:
+        return physical
+    return min(physical, int(limit)) if limit.isdecimal() else physical
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """The bytes of an array of what is known of a tensor; unknown sizes count as small as they may be."""
+    if tensor.shape is None or tensor.type == "dynamic":
+        return 0
+    total = max(numpy_dtype(tensor.type).itemsize, 1)
+    for size in tensor.shape:
+        total *= max(size.low or 0, 0) if isinstance(size, Dim) else size
+    return total
+
+
+def as_text(size: int) -> str:
+    """`1,536 bytes` or `12.3 GiB`."""
+    value, unit = float(size), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{size:,} bytes" if unit == 0 else f"{value:,.1f} {_UNITS[unit]}"
+
+
+def refusal(layer: Layer, what: str, wanted: int, live: int, limit: int) -> ExecutionError:
+    """The error that a layer asks for more than there may be; `live` bytes are in use already."""
+    beside = f" beside {as_text(live)} in use" if live else ""
+    message = f"{what} would take {as_text(wanted)} ({wanted} bytes){beside}, more than the limit of {as_text(limit)}"
+    help = "is a size wrong? Else allow more with --max-memory, or GraphExecutor(..., max_memory=bytes)"
+    return ExecutionError([Diagnostic("E603", message, layer.place, layer.label, help, file=None)])
+
+
+def outputs_text(tensors: Sequence[Tensor]) -> str:
+    shapes = " and ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in tensors[:4])
+    more = f" and {len(tensors) - 4} more" if len(tensors) > 4 else ""
+    return f"{'outputs' if len(tensors) > 1 else 'an output'} of {shapes}{more}"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What may be allocated while a model is made ready, and what has been."""
+
+    limit: int
+    used: int = 0
+
+    def fits(self, wanted: int) -> bool:
+        return self.used + wanted <= self.limit
+
+
+class Meter:
+    """The bytes of the arrays that a run has made and that are still in use."""
+
+    __slots__ = ("_counted", "_known", "limit", "live")
+
+    def __init__(self, limit: int, live: int, outside: Sequence[Array | None]) -> None:
+        """`live` bytes are in use from the start; the memory of arrays `outside` is not the run's."""
+        self.limit = limit
+        self.live = live
+        self._known = {id(_owner(array)) for array in outside if array is not None}
+        self._counted: set[int] = set()
+
+    def add(self, array: Array) -> None:
+        """Count the memory of an array from now on until nothing refers to it any more."""
+        owner = _owner(array)
+        key = id(owner)
+        if key not in self._known and key not in self._counted:
+            self._counted.add(key)
+            self.live += owner.nbytes
+            finalize(owner, self._drop, key, owner.nbytes).atexit = False
+
+    def _drop(self, key: int, size: int) -> None:
+        self._counted.discard(key)
+        self.live -= size
+
+
+def _owner(array: Array) -> Array:
+    """The array that has the memory which `array` looks at."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def owned_bytes(array: Array) -> int:
+    """The bytes of an array that are memory of its own, not a view of the .bin."""
+    return 0 if _owner(array).base is not None else array.nbytes
