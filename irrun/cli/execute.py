@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from irrun.cli.options import MODEL, WEIGHTS, colour, existing_folder, ops_option, paint, parse_shape_option
+
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
+_UNITS = {
+    **dict.fromkeys(("", "b"), 1),
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "i", "ib")},
+}
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
@@ -24,6 +33,13 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
             raise click.BadParameter(f"`{text}` is not of the form NAME=file.npy", context, parameter)
         files[name] = Path(path)
     return files
+
+
+def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    found = _SIZE.fullmatch(text) if text is not None else None
+    if text is not None and found is None:
+        raise click.BadParameter(f"`{text}` is not a size such as 4GiB, 500MB or 1000000", context, parameter)
+    return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
 
 
 @click.command()
@@ -56,6 +72,13 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     callback=existing_folder,
     help="Write the results to an .npz file.",
 )
+@click.option(
+    "--max-memory",
+    metavar="SIZE",
+    callback=_bytes,
+    help="Refuse layers whose results would take more than this beside what is in use, and larger inputs: 4GiB, 500MB "
+    "or a number of bytes. The physical memory by default. What a layer needs besides while it computes is not counted.",
+)
 @ops_option
 @click.pass_context
 def execute(
@@ -67,32 +90,32 @@ def execute(
     seed: int | None,
     shapes: dict[str, list[str]],
     output: Path | None,
+    max_memory: int | None,
 ) -> None:
     """Run a model and print, or write, its results."""
     for path in filter(None, (model, weights, archive, *files.values())):
         if not path.exists():
             raise click.BadParameter(f"there is no file {path}", context)
 
+    from irrun.check.render.text import one_line
     from irrun.diagnostics import InputError, IRError
     from irrun.run.executor import GraphExecutor
 
     inputs_given = bool(archive or files or seed is not None)
 
     try:
-        executor = GraphExecutor(model, weights)
-        for diagnostic in executor.report.warnings:
-            _show(diagnostic)
+        executor = GraphExecutor(model, weights, max_memory=max_memory)
+        _show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always")
             results = executor.run(inputs)
     except IRError as error:
-        for diagnostic in error.diagnostics:
-            _show(diagnostic)
+        _show(error.diagnostics)
         context.exit(1)
-    except (InputError, ValueError) as error:
-        click.echo(f"{paint('error', 'error')}: {error}", err=True, color=colour())
+    except (InputError, MemoryError) as error:
+        _say("error", str(error) or "there is not enough memory")
         if not inputs_given:
             click.echo(
                 "help: give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED",
@@ -101,7 +124,7 @@ def execute(
         context.exit(1)
     if output is None:
         for name, array in results.items():
-            click.echo(_described(name, array))
+            click.echo(_described(one_line(name), array), color=colour())
         return
 
     from irrun.run.arrays import write_npz
@@ -109,9 +132,9 @@ def execute(
     try:
         write_npz(output, results)
     except OSError as error:
-        click.echo(f"{paint('error', 'error')}: {output} cannot be written: {error.strerror}", err=True, color=colour())
+        _say("error", f"{output} cannot be written: {error.strerror or error}")
         context.exit(1)
-    click.echo(f"{output}: {', '.join(results)}", err=True)
+    click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
 
 
 def _inputs(
@@ -121,22 +144,28 @@ def _inputs(
     seed: int | None,
     shapes: dict[str, list[str]],
 ) -> dict[str, Any]:
+    from irrun.diagnostics import InputError
     from irrun.run.arrays import read_npy, read_npz
 
-    inputs: dict[str, Any] = read_npz(archive) if archive else {}
-    inputs |= {name: read_npy(path) for name, path in files.items()}
+    most = executor.max_memory
+    inputs: dict[str, Any] = read_npz(archive, most) if archive else {}
+    for name, path in files.items():
+        if name in inputs:
+            raise InputError(f"`{name}` is given by {archive} and by {path}")
+        inputs[name] = read_npy(path, most)
+    for name, array in inputs.items():
+        if not array.dtype.isnative:
+            _say("note", f"input `{name}` is in the byte order of other machines ({array.dtype}) and was converted")
     if seed is not None:
         return executor.random_inputs(seed, shapes, inputs)
     return inputs
 
 
 def _show(diagnostic: Diagnostic) -> None:
-    from irrun.check.render.text import render_diagnostic
+    from irrun.check.render.text import render_diagnostic, source_at
 
-    lines: list[str] = []
-    if diagnostic.file:
-        lines = Path(diagnostic.file).read_text("utf-8", errors="replace").split("\n")
-    click.echo(render_diagnostic(diagnostic, lines, paint), err=True, color=colour())
+    source = source_at(Path(diagnostic.file)) if diagnostic.file else None
+    click.echo(render_diagnostic(diagnostic, source, paint), err=True, color=colour())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

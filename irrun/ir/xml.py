@@ -98,9 +98,9 @@ class Source:
             block = max(bisect_left(self._characters, sought) - 1, start // _BLOCK)
             start = max(start, block * _BLOCK)
             missing = sought - self._before(start)
-            while missing > 0 and start < len(self.data):
+            while start < len(self.data) and (missing > 0 or self.data[start] in _CONTINUED):
+                missing -= self.data[start] not in _CONTINUED
                 start += 1
-                missing -= start >= len(self.data) or self.data[start] not in _CONTINUED
             column = 1
         stop = self.data.find(b"\n", start, start + _BLOCK)
         stop = min(len(self.data), start + _BLOCK) if stop < 0 else stop

@@ -46,8 +46,7 @@ def run(mutant: Callable[[int], Seed], numbers: Iterable[int], processes: int = 
         while busy:
             wait([worker.connection for worker in busy], timeout=0.5)
             for worker in list(busy):
-                for finding in worker.collect():
-                    yield finding
+                yield from worker.collect()
                 if worker.idle and not worker.give(next(todo, None)):
                     busy.remove(worker)
     finally:

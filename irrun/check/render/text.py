@@ -66,7 +66,7 @@ def _counts(errors: int, warnings: int) -> list[str]:
 
 
 def render_diagnostic(diagnostic: Diagnostic, source: Source | None, style: Style = plain) -> str:
-    """One diagnostic in the form of compilers: headline, place, excerpt from the `source` if there is one, notes, help."""
+    """One diagnostic in the form of compilers: headline, place, excerpt from the `source`, notes, help."""
     severity = diagnostic.severity
     message = one_line(diagnostic.message)
     parts = [f"{style(f'{severity}[{diagnostic.code}]', severity)}{style(f': {message}', 'bold')}"]
