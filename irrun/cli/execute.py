@@ -76,8 +76,9 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     "--max-memory",
     metavar="SIZE",
     callback=_bytes,
-    help="Refuse layers whose results would take more than this beside what is in use, and larger inputs: 4GiB, 500MB "
-    "or a number of bytes. The physical memory by default. What a layer needs besides while it computes is not counted.",
+    help="How much the results of layers may take at once, and the inputs: 4GiB, 500MB or a number of bytes; the "
+    "physical memory by default. A layer that asks for more is refused before it runs. Not counted is what a layer "
+    "needs besides while it computes.",
 )
 @ops_option
 @click.pass_context
@@ -161,15 +162,23 @@ def _inputs(
     return inputs
 
 
-def _show(diagnostic: Diagnostic) -> None:
+def _show(diagnostics: Sequence[Diagnostic]) -> None:
     from irrun.check.render.text import render_diagnostic, source_at
 
-    source = source_at(Path(diagnostic.file)) if diagnostic.file else None
-    click.echo(render_diagnostic(diagnostic, source, paint), err=True, color=colour())
+    sources = {file: source_at(Path(file)) for file in {found.file for found in diagnostics if found.file}}
+    for found in diagnostics:
+        text = render_diagnostic(found, sources.get(found.file or ""), paint)
+        click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
+
+
+def _say(kind: str, message: str) -> None:
+    from irrun.check.render.text import one_line
+
+    click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"{paint('warning', 'warning')}: {message}", err=True, color=colour())
+    _say("warning", str(message))
 
 
 def _described(name: str, array: Array) -> str:
