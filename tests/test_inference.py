@@ -328,11 +328,11 @@ class Recorder(irrun.GraphExecutor):
         self.faults: list[str] = []
         super().__init__(path)
 
-    def _run_step(self, step: Any, args: Any, state: Any) -> Any:
+    def _run_step(self, step: Any, args: Any, *context: Any) -> Any:
         for array in args:
             if array is not None:
                 array.flags.writeable = False
-        results = super()._run_step(step, args, state)
+        results = super()._run_step(step, args, *context)
         op = step.node.op
         if op.pure and not step.bodies:
             self.faults += [f"{op.name}: {fault}" for fault in shared_memory(op, args, results)]
