@@ -112,6 +112,8 @@ def strided_parts(
 
     An ellipsis goes before a new axis, and that before a shrunk one, where their masks meet.
     """
+    if count > rank + len(new_axis_mask) + len(ellipsis_mask):  # a file may say any number
+        return None
     kinds = [
         "full"
         if masked(ellipsis_mask, number)

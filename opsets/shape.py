@@ -11,6 +11,7 @@ from irrun.spec import (
     ANY,
     BOOL,
     INTEGER,
+    MAX_RANK,
     Array,
     Attr,
     Dim,
@@ -125,7 +126,8 @@ def _(node: Node) -> Shapes:
     special_zero = node.attrs["special_zero"]
     pattern = node.sizes("shape")
     if pattern is None:
-        return {"output": (fresh(),) * node.dims["rank"]} if isinstance(node.dims["rank"], int) else {}
+        rank = node.dims["rank"]
+        return {"output": (fresh(),) * rank} if isinstance(rank, int) and rank <= MAX_RANK else {}
     for number, size in enumerate(pattern):
         if (size < -1) is True:
             node.fail("C1", f"`shape[{number}]` is {size}, expected -1 or more", "shape")
@@ -139,13 +141,11 @@ def _(node: Node) -> Shapes:
             if _is(size, 0):
                 node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape")
     output = _reshaped(shape, pattern, special_zero)
-    node.require(
-        "C4",
-        product(output) == product(shape),
-        f"`data` is {shape_text(shape)}, {product(shape)} elements, expected {product(output)} "
-        f"for `shape` {shape_text(tuple(pattern))}",
-        "data",
-    )
+    fits = product(output) == product(shape)
+    if fits is False:
+        found = f"`data` is {shape_text(shape)}, {product(shape)} elements"
+        node.fail("C4", f"{found}, expected {product(output)} for `shape` {shape_text(tuple(pattern))}", "data")
+    node.require("C4", fits, "")
     return {"output": output}
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from irrun.spec.dims import (
+    MOST_TERMS,
     UNDECIDED,
     Undecided,
+    _identities,
     broadcast,
     broadcast_shapes,
     every,
@@ -85,6 +87,42 @@ def test_extremes_of_unknown_sizes():
     assert repr(smallest(size, 5)) == "2..5"
     assert (largest(size, 5) == largest(5, size)) is True
     assert largest(3, 4) == 4
+
+
+def test_polynomials_do_not_grow_without_end():
+    sizes = [fresh() for _ in range(3 * MOST_TERMS)]
+    total, again = (sum(sizes[1:], sizes[0]) for _ in range(2))
+    assert len(total.terms) <= MOST_TERMS
+    assert (total == again) is True
+    assert (total == total + 1) is not True
+    assert len((total * total * total).terms) <= MOST_TERMS
+    power = product([sizes[0]] * 100)
+    assert (power == product([sizes[0]] * 100)) is True
+    assert all(len(monomial) <= MOST_TERMS for monomial in power.terms)
+
+
+def test_numbers_in_polynomials_stay_short():
+    size = fresh(1, 10)
+    for _ in range(100):
+        size = size * size * 3 + size
+    assert all(factor.bit_length() <= 64 for factor in size.terms.values())
+    assert (size.low or 0).bit_length() <= 65
+    assert size.high is None
+    assert (size >= 1) is True
+
+
+def test_sizes_made_alike_are_equal_however_deep():
+    batch = fresh()
+
+    def deep():
+        size = batch
+        for _ in range(2000):
+            size = largest(size * size // 7, size + 1)
+        return size
+
+    assert (deep() == deep()) is True
+    assert hash(deep()) == hash(deep())
+    assert not [tag for tag in _identities if tag[0] == "max"], "the table keeps nothing that nobody uses"
 
 
 def test_product_of_a_shape():

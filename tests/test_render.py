@@ -20,7 +20,7 @@ from irrun.check.render.json import render_json, render_jsonl
 from irrun.check.render.junit import render_junit
 from irrun.check.render.sarif import render_sarif
 from irrun.check.render.shapes import render_shapes
-from irrun.check.render.text import overview, render_text
+from irrun.check.render.text import one_line, overview, render_text
 from irrun.check.validate import Report, validate
 from irrun.cli.options import FORMAT_NAMES
 from irrun.diagnostics import Diagnostic, LayerName, Note, Place
@@ -226,7 +226,7 @@ def test_github_commands_read_back_by_the_rules_of_the_runner(reports):
         assert command == diagnostic.severity
         assert Path(unescaped["file"]).absolute() == Path(diagnostic.file).absolute()
         assert unescaped["title"] == f"{diagnostic.code} {CODES[diagnostic.code].title}"
-        assert unescape(data, {}).split("\nhelp: ", 1)[0] == diagnostic.message
+        assert unescape(data, {}).split("\nhelp: ", 1)[0] == one_line(diagnostic.message)
         if diagnostic.place:
             assert int(properties["line"]) == diagnostic.line
             assert int(properties["col"]) == diagnostic.column

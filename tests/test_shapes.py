@@ -1,5 +1,6 @@
 """Named sizes: how they are written, where names come from, and what they let inference decide."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,16 @@ def input_shapes(model, folder, **shapes):
 )
 def test_sizes_are_written_as_arithmetic_where_that_is_short(size, text):
     assert repr(size(fresh(name="batch"), fresh(name="seq"))) == text
+
+
+def test_what_nests_and_branches_is_given_up_soon():
+    size = fresh(name="n")
+    for number in range(40):
+        wide = size * fresh(name=f"a{number}") + size // 3 + largest(size, fresh(name=f"b{number}"))
+        size = largest(*(wide // (7 * part + 2) + fresh(name=f"c{number}") for part in range(4)))
+    started = time.perf_counter()
+    assert size.expression(longest=120) is None
+    assert time.perf_counter() - started < 0.1
 
 
 def test_bounds_stand_behind_a_name_where_it_has_some():

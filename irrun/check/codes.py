@@ -324,6 +324,13 @@ CODES: dict[str, Code] = {
         "axis. OpenVINO computes such sizes modulo 2^64 and goes on with a wrong shape.",
         ("Tile of [1000] with repeats 9223372036854775807", "Tile of [1000] with repeats 7"),
     ),
+    "E309": Code(
+        "an op that cannot be checked",
+        "The rule of the op, which says what shapes it takes and gives, ended with an error of its own instead of an "
+        "answer. That is a mistake in the op's module: in the one given with --ops, or in irrun, which would like to "
+        "hear of it. What the layer gives is taken as unknown, so that the rest of the model is checked all the same.",
+        ("a rule that divides by an attribute that may be 0", "a rule that requires it to be above 0 first"),
+    ),
     "E401": Code(
         "broken constraint",
         "The layer breaks a rule of its operation's specification that goes beyond types and shapes of single "

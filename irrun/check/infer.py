@@ -61,7 +61,7 @@ MOST_COUNTED = 256
 MOST_NESTED = 32
 """Bodies in each other that are inferred with what is known outside; deeper ones by what they declare."""
 
-MOST_REPEATED = 50_000
+MOST_REPEATED = 20_000
 """Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
 _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
@@ -162,6 +162,11 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inferred = op.infer(inputs, attrs, bodies)
     except Violation as violation:
         inference.report(violated(violation, op, layer, inputs, suspect))
+        return None
+    except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
+        message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
+        help = "that is a mistake in the op's module, not in the model"
+        inference.report(Diagnostic("E309", message, layer.place, layer.label, help))
         return None
     if suspect is not None:
         inference.report(suspect)

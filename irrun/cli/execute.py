@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -95,7 +96,7 @@ def execute(
 ) -> None:
     """Run a model and print, or write, its results."""
     for path in filter(None, (model, weights, archive, *files.values())):
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
             raise click.BadParameter(f"there is no file {path}", context)
 
     from irrun.check.render.text import one_line

@@ -97,13 +97,12 @@ class Source:
             sought = self._before(start) + column - 1
             block = max(bisect_left(self._characters, sought) - 1, start // _BLOCK)
             start = max(start, block * _BLOCK)
-            missing = sought - self._before(start)
-            while start < len(self.data) and (missing > 0 or self.data[start] in _CONTINUED):
-                missing -= self.data[start] not in _CONTINUED
+            while start < len(self.data) and self.data[start] in _CONTINUED:
                 start += 1
-            column = 1
-        stop = self.data.find(b"\n", start, start + _BLOCK)
-        stop = min(len(self.data), start + _BLOCK) if stop < 0 else stop
+            column = sought - self._before(start) + 1
+        reach = start + 2 * _BLOCK
+        stop = self.data.find(b"\n", start, reach)
+        stop = min(len(self.data), reach) if stop < 0 else stop
         return self.data[start:stop].decode("utf-8", "replace")[column - 1 : column - 1 + width]
 
     def _line_start(self, line: int) -> int | None:

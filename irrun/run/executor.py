@@ -17,10 +17,11 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.weights import WeightsError
 from irrun.run.inputs import bind_inputs, random_inputs
-from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, tensor_bytes
+from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, result_bytes
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.patterns import shape_text
 
 _V10_OUTPUTS = {
     **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
@@ -115,10 +116,18 @@ class GraphExecutor:
             raise
         self._state.commit()
         types = [self._type(layer) for layer in self.model.graph.results]
-        outputs = [
-            self._handed_out(array, type, number in self._plan.borrowed)
-            for array, type, number in zip(results, types, self._plan.results, strict=True)
-        ]
+        live = meter.live if meter is not None else self._plan.peak
+        outputs = []
+        for layer, array, type, number in zip(
+            self.model.graph.results, results, types, self._plan.results, strict=True
+        ):
+            borrowed = number in self._plan.borrowed
+            wanted = array.nbytes if borrowed or self.model.version == 10 else 0
+            if live + wanted > self.max_memory:
+                error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
+                raise ExecutionError([self._placed(found) for found in error.diagnostics])
+            live += wanted
+            outputs.append(self._handed_out(array, type, borrowed))
         return dict(zip(self.output_names, outputs, strict=True))
 
     def random_inputs(
@@ -166,15 +175,13 @@ class GraphExecutor:
         op, layer = step.node.op, step.node.layer
         tensors: list[Tensor | None] = []
         try:
-            if step.recheck or op.context:
+            if step.recheck or op.context or meter is not None:
                 tensors = [
                     None if array is None else Tensor.of(array, None if type == "dynamic" else type)
                     for array, type in zip(args, step.types, strict=True)
                 ]
                 results = step.kernel(*args, **self._context(step, tensors, state, meter))
             else:
-                if meter is not None:
-                    _check_memory(step, step.node.outputs, meter)
                 results = step.kernel(*args)
         except Violation as violation:
             raise ExecutionError([self._placed(violated(violation, op, layer, tensors))]) from None
@@ -212,7 +219,7 @@ class GraphExecutor:
             inferred = op.infer(tensors, step.node.attrs, bodies)
             types, outputs = inferred.types, inferred.outputs
         if meter is not None:
-            _check_memory(step, outputs, meter)
+            _check_memory(step, tensors, outputs, meter)
         context = {"types": types, "bodies": bodies, "state": state, "warn": partial(self._warn, layer)}
         return {name: context[name] for name in op.context}
 
@@ -228,12 +235,10 @@ class GraphExecutor:
         return replace(diagnostic, file=str(self.model.path))
 
 
-def _check_memory(step: Step, outputs: Sequence[Tensor], meter: Meter) -> None:
+def _check_memory(step: Step, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], meter: Meter) -> None:
     """Refuse a step whose results would take more memory than there is. Raises ExecutionError."""
-    if step.node.op.view_of:
-        return
     kept = outputs[: len(step.outputs)]
-    wanted = sum(map(tensor_bytes, kept))
+    wanted = result_bytes(step.node.op, inputs, kept)
     if meter.live + wanted > meter.limit:
         raise refusal(step.node.layer, outputs_text(kept), wanted, meter.live, meter.limit)
 

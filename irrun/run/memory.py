@@ -18,7 +18,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.graph import Layer
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array, Tensor
+from irrun.spec.op import Array, Op, Tensor
 from irrun.spec.patterns import shape_text
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -45,6 +45,15 @@ def tensor_bytes(tensor: Tensor) -> int:
     for size in tensor.shape:
         total *= max(size.low or 0, 0) if isinstance(size, Dim) else size
     return total
+
+
+def result_bytes(op: Op, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> int:
+    """The bytes that the results of a layer take; a view takes none unless it is larger than what it looks at."""
+    wanted = sum(map(tensor_bytes, outputs))
+    for port, tensor in zip(op.inputs, inputs, strict=False):
+        if port.name == op.view_of and tensor is not None and wanted <= tensor_bytes(tensor):
+            return 0
+    return wanted
 
 
 def as_text(size: int) -> str:

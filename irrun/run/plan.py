@@ -17,7 +17,7 @@ from irrun.check.infer import Inference, Node, body_of
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
-from irrun.run.memory import Budget, outputs_text, owned_bytes, refusal, tensor_bytes
+from irrun.run.memory import Budget, outputs_text, owned_bytes, refusal, result_bytes, tensor_bytes
 from irrun.spec.body import Body
 from irrun.spec.op import Array
 
@@ -132,7 +132,7 @@ def _step(node: Node, inference: Inference, numbers: dict[Value, int], budget: B
         tuple(numbers[value] for value in layer.outputs),
         tuple(tensor.type if tensor else "" for tensor in tensors),
         recheck=not node.complete,
-        wanted=0 if node.op.view_of else sum(map(tensor_bytes, node.outputs)),
+        wanted=result_bytes(node.op, tensors, node.outputs),
         bodies={
             name: (body_of(body, inference), make_plan(body.graph, inference, budget))
             for name, body in layer.bodies.items()

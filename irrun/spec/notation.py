@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,49 +28,60 @@ def expression(terms: Terms, name: Namer, atoms: set[Atom], longest: int = LONGE
         if factor == 1 and len(monomial) == 1 and (own := name(monomial[0])):
             atoms.add(monomial[0])
             return own
-    text = _sum(terms, name, atoms, 0)
-    return text if text is not None and len(text) <= longest else None
+    return _sum(terms, name, atoms, longest, 0)
 
 
-def _sum(terms: Terms, name: Namer, atoms: set[Atom], depth: int) -> str | None:
+def _sum(terms: Terms, name: Namer, atoms: set[Atom], longest: int, depth: int) -> str | None:
+    """What is too long ends the search at once: expressions may nest as deep as a model, and branch at each step."""
     if len(terms) > _MOST_TERMS or depth > _MOST_NESTED:
         return None
     parts: list[tuple[bool, int, str]] = []
     for monomial, factor in terms.items():
-        if len(monomial) > _MOST_TERMS:
-            return None
-        texts = [_atom(atom, name, atoms, depth) for atom in monomial]
-        factors = sorted(text for text in texts if text is not None)
-        if len(factors) < len(texts):
+        factors = _listed(monomial, lambda atom: _atom(atom, name, atoms, longest, depth), longest)
+        if factors is None:
             return None
         number = abs(factor)
         if number != 1 or len(factors) != 1:
             factors = [*([str(number)] if number != 1 or not factors else []), *map(_bracketed, factors)]
         parts.append((factor < 0, -len(monomial), "*".join(factors)))
+        if sum(len(part) for _, _, part in parts) > longest:
+            return None
     # what is taken away comes last, and a number behind the names
-    text = "".join(f"{'-' if negative else '+'}{part}" for negative, _, part in sorted(parts))
-    return text.removeprefix("+")
+    text = "".join(f"{'-' if negative else '+'}{part}" for negative, _, part in sorted(parts)).removeprefix("+")
+    return text if len(text) <= longest else None
 
 
-def _atom(atom: Atom, name: Namer, atoms: set[Atom], depth: int) -> str | None:
+def _listed(items: Iterable[Any], write: Callable[[Any], str | None], longest: int) -> list[str] | None:
+    """The items in writing, sorted; None where they are too long, or one has none."""
+    texts: list[str] = []
+    for item in items:
+        text = write(item)
+        if text is None or sum(map(len, texts)) + len(text) > longest:
+            return None
+        texts.append(text)
+    return sorted(texts)
+
+
+def _atom(atom: Atom, name: Namer, atoms: set[Atom], longest: int, depth: int) -> str | None:
     given = name(atom)
     if given is not None:
         atoms.add(atom)
         return given
+
+    def key_text(key: Any) -> str | None:
+        if isinstance(key, int):
+            return str(key)
+        return _sum(dict(key), name, atoms, longest, depth + 1) if isinstance(key, frozenset) else None
+
     match atom.tag:
         case ("//" | "%" as sign, left, right):
-            sides = [_key(key, name, atoms, depth + 1) for key in (left, right)]
-            return sign.join(_bracketed(side) for side in sides if side) if all(sides) else None
-        case ("max" | "min" | "broadcast" as word, frozenset() as keys) if len(keys) <= _MOST_TERMS:
-            texts = [_key(key, name, atoms, depth + 1) for key in keys]
-            return f"{word}({', '.join(sorted(text for text in texts if text))})" if all(texts) else None
+            dividend = key_text(left)
+            divisor = None if dividend is None else key_text(right)
+            return None if dividend is None or divisor is None else f"{_bracketed(dividend)}{sign}{_bracketed(divisor)}"
+        case ("max" | "min" | "broadcast" as word, frozenset() as keys):
+            texts = _listed(keys, key_text, longest)
+            return None if texts is None else f"{word}({', '.join(texts)})"
     return None
-
-
-def _key(key: Any, name: Namer, atoms: set[Atom], depth: int) -> str | None:
-    if isinstance(key, int):
-        return str(key)
-    return _sum(dict(key), name, atoms, depth) if isinstance(key, frozenset) and len(key) <= _MOST_TERMS else None
 
 
 def _bracketed(text: str) -> str:

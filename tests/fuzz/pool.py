@@ -131,10 +131,12 @@ def examine(model: Seed, folder: Path) -> tuple[str, str]:
     try:
         _check(path)
     except (Exception, RecursionError) as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "fuzz" not in frame.filename]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         last = frames[-1] if frames else None
         ours = [f for f in frames if "/irrun/" in f.filename or "/opsets/" in f.filename]
         at = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else f"{last and last.name}"
+        if isinstance(error, AssertionError) and not ours:
+            at = f"{at}: {str(error)[-200:].rpartition('the rule of')[2][:60]}"
         return f"{type(error).__name__} in {at}", "".join(traceback.format_exception(error))[-3000:]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if peak > KILOBYTES:
@@ -145,6 +147,7 @@ def examine(model: Seed, folder: Path) -> tuple[str, str]:
 def _check(path: Path) -> None:
     import irrun
     from irrun.check.codes import CODES
+    from irrun.check.render.formats import FORMATS
 
     report = irrun.validate(path)
     for found in report.diagnostics:
@@ -153,7 +156,10 @@ def _check(path: Path) -> None:
         assert "\n" not in found.code
         if found.code in INTERNAL:
             raise AssertionError(str(found))
+    for render in FORMATS.values():
+        text = render([report])
+        assert not [c for c in text if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160], render
 
 
-INTERNAL: tuple[str, ...] = ()
+INTERNAL = ("E309",)
 """Codes that say that irrun itself failed."""

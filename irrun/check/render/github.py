@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from irrun.check.codes import CODES
 from irrun.check.render.identity import identified
+from irrun.check.render.text import one_line
 from irrun.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -30,5 +31,5 @@ def _command(diagnostic: Diagnostic, path: str) -> str:
         "title": f"{diagnostic.code} {CODES[diagnostic.code].title}",
     }
     listed = ",".join(f"{key}={str(value).translate(_PROPERTY)}" for key, value in properties.items() if value)
-    message = diagnostic.message + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
+    message = one_line(diagnostic.message) + (f"\nhelp: {one_line(diagnostic.help)}" if diagnostic.help else "")
     return f"::{_COMMANDS[diagnostic.severity]} {listed}::{message.translate(_DATA)}"

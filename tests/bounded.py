@@ -1,0 +1,90 @@
+"""irrun as a process whose time and memory are measured, for what hostile files could do to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from command_line import COMMAND
+
+GIB = 1 << 30
+_PATIENCE = 240.0
+"""Seconds; other tests may run at the same time."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A process that has ended: its exit status, its two outputs together, processor seconds and bytes at its peak."""
+
+    status: int
+    output: str
+    seconds: float
+    peak: int
+
+
+def bounded(
+    *args: object,
+    status: int | Iterable[int] = (0, 1, 2),
+    seconds: float = 20,
+    memory: int = GIB,
+    limits: dict[int, int] | None = None,
+    signalled: tuple[float, Callable[[], bool]] | None = None,
+    stdin: int | None = subprocess.DEVNULL,
+) -> Done:
+    """Run irrun; it must end in time, with one of the statuses, within the memory, and without a traceback.
+
+    `limits` are limits of the system for the process. With `signalled` it gets SIGINT as soon as the function answers
+    True.
+    """
+
+    def restrict() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for kind, limit in (limits or {}).items():
+            resource.setrlimit(kind, (limit, limit))
+
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, args)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=stdin,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "FORCE_COLOR": ""},
+            preexec_fn=restrict,
+        )
+        used = _wait(process, signalled)
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
+    done = Done(process.returncode, text, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    expected = [status] if isinstance(status, int) else [*status]
+    assert done.status in expected, f"status {done.status}: {text[-3000:]}"
+    assert "Traceback" not in text, text[-3000:]
+    assert done.seconds <= seconds, f"{done.seconds:.1f} s: {text[:500]}"
+    assert done.peak <= memory, f"{done.peak / GIB:.2f} GiB: {text[:500]}"
+    return done
+
+
+def _wait(process: subprocess.Popen, signalled: tuple[float, Callable[[], bool]] | None) -> resource.struct_rusage:
+    begin = time.monotonic()
+    try:
+        while True:
+            pid, code, used = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(code)
+                return used
+            if signalled and signalled[1]():
+                time.sleep(signalled[0])
+                process.send_signal(signal.SIGINT)
+                signalled = None
+            assert time.monotonic() - begin < _PATIENCE, "it does not end"
+            time.sleep(0.005)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
