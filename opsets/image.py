@@ -562,7 +562,7 @@ def resampled_shape(
             result[axis] = fresh()
         return tuple(result)
     for axis, scale in zip(axes, scales, strict=True):
-        node.require("C3", bool(scale > 0), f"`{name}` has {scale}, expected more than 0")
+        node.require("C3", bool(0 < scale < np.inf), f"`{name}` has {scale}, expected more than 0 and finite")
         result[axis] = scaled(result[axis], float(scale))
     return tuple(result)
 
@@ -571,7 +571,9 @@ def scaled(size: Size, scale: float) -> Size:
     """`size` times `scale`, rounded down, in the single precision of the reference."""
     factor = np.float32(scale)
     if isinstance(size, int):
-        return size if factor == 1 else int(np.float32(size) * (factor + SCALE_TOLERANCE))
+        with np.errstate(over="ignore"):
+            length = np.float32(size) * (factor + SCALE_TOLERANCE)
+        return size if factor == 1 else int(min(length, np.float32(2**63)))  # which no array can have
     mantissa, exponent = math.frexp(float(factor))
     if factor == int(factor):
         product: Size = size * int(factor)

@@ -1,0 +1,98 @@
+"""The contract between a plan and an engine: what is to be computed, and how the engine says that it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from irrun.spec.op import Array
+
+
+class Layout(Protocol):
+    """How a tensor lies in memory where that is not as numpy has it; only the engine that made it knows more.
+
+    Layouts can be compared. Such a tensor is a vector of `nbytes` bytes (u8) to everybody else.
+    """
+
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Operand:
+    """A tensor that a work reads or writes, of known shape.
+
+    `strides` are those of numpy, in bytes: an input may be a view (transposed, sliced, repeated), an output never is.
+    `value` is its array where that is constant. With a `layout`, `strides` mean nothing.
+    """
+
+    type: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    value: Array | None = None
+    layout: Layout | None = None
+
+
+@dataclass(slots=True)
+class Post:
+    """What is done to each element of a work's result: the op `name` ("ReLU-1") with its attributes.
+
+    An op of two inputs takes the tensor `work.inputs[operand]` as the other one, which broadcasts to the result as
+    numpy has it; `reflected` says that the other one is the op's first input.
+    """
+
+    name: str
+    attrs: Mapping[str, Any]
+    operand: int | None = None
+    reflected: bool = False
+
+
+@dataclass(slots=True)
+class Work:
+    """An op and what is done to its (only) result right away, in order.
+
+    `inputs` are those of the op, with None for one that is not connected, and behind them the operands of `posts`.
+    `outputs` are what is left at the end: `posts` change no shape and no type.
+    """
+
+    name: str
+    attrs: Mapping[str, Any]
+    inputs: list[Operand | None]
+    outputs: list[Operand]
+    posts: list[Post] = field(default_factory=list)
+
+
+Call = Callable[[], object]
+"""Computes once: reads the inputs and writes the outputs that it was bound to."""
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A work that an engine has prepared. It is shared by threads; what it binds is used by one at a time.
+
+    `bind(inputs, outputs, scratch)` is given the arrays that will be read and written in every call: inputs with the
+    strides of their operands, outputs in C order, all aligned to 64 bytes unless constant or a view; `scratch` is
+    memory of `scratch` bytes for use within a call. Outputs never share memory with inputs.
+
+    `wants` are the layouts that inputs must come in where they are not in it already (None: as numpy has it, dense),
+    `gives` those that outputs come in, both by number. `taken` are the constant inputs that are not read any more.
+    """
+
+    bind: Callable[[Sequence[Array | None], Sequence[Array], Array | None], Call]
+    scratch: int = 0
+    wants: dict[int, Layout | None] = field(default_factory=dict)
+    gives: dict[int, Layout] = field(default_factory=dict)
+    taken: frozenset[int] = frozenset()
+
+
+class Engine(Protocol):
+    """Something that computes works. `threads` is how many threads it may use at once."""
+
+    name: str
+    threads: int
+
+    def compile(self, work: Work) -> Compiled | None:
+        """Prepare a work; None where the engine does not take it, or not with all its posts."""
+
+    def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
+        """A work of one input and one output that brings a tensor into another layout (None: dense)."""
