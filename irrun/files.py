@@ -45,3 +45,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that takes the place of `path` only when it is complete. Raises OSError."""
+    with whole_file(path) as stream:
+        stream.write(content)

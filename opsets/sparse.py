@@ -40,6 +40,12 @@ PACKED_INPUTS = [
     Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
 ]
 
+PIECE = 64
+"""Rows that are summed one after the other; longer bags are summed in pieces."""
+
+BLOCK = 1 << 18
+"""Bytes of sums that are built up at once: they stay in the cache of a core."""
+
 
 @op(
     "SparseFillEmptyRows-16",
@@ -79,8 +85,9 @@ def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, de
     indices = np.ascontiguousarray(indices)
     rows, columns = indices[:, 0], indices[:, 1]
     if not ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (columns[1:] >= columns[:-1]))).all():
-        order = np.lexsort((columns, rows))
-        values, indices = values[order], indices[order]
+        order = _row_major_order(rows, columns, dense_shape)
+        values, indices = values[order], indices.take(order, 0)
+        rows = indices[:, 0]
     counts = np.bincount(rows, minlength=int(dense_shape[0]))
     empty = counts == 0
     filled = np.cumsum(counts + empty)[empty] - 1
@@ -116,6 +123,23 @@ def _(node: Node) -> Shapes:
     low = least.low if isinstance(least, Dim) else least
     high = most.high if isinstance(most, Dim) else most
     return {"M'": fresh(low, high), "rows": rows}
+
+
+def _row_major_order(rows: Array, columns: Array, dense_shape: Array) -> Array:
+    """The order of places in a matrix; equal ones keep theirs.
+
+    Row and column become the high and low bits of one number, whose digits of 16 bits are sorted from the lowest to the
+    highest: for these numpy has a radix sort, several times as fast as what it has for wider numbers.
+    """
+    row_bits, column_bits = (int(size - 1).bit_length() for size in dense_shape)
+    if row_bits + column_bits > 63:
+        return np.lexsort((columns, rows))
+    keys = rows.astype(np.int64) << column_bits | columns
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    for shift in range(16, row_bits + column_bits, 16):
+        digits = (keys >> shift).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return order
 
 
 def _check_places(label: str, node: Node, indices: Array, axis: int, size: Size) -> None:
@@ -375,11 +399,8 @@ def _pool(
 ) -> Array:
     """The sum or mean of the rows of each bag, bag `i` being `indices[bounds[i] : bounds[i + 1]]`.
 
-    The bags are the rows of a sparse matrix that multiplies the table, so no row of the table is copied, except those
-    that are summed in a wider type.
+    No row of the table is copied but those of a block of bags, and those that are summed in a wider type.
     """
-    from scipy.sparse import csr_array
-
     table = emb_table.reshape(len(emb_table), int(product(emb_table.shape[1:])))
     wide = _accumulator(emb_table.dtype, mean)
     if wide != table.dtype:
@@ -387,9 +408,8 @@ def _pool(
             used, indices = np.unique(indices, return_inverse=True)
             table = table[used]
         table = table.astype(wide)
-    factors = np.ones(len(indices), wide) if weights is None else weights.astype(wide, copy=False)
     counts = np.diff(bounds)
-    sums = csr_array((factors, indices, bounds), shape=(len(counts), len(table))) @ table
+    sums = _sums(table, indices, bounds, None if weights is None else weights.astype(wide, copy=False))
     if mean:
         divisors = np.maximum(counts, 1).astype(wide)[:, None]
         sums = _truncated_quotient(sums, divisors) if wide.kind in "iu" else sums / divisors
@@ -397,6 +417,42 @@ def _pool(
     if default_index is not None and default_index >= 0:
         bags[counts == 0] = emb_table[int(default_index)]
     return bags
+
+
+def _sums(table: Array, indices: Array, bounds: Array, weights: Array | None) -> Array:
+    """The weighted sums of the rows of each bag, in the order of the indices, or of sums of `PIECE` of them.
+
+    All bags of a block are summed at once: first their first rows, then the second ones of those that have one, and so
+    on. Bags are taken by length, so that those of a block end together.
+    """
+    counts = np.diff(bounds)
+    if counts.max(initial=0) > PIECE:
+        pieces = -(-counts // PIECE)
+        ends = np.append(0, np.cumsum(pieces))
+        number_in_bag = np.arange(ends[-1]) - np.repeat(ends[:-1], pieces)
+        starts = np.repeat(bounds[:-1], pieces) + PIECE * number_in_bag
+        parts = _sums(table, indices, np.append(starts, bounds[-1]), weights)
+        return _sums(parts, np.arange(len(parts)), ends, None)
+    sums = np.zeros((len(counts), table.shape[1]), table.dtype)
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    starts, lengths = bounds[order], counts[order]
+    indices = indices.astype(np.intp, copy=False)
+    block = BLOCK // max(1, table.itemsize * table.shape[1]) + 1
+    rows = np.empty((min(block, len(order)), table.shape[1]), table.dtype)
+    total = np.empty_like(rows)
+    for begin in range(0, len(order), block):
+        bags = order[begin : begin + block]
+        alive = np.cumsum(np.bincount(lengths[begin : begin + block])[:0:-1])[::-1]  # bags of k + 1 rows or more
+        for k, number in enumerate(alive.tolist()):
+            places = starts[begin : begin + number] + k
+            part = rows[:number] if k else total[:number]
+            np.take(table, indices[places], 0, out=part, mode="clip")  # the other modes copy `out`
+            if weights is not None:
+                np.multiply(part, weights[places][:, None], out=part)
+            if k:
+                np.add(total[:number], part, out=total[:number])
+        sums[bags] = total[: len(bags)]
+    return sums
 
 
 def _accumulator(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:

@@ -326,7 +326,7 @@ class Recorder(irrun.GraphExecutor):
     def __init__(self, path: Path) -> None:
         self.calls: list[tuple[Any, Run]] = []
         self.faults: list[str] = []
-        super().__init__(path)
+        super().__init__(path, engine="reference")
 
     def _run_step(self, step: Any, args: Any, *context: Any) -> Any:
         for array in args:

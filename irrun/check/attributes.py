@@ -14,7 +14,7 @@ from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT,
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
 
-_CACHE: dict[tuple[Op, frozenset[tuple[str, str]]], dict[str, Any]] = {}
+_CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000
 
 FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
@@ -52,9 +52,11 @@ class Attributes(NamedTuple):
 def read_attributes(op: Op, layer: Layer) -> Attributes:
     """What the file gives for the attributes of `op`, and what is wrong with it."""
     misplaced = _misplaced(layer) if layer.strays or len(layer.element.attributes) > len(_OF_LAYER) else {}
-    key = (op, frozenset(layer.attributes.items()))
+    key = (op, tuple(layer.attributes.items()))
     known = _CACHE.get(key)
     if known is not None:
+        if not misplaced and not layer.strays:
+            return Attributes(known, [])
         ignored = list(_ignored(layer, misplaced, ()))
         return Attributes(known, ignored, _suspect(op, layer, misplaced, ignored))
     values: dict[str, Any] = {}
@@ -73,7 +75,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
             message = f"attribute `{attr.name}`{given} {error}"
             problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
-    unknown = _unknown(op, layer)
+    unknown = {} if op.attr_names.issuperset(layer.attributes) else _unknown(op, layer)
     unreadable = bool(problems or missing)
     for typo, close in list(unknown.items()):
         if close in missing:
@@ -82,16 +84,19 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
             problems.append(_problem("E306", message, layer, typo, f"did you mean `{close}`?"))
     strayed = [name for name in missing if name in misplaced]
-    problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+    if missing:
+        problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
     problems += ignored + unread
     if unreadable:
         return Attributes(None, problems)
-    if not problems and all(attr.kind is not SHAPE for attr in op.attrs):  # each unknown size is one of its own
+    if not problems and not op.has_shape_attr:  # each unknown size is one of its own
         if len(_CACHE) >= _CACHE_SIZE:
             _CACHE.clear()
         _CACHE[key] = values
+    if not problems:
+        return Attributes(values, problems)
     typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
     return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
 

@@ -27,7 +27,7 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
     known = registry()
     op = known.find(layer.type, layer.version)
     if op is not None:
-        return op, _respelled(layer, op)
+        return op, None if layer.type == op.type else _respelled(layer, op)
     if not {"type", "version"} <= layer.element.attributes.keys() or layer.type == "const":  # which the reader reports
         return None, None
     versions = known.versions(layer.type)

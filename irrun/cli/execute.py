@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import MODEL, WEIGHTS, colour, existing_folder, ops_option, paint, parse_shape_option
+from irrun.cli.options import (
+    ENGINE_NAMES,
+    MODEL,
+    WEIGHTS,
+    colour,
+    existing_folder,
+    ops_option,
+    paint,
+    parse_shape_option,
+)
 
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
 _UNITS = {
@@ -81,6 +90,35 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     "physical memory by default. A layer that asks for more is refused before it runs. Not counted is what a layer "
     "needs besides while it computes.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINE_NAMES),
+    default="auto",
+    show_default=True,
+    help="What computes: auto is onednn where that is installed, else numpy; reference runs each layer by its op's own "
+    "kernel, as `irrun ops` documents it.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many threads compute; as many as OMP_NUM_THREADS says, or processors.",
+)
+@click.option("--profile", is_flag=True, help="Print how long each layer took, and what computed it.")
+@click.option(
+    "--trace-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=existing_folder,
+    help="Write how long each layer took as JSON for chrome://tracing or Perfetto.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Run N times, to see in a profile what later runs take.",
+)
 @ops_option
 @click.pass_context
 def execute(
@@ -93,6 +131,11 @@ def execute(
     shapes: dict[str, list[str]],
     output: Path | None,
     max_memory: int | None,
+    engine: str,
+    threads: int | None,
+    profile: bool,
+    trace_file: Path | None,
+    repeat: int,
 ) -> None:
     """Run a model and print, or write, its results."""
     for path in filter(None, (model, weights, archive, *files.values())):
@@ -101,18 +144,25 @@ def execute(
 
     from irrun.check.render.text import one_line
     from irrun.diagnostics import InputError, IRError
+    from irrun.engines import EngineError
+    from irrun.files import write_whole
     from irrun.run.executor import GraphExecutor
+    from irrun.run.profile import Profile
 
+    measured = Profile() if profile or trace_file else None
     inputs_given = bool(archive or files or seed is not None)
 
     try:
-        executor = GraphExecutor(model, weights, max_memory=max_memory)
+        executor = GraphExecutor(model, weights, max_memory=max_memory, engine=engine, threads=threads)
         _show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always")
-            results = executor.run(inputs)
+            for _ in range(repeat):
+                results = executor.run(inputs, profile=measured)
+    except EngineError as error:
+        raise click.BadParameter(str(error), context) from None
     except IRError as error:
         _show(error.diagnostics)
         context.exit(1)
@@ -124,6 +174,11 @@ def execute(
                 err=True,
             )
         context.exit(1)
+    if profile and measured is not None:
+        click.echo(measured.table(), err=True)
+    if trace_file is not None and measured is not None:
+        trace = measured.trace().encode()
+        _write(context, trace_file, lambda: write_whole(trace_file, trace))
     if output is None:
         for name, array in results.items():
             click.echo(_described(one_line(name), array), color=colour())
@@ -131,12 +186,16 @@ def execute(
 
     from irrun.run.arrays import write_npz
 
-    try:
-        write_npz(output, results)
-    except OSError as error:
-        _say("error", f"{output} cannot be written: {error.strerror or error}")
-        context.exit(1)
+    _write(context, output, lambda: write_npz(output, results))
     click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
+
+
+def _write(context: click.Context, path: Path, write: Callable[[], None]) -> None:
+    try:
+        write()
+    except OSError as error:
+        _say("error", f"{path} cannot be written: {error.strerror or error}")
+        context.exit(1)
 
 
 def _inputs(

@@ -21,6 +21,9 @@ WEIGHTS = click.option(
 FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 """The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
 
+ENGINE_NAMES = ("auto", "onednn", "numpy", "reference")
+"""Those of irrun.engines, which is not imported for the same reason."""
+
 _STYLES: dict[str, dict[str, Any]] = {
     "error": {"fg": "red", "bold": True},
     "warning": {"fg": "yellow", "bold": True},

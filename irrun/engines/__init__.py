@@ -1,1 +1,50 @@
 """What computes quickly: engines that take over steps of a plan from the ops' own kernels, which stay the reference."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irrun.engines.work import Engine
+
+ENGINES = ("auto", "onednn", "numpy", "reference")
+"""`auto` is `onednn` where that is installed, else `numpy`; `reference` runs every layer by its op's own kernel."""
+
+
+class EngineError(Exception):
+    """An engine that was asked for is not there."""
+
+
+def load_engines(name: str = "auto", threads: int | None = None) -> list[Engine]:
+    """The engines that a model is offered to, the first one first, for `threads` threads (None: as `processors` says).
+
+    Raises EngineError where `name` is not one of `ENGINES`, or cannot be loaded.
+    """
+    if name not in ENGINES:
+        raise EngineError(f"there is no engine `{name}`; there are {', '.join(ENGINES)}")
+    if threads is not None and threads < 1:
+        raise EngineError(f"{threads} threads, expected 1 or more")
+    if name == "reference":
+        return []
+    count = threads or processors()
+    found: list[Engine] = []
+    if name != "numpy":
+        from irrun.engines.onednn import load
+
+        engine = load(count)
+        if engine is not None:
+            found.append(engine)
+        elif name == "onednn":
+            raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
+    from irrun.engines.vectorized.engine import VectorizedEngine
+
+    return [*found, VectorizedEngine(count)]
+
+
+def processors() -> int:
+    """What OMP_NUM_THREADS says, as other libraries read it, else the processors that this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

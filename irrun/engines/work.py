@@ -10,20 +10,26 @@ from irrun.spec.op import Array
 
 
 class Layout(Protocol):
-    """How a tensor lies in memory where that is not as numpy has it; only the engine that made it knows more.
+    """How a tensor lies in the `nbytes` bytes that it takes, where that is not in C order. Layouts can be compared.
 
-    Layouts can be compared. Such a tensor is a vector of `nbytes` bytes (u8) to everybody else.
+    With `strides` (in bytes) it is an array that everybody can read, such as one with the channels last. Without, only
+    the engine that made it knows more, and it is a vector of bytes (u8) to everybody else.
     """
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def strides(self) -> tuple[int, ...] | None: ...
 
 
 @dataclass(slots=True)
 class Operand:
     """A tensor that a work reads or writes, of known shape.
 
-    `strides` are those of numpy, in bytes: an input may be a view (transposed, sliced, repeated), an output never is.
-    `value` is its array where that is constant. With a `layout`, `strides` mean nothing.
+    `strides` are those of numpy, in bytes: an input may be a view (transposed, sliced, repeated); an output is in C
+    order unless the engine gives it a layout. `value` is its array where that is constant. With a `layout`, which is
+    one of the engine's own without strides, `strides` mean nothing.
     """
 
     type: str
@@ -71,11 +77,12 @@ class Compiled:
     """A work that an engine has prepared. It is shared by threads; what it binds is used by one at a time.
 
     `bind(inputs, outputs, scratch)` is given the arrays that will be read and written in every call: inputs with the
-    strides of their operands, outputs in C order, all aligned to 64 bytes unless constant or a view; `scratch` is
-    memory of `scratch` bytes for use within a call. Outputs never share memory with inputs.
+    strides of their operands, outputs in C order or in the layout that they are given, all aligned to 64 bytes unless
+    constant or a view; `scratch` is memory of `scratch` bytes for use within a call. Outputs never share memory with
+    inputs.
 
-    `wants` are the layouts that inputs must come in where they are not in it already (None: as numpy has it, dense),
-    `gives` those that outputs come in, both by number. `taken` are the constant inputs that are not read any more.
+    `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
+    that outputs come in, both by number. `taken` are the constant inputs that are not read any more.
     """
 
     bind: Callable[[Sequence[Array | None], Sequence[Array], Array | None], Call]
@@ -86,13 +93,17 @@ class Compiled:
 
 
 class Engine(Protocol):
-    """Something that computes works. `threads` is how many threads it may use at once."""
+    """Something that computes works. `threads` is how many threads it may use at once.
+
+    One that is `unaligned` takes constants that lie at any address, as they do in a file.
+    """
 
     name: str
     threads: int
+    unaligned: bool
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
 
-    def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
-        """A work of one input and one output that brings a tensor into another layout (None: dense)."""
+    def reorder(self, operand: Operand, layout: Any) -> Compiled:
+        """A work of one input and one output that brings a tensor into another layout of its own (None: in C order)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
@@ -17,11 +18,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
-    `lost` counts the edges that arrive nowhere, each of which leaves some input without one. A layer that is `crowded`
-    has a second edge into one of its ports, which may be meant for another one.
+    `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
+    leaves some input without one. A layer that is `crowded` has a second edge into one of its ports, which may be meant
+    for another one.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
+    written: dict[str | None, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
     crowded: set[Layer] = field(default_factory=set)
     lost: int = 0
@@ -39,7 +42,7 @@ def connect(graph: Graph, findings: Findings) -> None:
         return
     ports: dict[tuple[Layer, bool], dict[int, int]] = {}
     for edge in edges.children:
-        if edge.tag == "edge":
+        if edge.tag == "edge" and not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings)
     _report_unconnected(graph, index, findings)
 
@@ -61,9 +64,37 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             findings.add("E203", message, layer.element, "id", layer=layer, help=help, notes=notes)
         for listed in (layer.input_ports, [value.port for value in layer.outputs]):
             ids = [port.id for port in listed]
-            if UNKNOWN_ID in ids or len(set(ids)) < len(ids):
+            if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
                 index.doubtful.add(layer)
+    index.written = {layer.element.attributes["id"]: layer for layer in graph.layers if layer not in index.doubtful}
     return index
+
+
+def _connect_plainly(edge: Element, index: _Index) -> bool:
+    """Connect an edge as nearly all are written; False, with nothing done, where that needs a closer look.
+
+    The ports of its layers are numbered on from 0, inputs first, and the ids stand in both places in the same way.
+    """
+    given = edge.attributes
+    producer, reader = index.written.get(given.get("from-layer")), index.written.get(given.get("to-layer"))
+    output, number = _plain_number(given.get("from-port")), _plain_number(given.get("to-port"))
+    if producer is None or reader is None or output is None or number is None:
+        return False
+    position = output - len(producer.input_ports)
+    if not 0 <= position < len(producer.outputs) or number >= len(reader.inputs):
+        return False
+    value = producer.outputs[position]
+    if value.port.id != output or reader.input_ports[number].id != number or reader.input_edges[number] is not None:
+        return False
+    reader.input_edges[number] = edge
+    reader.inputs[number] = value
+    value.consumers.append((reader, number))
+    return True
+
+
+@lru_cache
+def _plain_number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and text.isascii() and len(text) < 10 else None
 
 
 def _connect_edge(

@@ -73,11 +73,13 @@ class Findings:
         help: str | None = None,
     ) -> bool:
         """Whether `element` has not all attributes of `names`; then that is an error."""
-        missing = [name for name in names if name not in element.attributes]
-        if missing:
-            listed = " and no ".join(f"`{name}`" for name in missing)
-            self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
-        return bool(missing)
+        given = element.attributes
+        missing = [name for name in names if name not in given]
+        if not missing:
+            return False
+        listed = " and no ".join(f"`{name}`" for name in missing)
+        self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
+        return True
 
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
         """The attribute as a number from 0 to 2**64 - 1; None, and an error, where it is something else."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port, Value
@@ -17,7 +16,7 @@ UNKNOWN_ID = -1
 """The id of a layer or port that has none or a bad one."""
 
 _EXACT = {name.lower(): name for name in ("Parameter", "Result", "ReadValue", "Assign")}
-_CHILDREN = ("data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS)
+_CHILDREN = frozenset({"data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS})
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
 _COMMA = re.compile(r"(?<!\\),")
@@ -47,9 +46,9 @@ def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
         layer.id = _known(findings.whole(element, "id", graph))
     findings.lacks(element, _LAYER_ATTRIBUTES, graph, layer)
     if layer.data:
-        layer.attributes = dict(layer.data.attributes)
+        layer.attributes = layer.data.attributes
     if type == "Result" and "output_names" in given:
-        layer.attributes["output_names"] = given["output_names"]
+        layer.attributes = {**layer.attributes, "output_names": given["output_names"]}
     if type != given.get("type", ""):
         _report_case(layer, given["type"], findings)
     if type.lower() == "constant" or (type.lower() == "const" and type != "Const"):
@@ -76,7 +75,7 @@ def _known(id: int | None) -> int:
 def _children(layer: Layer, findings: Findings) -> None:
     seen: set[str] = set()
     for child in layer.element.children:
-        tag = _meant(child, layer, findings)
+        tag = child.tag if child.tag in _CHILDREN else _meant(child, layer, findings)
         if tag == "data" and tag in seen:
             layer.strays.append(child)
         elif tag == "input" and tag not in seen:
@@ -96,8 +95,8 @@ def _children(layer: Layer, findings: Findings) -> None:
 
 
 def _meant(child: Element, layer: Layer, findings: Findings) -> str:
-    """The tag of `child`; for a misspelt one that holds the ports of a layer, which is reported, the right one."""
-    if child.tag in _CHILDREN or child.find("port") is None:
+    """The unknown tag of `child`; for a misspelt one that holds the ports of a layer, which is reported, the right one."""
+    if child.find("port") is None:
         return child.tag
     right = close_matches(child.tag, ("input", "output"))
     if not right or layer.element.find(right[0]):
@@ -140,19 +139,14 @@ def _report_precision(port: Element, layer: Layer, findings: Findings) -> None:
 
 
 def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:
-    dims = []
-    for child in port.children:
-        if child.tag == "dim":
-            size = _size(child.text)
-            if size is None:
-                findings.add("E211", f"`{child.text}` is not a dimension", child, layer=layer, help=_DIM_HELP)
-            dims.append(-1 if size is None else size)
-    return tuple(dims)
+    return tuple([dim if isinstance(dim, int) else _size(dim, layer, findings) for dim in port.dims])
 
 
-@lru_cache(maxsize=4096)
-def _size(text: str) -> int | None:
-    return int(text) if _DIM.fullmatch(text) and int(text) < 2**63 else None
+def _size(dim: Element, layer: Layer, findings: Findings) -> int:
+    if _DIM.fullmatch(dim.text) and int(dim.text) < 2**63:
+        return int(dim.text)
+    findings.add("E211", f"`{dim.text}` is not a dimension", dim, layer=layer, help=_DIM_HELP)
+    return -1
 
 
 def tensor_names(text: str) -> tuple[str, ...]:

@@ -106,9 +106,9 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
                 help = "outputs and messages go by names; make them differ"
                 findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
         for value in layer.outputs:
-            if graph.owner or not _addressed(value):  # exporters repeat names inside, where nobody asks for them
-                continue
-            for name in value.port.names:
+            names = value.port.names
+            # exporters repeat names inside, where nobody asks for them
+            for name in names if names and not graph.owner and _addressed(value) else ():
                 other = values.setdefault(name, value)
                 if other is not value:
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.place),)

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import Any
 from xml.parsers import expat
 
 from irrun.diagnostics import Diagnostic, IRError, Note, Place
@@ -132,19 +132,24 @@ class Source:
         return self._tag[1]
 
 
-@dataclass(eq=False, slots=True)
 class Element:
-    """An element; `text` is the character data directly inside, empty where that is only blanks.
+    """An element. `text` is the character data directly inside a `<dim>`, of which nothing else in an IR has any.
 
-    `offset` is the byte of its `<` in `source`: lines and columns are counted only when someone asks for them.
+    The `<dim>`s of a `<port>`, a third of all elements, are not among its `children`: `dims` has a number for each,
+    or the element where the text is anything else. `offset` is the byte of its `<` in `source`: lines and columns are
+    counted only when someone asks for them.
     """
 
-    tag: str
-    attributes: dict[str, str]
-    source: Source = field(default_factory=lambda: Source(b""), repr=False)
-    offset: int = 0
-    children: list[Element] = field(default_factory=list, repr=False)
-    text: str = ""
+    __slots__ = ("attributes", "children", "dims", "offset", "source", "tag", "text")
+
+    def __init__(self, tag: str, attributes: dict[str, str], source: Source | None = None, offset: int = 0) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.source = source or Source(b"")
+        self.offset = offset
+        self.children: list[Element] = _NONE
+        self.dims: list[int | Element] = _NONE
+        self.text = ""
 
     @property
     def line(self) -> int:
@@ -206,17 +211,30 @@ def parse(data: bytes) -> Element:
     stack = [top]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, source, parser.CurrentByteIndex, [])
-        stack[-1].children.append(element)
+        element = Element(tag, attributes, source, parser.CurrentByteIndex)
         stack.append(element)
+        if tag == "dim":
+            parser.CharacterDataHandler = text  # elsewhere are only blanks, but between any two tags
         if len(stack) > MAX_DEPTH:
             message = f"elements are nested more than {MAX_DEPTH} deep"
             raise IRError([Diagnostic("E104", message, element.place)])
 
-    def end(_: str) -> None:
+    def end(tag: str) -> None:
         element = stack.pop()
-        if not element.children:
-            element.children = _NO_CHILDREN
+        parent = stack[-1]
+        if tag == "dim":
+            parser.CharacterDataHandler = text if parent.tag == "dim" else None
+            if parent.tag == "port":
+                size = int(element.text) if _is_plain(element.text) else element
+                if parent.dims:
+                    parent.dims.append(size)
+                else:
+                    parent.dims = [size]
+                return
+        if parent.children:
+            parent.children.append(element)
+        else:
+            parent.children = [element]
 
     def text(characters: str) -> None:
         if not characters.isspace() and len(stack[-1].text) < MAX_TEXT:
@@ -240,12 +258,17 @@ def parse(data: bytes) -> Element:
         except (LookupError, ValueError):
             raise IRError([Diagnostic("E101", "the declared encoding is not known", Place(1, 1), help=_UTF8)]) from None
         finally:
-            parser.StartElementHandler = parser.StartDoctypeDeclHandler = None
+            parser.StartElementHandler = parser.EndElementHandler = parser.StartDoctypeDeclHandler = None
     return top.children[0]
 
 
-_NO_CHILDREN: list[Element] = []
-"""Of all elements without any: most of a file are such."""
+_NONE: list[Any] = []
+"""The children and dims of all elements without any: most of a file are such."""
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the text of a `<dim>` is what writers of IR put there."""
+    return (text.isdecimal() and text.isascii() and len(text) < 19) or text == "-1"
 
 
 def _check_size(source: Source) -> None:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,16 @@ import numpy as np
 from irrun.check.infer import Inference, infer_body, violated
 from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.ir.graph import Layer, Model
+from irrun.engines import load_engines
+from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.weights import WeightsError
 from irrun.run.inputs import bind_inputs, random_inputs
 from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, result_bytes
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
+from irrun.run.profile import Profile
+from irrun.run.program import KERNEL, Unit
+from irrun.run.programs import Programs
+from irrun.run.workspace import Workspace
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
 from irrun.spec.patterns import shape_text
@@ -67,8 +73,10 @@ class GraphExecutor:
     `max_memory` is how many bytes the arrays of a run may take together, the physical memory unless given: a layer that
     asks for more is refused before anything is allocated (see `irrun.run.memory` for what counts).
 
+    `engine` is what computes (see `irrun.engines`), with `threads` threads, all processors unless given.
+
     Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
-    `report`.
+    `report`. Raises EngineError where there is no such engine.
     """
 
     def __init__(
@@ -77,6 +85,8 @@ class GraphExecutor:
         weights: str | os.PathLike[str] | None = None,
         *,
         max_memory: int | None = None,
+        engine: str = "auto",
+        threads: int | None = None,
     ) -> None:
         self.report = validate(model, weights)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
@@ -85,8 +95,10 @@ class GraphExecutor:
         self._inference: Inference = self.report.inference
         self.max_memory = available() if max_memory is None else max_memory
         budget = Budget(self.max_memory)
+        engines = load_engines(engine, threads)
+        constants: dict[Value, Array] = {}
         try:
-            self._plan = make_plan(self.model.graph, self._inference, budget)
+            self._plan = make_plan(self.model.graph, self._inference, budget, constants)
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:
@@ -97,37 +109,60 @@ class GraphExecutor:
         self._state = State()
         self._parameters = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
         self.output_names = _output_names(self.model)
+        self._programs = Programs(self.model, self._inference, self._plan, constants, engines, self.max_memory)
 
-    def run(self, inputs: Mapping[str, Any] | Sequence[Any] = ()) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, Any] | Sequence[Any] = (), *, profile: Profile | None = None
+    ) -> dict[str, Array]:
         """Compute all results, in the order of the model's Results.
 
         `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
+        `profile` takes down how long each layer takes. Several threads may call this at once.
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
         """
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
         arrays = bind_inputs(self.model, self._parameters, inputs)
-        meter = Meter(self.max_memory, self._constants, [*arrays, *self._plan.slots]) if self._plan.open else None
-        try:
-            with np.errstate(all="ignore"):
-                results = self._run_plan(self._plan, arrays, self._state, meter)
-        except BaseException:
-            self._state.discard()
-            raise
-        self._state.commit()
-        types = [self._type(layer) for layer in self.model.graph.results]
+        with self._programs.workspace(arrays) as workspace:
+            outside = [*arrays, *self._plan.slots, workspace.memory if workspace else None]
+            live = self._constants + (workspace.program.size if workspace else 0)
+            meter = Meter(self.max_memory, live, outside) if self._plan.open else None
+            try:
+                with np.errstate(all="ignore"):
+                    results, borrowed = self._results(arrays, workspace, meter, profile)
+            except BaseException:
+                self._state.discard()
+                raise
+            self._state.commit()
+            return self._handed_out(results, borrowed, meter)
+
+    def _results(
+        self, arrays: list[Array], workspace: Workspace | None, meter: Meter | None, profile: Profile | None
+    ) -> tuple[list[Array], list[bool]]:
+        """The results, and which of them may share memory with something else."""
+        if workspace is None:
+            self._plan.align()
+            results = self._run_plan(self._plan, arrays, self._state, meter, profile)
+            return results, [number in self._plan.borrowed for number in self._plan.results]
+        run_step = partial(self._run_step, state=self._state, meter=meter)
+        results = workspace.run(arrays, run_step, None if profile is None else profile.add)
+        return results, [number in workspace.program.borrowed for number in workspace.program.results]
+
+    def _handed_out(self, results: list[Array], borrowed: list[bool], meter: Meter | None) -> dict[str, Array]:
+        """The results by name, as arrays that nothing else uses. Raises ExecutionError where there is no room."""
         live = meter.live if meter is not None else self._plan.peak
         outputs = []
-        for layer, array, type, number in zip(
-            self.model.graph.results, results, types, self._plan.results, strict=True
-        ):
-            borrowed = number in self._plan.borrowed
-            wanted = array.nbytes if borrowed or self.model.version == 10 else 0
+        for layer, array, copied in zip(self.model.graph.results, results, borrowed, strict=True):
+            type = self._type(layer)
+            wanted = array.nbytes if copied or self.model.version == 10 else 0
             if live + wanted > self.max_memory:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
                 raise ExecutionError([self._placed(found) for found in error.diagnostics])
             live += wanted
-            outputs.append(self._handed_out(array, type, borrowed))
+            if self.model.version == 10 and type in _V10_OUTPUTS:
+                outputs.append(array.astype(numpy_dtype(_V10_OUTPUTS[type])))
+            else:
+                outputs.append(array.copy() if copied else array)
         return dict(zip(self.output_names, outputs, strict=True))
 
     def random_inputs(
@@ -147,31 +182,34 @@ class GraphExecutor:
         tensor = self._inference.tensor(result.inputs[0])
         return tensor.type if tensor else "dynamic"
 
-    def _handed_out(self, array: Array, type: str, borrowed: bool) -> Array:
-        if self.model.version == 10 and type in _V10_OUTPUTS:
-            return array.astype(numpy_dtype(_V10_OUTPUTS[type]))
-        return array.copy() if borrowed else array
-
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
         return ExecutionError([self._placed(Diagnostic("E502", message, help=help))])
 
-    def _run_plan(self, plan: Plan, arrays: Sequence[Array], state: State, meter: Meter | None) -> list[Array]:
+    def _run_plan(
+        self,
+        plan: Plan,
+        arrays: Sequence[Array],
+        state: State,
+        meter: Meter | None,
+        profile: Profile | None = None,
+    ) -> list[Array]:
         slots = list(plan.slots)
         for number, array in zip(plan.parameters, arrays, strict=True):
             slots[number] = array
         for step in plan.steps:
             args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
+            begin = perf_counter()
             results = self._run_step(step, args, state, meter)
+            if profile is not None:
+                profile.add(Unit((step,), step.inputs, step.outputs, KERNEL), begin, perf_counter() - begin)
             for number, result in zip(step.outputs, results, strict=False):
-                slots[number] = array = result if isinstance(result, np.ndarray) else np.asarray(result)
-                if meter is not None:
-                    meter.add(array)
+                slots[number] = result
             for number in step.frees:
                 slots[number] = None
         return [_present(slots[number]) for number in plan.results]
 
-    def _run_step(self, step: Step, args: list[Array | None], state: State, meter: Meter | None) -> Sequence[Any]:
+    def _run_step(self, step: Step, args: list[Array | None], state: State, meter: Meter | None) -> list[Array]:
         op, layer = step.node.op, step.node.layer
         tensors: list[Tensor | None] = []
         try:
@@ -196,11 +234,15 @@ class GraphExecutor:
             raise ExecutionError(
                 [self._placed(Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label))]
             ) from error
-        results = results if isinstance(results, tuple | list) else (results,)
-        if op.outputs and op.outputs[-1].variadic and len(results) != len(step.outputs):
-            message = f"{op.name} gives {len(results)} outputs, but declares {len(step.outputs)}"
+        given = results if isinstance(results, tuple | list) else (results,)
+        found: list[Array] = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
+        if op.outputs and op.outputs[-1].variadic and len(found) != len(step.outputs):
+            message = f"{op.name} gives {len(found)} outputs, but declares {len(step.outputs)}"
             raise ExecutionError([self._placed(Diagnostic("E302", message, layer.place, layer.label))])
-        return results
+        if meter is not None:
+            for array in found[: len(step.outputs)]:
+                meter.add(array)
+        return found
 
     def _context(self, step: Step, tensors: list[Tensor | None], state: State, meter: Meter | None) -> dict[str, Any]:
         """What the kernel of `step` asks for, after its rule was asked again where that is due."""

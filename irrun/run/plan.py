@@ -19,6 +19,7 @@ from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
 from irrun.run.memory import Budget, outputs_text, owned_bytes, refusal, result_bytes, tensor_bytes
 from irrun.spec.body import Body
+from irrun.spec.dims import Shape
 from irrun.spec.op import Array
 
 MOST_FOLDED = 1 << 28
@@ -35,7 +36,8 @@ Runner = Callable[["Plan", Sequence[Array], MutableMapping[str, Array]], list[Ar
 class Step:
     """One layer to run. Slots number the tensors of a plan; `frees` are those that no later step reads.
 
-    `recheck` says that inference left a question open: the op's rule is asked again with the arrays of the run.
+    `types` and `shapes` are what is known of the inputs. `recheck` says that inference left a question open: the op's
+    rule is asked again with the arrays of the run.
     `bodies` are the op's bodies, which see the state of the run. `wanted` is how many bytes the results take at least.
     """
 
@@ -44,6 +46,7 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     types: tuple[str, ...]
+    shapes: tuple[Shape | None, ...]
     recheck: bool
     wanted: int = 0
     bodies: dict[str, tuple[Body, Plan]] = field(default_factory=dict)
@@ -66,9 +69,23 @@ class Plan:
     peak: int
     open: bool
 
+    def align(self) -> None:
+        """Copy the constants that the .bin holds at odd places; to do before kernels read them."""
+        for number, array in enumerate(self.slots):
+            if array is not None:
+                self.slots[number] = aligned(array)
 
-def make_plan(graph: Graph, inference: Inference, budget: Budget) -> Plan:
-    """Plan a graph that has been inferred without errors. Raises ExecutionError where it takes more than the budget."""
+
+def make_plan(
+    graph: Graph, inference: Inference, budget: Budget, constants: MutableMapping[Value, Array] | None = None
+) -> Plan:
+    """Plan a graph that has been inferred without errors. Raises ExecutionError where it takes more than the budget.
+
+    `constants` are those that another plan of the graph, for inputs of which no more is known, has found already; new
+    ones are added, unless they hold for these shapes only.
+    """
+    general = constants is not None and not constants
+    known = {} if constants is None else constants
     needed = _needed(graph)
     numbers: dict[Value, int] = {}
     for layer in graph.layers:
@@ -79,12 +96,22 @@ def make_plan(graph: Graph, inference: Inference, budget: Budget) -> Plan:
     for layer in topological_order(graph):
         if layer not in needed or layer.type in ("Parameter", "Result"):
             continue
+        if layer.outputs and all(value in known for value in layer.outputs):
+            for value in layer.outputs:
+                slots[numbers[value]] = known[value]
+            continue
         if layer.type == "Const":
             slots[numbers[layer.outputs[0]]] = _constant(layer, inference.weights, budget)
-            continue
-        step = _step(inference.nodes[layer], inference, numbers, budget)
-        if not _fold(step, slots, budget):
-            steps.append(step)
+        else:
+            step = _step(inference.nodes[layer], inference, numbers, budget)
+            if not _known(step, slots) and not _fold(step, slots, budget):
+                steps.append(step)
+                continue
+        if general:
+            for value in layer.outputs:
+                array = slots[numbers[value]]
+                assert array is not None
+                known[value] = array
     results = [_slot(layer.inputs[0], numbers) for layer in graph.results]
     parameters = [numbers[layer.outputs[0]] for layer in graph.parameters]
     _free(steps, slots, {*results, *parameters})
@@ -98,12 +125,19 @@ def _constant(layer: Layer, weights: Weights, budget: Budget) -> Array:
     if not budget.fits(allocated):
         raise refusal(layer, "the constant", allocated, budget.used, budget.limit)
     array = weights.constant(layer)
-    if not array.flags.aligned:  # compiled loops are slow on, or refuse, unaligned data
-        if not budget.fits(array.nbytes):
-            raise refusal(layer, "an aligned copy of the constant", array.nbytes, budget.used, budget.limit)
-        array = np.require(array, requirements="A")
-    budget.used += owned_bytes(array)
+    if not array.flags.aligned and not budget.fits(array.nbytes):
+        raise refusal(layer, "an aligned copy of the constant", array.nbytes, budget.used, budget.limit)
+    budget.used += owned_bytes(array) if array.flags.aligned else array.nbytes
     return array
+
+
+def aligned(array: Array) -> Array:
+    """The array, or a copy whose elements lie where processors expect them: loops over others are slow, or refused."""
+    if array.flags.aligned:
+        return array
+    copy = np.empty(array.shape, array.dtype)
+    copy.reshape(-1).view(np.uint8)[...] = array.reshape(-1).view(np.uint8)  # as bytes, which takes a tenth of the time
+    return copy
 
 
 def _needed(graph: Graph) -> set[Layer]:
@@ -130,14 +164,33 @@ def _step(node: Node, inference: Inference, numbers: dict[Value, int], budget: B
         partial(kernel, **node.attrs) if node.attrs else kernel,
         tuple(_slot(value, numbers) for value in layer.inputs),
         tuple(numbers[value] for value in layer.outputs),
-        tuple(tensor.type if tensor else "" for tensor in tensors),
+        tuple(tensor.type for tensor in tensors),
+        tuple(tensor.shape for tensor in tensors),
         recheck=not node.complete,
         wanted=result_bytes(node.op, tensors, node.outputs),
         bodies={
-            name: (body_of(body, inference), make_plan(body.graph, inference, budget))
+            name: (body_of(body, inference), _body_plan(body.graph, inference, budget))
             for name, body in layer.bodies.items()
         },
     )
+
+
+def _body_plan(graph: Graph, inference: Inference, budget: Budget) -> Plan:
+    plan = make_plan(graph, inference, budget)
+    plan.align()
+    return plan
+
+
+def _known(step: Step, slots: list[Array | None]) -> bool:
+    """Take the results of a step whose values inference has found, such as sizes; False where it has not."""
+    tensors = step.node.outputs[: len(step.outputs)]
+    if step.recheck or step.bodies or not step.node.op.pure or step.wanted > MOST_FOLDED:
+        return False
+    if any(tensor.value is None or tensor.value.dtype == object for tensor in tensors):
+        return False
+    for number, tensor in zip(step.outputs, tensors, strict=True):
+        slots[number] = tensor.value
+    return True
 
 
 def _fold(step: Step, slots: list[Array | None], budget: Budget) -> bool:
@@ -150,6 +203,9 @@ def _fold(step: Step, slots: list[Array | None], budget: Budget) -> bool:
         return False
     if step.wanted > MOST_FOLDED or not budget.fits(step.wanted):
         return False
+    for number in step.inputs:
+        if number != NOT_CONNECTED:
+            slots[number] = aligned(slots[number])  # type: ignore[arg-type] # none of them is None
     args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
     try:
         with np.errstate(all="ignore"):

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from irrun.spec.dims import Shape, Size, fresh
@@ -40,17 +41,24 @@ class Attr:
 
     @property
     def keyword(self) -> str:
-        return self.name.rpartition(".")[2].replace("-", "_")
+        return _keyword(self.name)
 
     def parse(self, text: str) -> Any:
         """The value of `text`. Raises ValueError where it is malformed or out of range."""
         value = self.kind.parse(text)
+        if self.least is None and self.most is None:
+            return value
         for element in value if self.kind.many else (value,):
             if self.least is not None and not element >= self.least:
                 raise ValueError(f"is {text}, expected {self.least} or more")
             if self.most is not None and not element <= self.most:
                 raise ValueError(f"is {text}, expected {self.most} or less")
         return value
+
+
+@cache
+def _keyword(name: str) -> str:
+    return name.rpartition(".")[2].replace("-", "_")
 
 
 MAX_RANK = 64
@@ -66,12 +74,19 @@ _DIGITS = 4000
 
 
 def _int(text: str) -> int:
+    if _is_short(text):
+        return int(text)
     if not _INT.fullmatch(text):
         raise ValueError(f"is `{text}`, expected an integer")
     value = int(text) if len(text) < _DIGITS else 2**64
     if not -(2**63) <= value < 2**64:
         raise ValueError(f"is {text}, which does not fit into 64 bits")
     return value
+
+
+def _is_short(text: str) -> bool:
+    """Whether a text is digits, and of an integer of 64 bits."""
+    return text.isdecimal() and len(text) < 19
 
 
 def _float(text: str) -> float:
@@ -128,6 +143,8 @@ def parse_shape(text: str) -> Shape | None:
 
 def parse_size(text: str) -> Size:
     """One size of a partial shape. Raises ValueError where it is none."""
+    if _is_short(text):
+        return int(text)
     if text in ("?", "-1"):
         return fresh()
     low, dots, high = text.partition("..")

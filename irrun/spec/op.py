@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from irrun.spec.attributes import MAX_RANK, REQUIRED, Attr
+from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type
@@ -264,6 +264,16 @@ class Op:
         self.variadic = bool(self.inputs) and self.inputs[-1].variadic
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
+
+    @cached_property
+    def attr_names(self) -> frozenset[str]:
+        """What the file calls its attributes."""
+        return frozenset(attr.name for attr in self.attrs)
+
+    @cached_property
+    def has_shape_attr(self) -> bool:
+        """Whether an attribute is a shape, whose unknown sizes are new ones each time that it is read."""
+        return any(attr.kind is SHAPE for attr in self.attrs)
 
     @cached_property
     def context(self) -> frozenset[str]:

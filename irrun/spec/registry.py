@@ -29,6 +29,7 @@ class Registry:
     def __init__(self, installed: Callable[[], Iterator[ModuleType]] = lambda: iter(())) -> None:
         self.ops: dict[str, Op] = {}
         self._by_type: dict[str, list[Op]] = {}
+        self._found: dict[tuple[str, str], Op] = {}
         self._installed = installed()
 
     def add(self, op: Op) -> None:
@@ -36,6 +37,7 @@ class Registry:
         if self.ops.setdefault(op.name, op) is not op:
             raise ValueError(f"{op.name} is declared twice")
         self._by_type.setdefault(_key(op.type), []).append(op)
+        self._found.clear()
 
     def harvest(self, module: ModuleType) -> None:
         """Add every op that `module` defines."""
@@ -45,11 +47,13 @@ class Registry:
 
     def find(self, type: str, version: str) -> Op | None:
         """The op of a layer: the newest version of `type` in the opset that `version` names, or None."""
-        found = self._find(type, version)
+        found = self._found.get((type, version)) or self._find(type, version)
         if found is None:
             for module in self._installed:
                 self.harvest(module)
             found = self._find(type, version)
+        if found is not None:
+            self._found[type, version] = found
         return found
 
     def _find(self, type: str, version: str) -> Op | None:

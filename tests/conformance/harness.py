@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from openvino import opset1
 
 import irrun
+from irrun.engines import ENGINES
+from irrun.engines.onednn import load as load_onednn
 from irrun.spec.dtypes import element_type
 
 
@@ -81,12 +84,12 @@ def check(case: Case, folder: Path) -> None:
     assert report.inference is not None
     ops = {node.op.name for node in report.inference.nodes.values()}
     assert case.op in ops, f"OpenVINO wrote {ops}, not the op under test"
-    got = ours(path, arrays, case.later)
+    assert case.deviates is None or case.expected is not None, "a deviation needs the expected outputs"
+    expected = reference(path, arrays, case.later) if case.deviates is None else wanted(case)
+    for engine in engines():
+        compare(ours(report.model, arrays, case.later, engine), expected, case, f"engine {engine}")
     if case.deviates is None:
-        compare(got, reference(path, arrays, case.later), case)
         return
-    assert case.expected is not None, "a deviation needs the expected outputs"
-    compare(got, wanted(case), case)
     if not case.crashes:
         departure = departs(path, arrays, case)
         assert departure, f"OpenVINO no longer deviates; it did: {case.deviates}"
@@ -145,9 +148,15 @@ def constant(array: Any) -> Any:
     return opset1.constant(array)
 
 
-def ours(path: Path, arrays: Sequence[Any], later: Sequence[Any] = ()) -> list[Any]:
+@cache
+def engines() -> list[str]:
+    """The engines that there are here."""
+    return [name for name in ENGINES if name not in ("auto", "onednn") or (name == "onednn" and load_onednn(1))]
+
+
+def ours(model: Any, arrays: Sequence[Any], later: Sequence[Any] = (), engine: str = "auto") -> list[Any]:
     """What irrun computes in all runs."""
-    executor = irrun.GraphExecutor(path)
+    executor = irrun.GraphExecutor(model, engine=engine)
     outputs: list[Any] = []
     for inputs in (arrays, *later):
         if inputs is RESET:
@@ -198,10 +207,10 @@ def all_cases() -> list[Case]:
     return [case for module in modules for case in module.CASES]
 
 
-def compare(got: Sequence[Any], want: Sequence[Any], case: Case) -> None:
+def compare(got: Sequence[Any], want: Sequence[Any], case: Case, what: str = "irrun") -> None:
     assert len(got) == len(want)
     for number, (ours, theirs) in enumerate(zip(got, want, strict=True)):
-        where = f"output {number}"
+        where = f"output {number} of {what}"
         assert ours.shape == theirs.shape, where
         assert ours.dtype == theirs.dtype or ours.dtype.kind == theirs.dtype.kind == "U", where
         if ours.dtype.kind in "biuU":

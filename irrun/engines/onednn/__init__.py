@@ -1,0 +1,15 @@
+"""The engine on oneDNN, where its library is installed (`pip install onednn-cpu-gomp`): x86-64 Linux."""
+
+from __future__ import annotations
+
+from irrun.engines.onednn.engine import OneDNN
+from irrun.engines.onednn.library import BF16, STRICT, open_library
+
+
+def load(threads: int, precision: str = "f32") -> OneDNN | None:
+    """The engine for `threads` threads within a call, or None where oneDNN is not there.
+
+    With precision "bf16" convolutions and products may round their operands to bf16.
+    """
+    library = open_library(threads, BF16 if precision == "bf16" else STRICT)
+    return None if library is None else OneDNN(library)

@@ -1,0 +1,101 @@
+"""Element-wise ops and chains of them: one pass over memory, in whatever order of axes the operands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irrun.engines.onednn.library import INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
+from irrun.engines.onednn.posts import Chain, Place, aligned_axes, chain
+from irrun.engines.onednn.tensors import Sizes, canonical, compiled, joined, spread, spread_layout
+from irrun.engines.work import Compiled, Operand, Post, Work
+
+COMMUTATIVE = frozenset({"Add-1", "Multiply-1", "Maximum-1", "Minimum-1", "SquaredDifference-1"})
+
+
+def compile(library: Library, work: Work) -> Compiled | None:
+    """An op of one or two inputs, and what follows, over the input that is as large as the result."""
+    head = _as_post(work)
+    if head is None:
+        return None
+    position, first = head
+    data = work.inputs[position]
+    assert data is not None
+    posts = [first, *work.posts]
+    shape = work.outputs[0].shape
+    if isinstance(data.layout, Layout):
+        place = aligned_axes(library, shape)
+        found = chain(posts, work, place, data.layout)
+        return _compiled(library, work, position, data.layout, found, data.layout)
+
+    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical(shape, data.strides)[axis])
+    moved = tuple(shape[axis] for axis in order)
+    steps = _strides_of(order, moved)
+    if any(size > 1 and step != own for size, step, own in zip(shape, steps, data.strides, strict=True)):
+        return None  # with gaps
+    others = {id(own): own for post in posts if post.operand is not None and (own := work.inputs[post.operand])}
+    strides = [steps, *(spread(operand, shape) for operand in others.values())]
+    sizes, walked = joined(moved, [[own[axis] for axis in order] for own in strides])
+    places = dict(zip(others, walked[1:], strict=True))
+    given = library.strided(shape, canonical(shape, steps))
+    assert given is not None
+    source, place = library.dense(sizes or (1,)), _joined_place(library, sizes or (1,), places)
+    result = _compiled(library, work, position, source, chain(posts, work, place), given)
+    if result is None and len(sizes) < len(shape):  # some ways of broadcasting are known by the axes of images only
+        found = chain(posts, work, aligned_axes(library, shape))
+        result = _compiled(library, work, position, given, found, given)
+    return result
+
+
+def _as_post(work: Work) -> tuple[int, Post] | None:
+    """The head as a post, behind the number of the input that it is done to."""
+    shape = work.outputs[0].shape
+    first, second = work.inputs[0], work.inputs[1] if len(work.inputs) > 1 else None
+    assert first is not None
+    if work.name == "PReLU-1" or work.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        return None
+    operands = {post.operand for post in work.posts}
+    if second is None or 1 in operands:
+        return 0, Post(work.name, work.attrs)
+    if work.name == "Swish-4":
+        return None
+    if first.value is None and first.shape == shape:
+        return 0, Post(work.name, work.attrs, 1)
+    if second.value is None and second.shape == shape and second.type == "f32":
+        return 1, Post(work.name, work.attrs, 0, reflected=True)
+    return None
+
+
+def _strides_of(order: Sequence[int], moved: Sizes) -> Sizes:
+    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
+    dense = dense_strides(moved)
+    return tuple(dense[order.index(axis)] for axis in range(len(order)))
+
+
+def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> Place:
+    def place(operand: Operand) -> Layout | None:
+        if operand.layout is not None:
+            return None
+        return spread_layout(library, sizes, places[id(operand)] or (0,))
+
+    return place
+
+
+def _compiled(
+    library: Library, work: Work, position: int, source: Layout, found: Chain | None, given: Layout
+) -> Compiled | None:
+    """The chain as a primitive for its first function, with the rest as posts."""
+    if found is None:
+        return None
+    (kind, *args), *rest = found.posts
+    primitive = (
+        library.primitive("eltwise_forward", INFERENCE, args[0], source, source, *args[1:], posts=rest)
+        if kind == "eltwise"
+        else library.primitive("binary", args[0], source, args[1], source, posts=rest)
+    )
+    if primitive is None:
+        return None
+    inputs = {SRC: position}
+    for argument, operand in found.inputs.items():
+        inputs[argument - POST if argument > 2 * POST else SRC_1] = operand
+    free = [argument - POST if argument > 2 * POST else SRC_1 for argument in found.free]
+    return compiled(work, primitive, inputs, free=free, gives=given)

@@ -1,0 +1,66 @@
+"""Softmax, and mean-variance normalization with the scale and shift that follow it (layer normalization).
+
+Known difference: a softmax of nothing but -inf, or with NaN among its elements, is not NaN everywhere.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from irrun.engines.onednn.library import INFERENCE, SCALE, SHIFT, SRC, Library
+from irrun.engines.onednn.tensors import compiled, is_dense, spread
+from irrun.engines.work import Compiled, Operand, Work
+
+SOFTMAX = 0x30000
+USE_SCALE, USE_SHIFT = 2, 4
+
+
+def compile_softmax(library: Library, work: Work) -> Compiled | None:
+    """SoftMax-1 and SoftMax-8 of data without gaps, as [outer, axis, inner]."""
+    data = work.inputs[0]
+    assert data is not None
+    if work.posts or not is_dense(data) or not data.shape:
+        return None
+    axis = int(work.attrs["axis"]) % len(data.shape)
+    sizes = [prod(data.shape[:axis]), data.shape[axis], prod(data.shape[axis + 1 :])]
+    layout = library.dense(sizes if sizes[2] > 1 else sizes[:2])
+    primitive = library.primitive("softmax_forward", INFERENCE, SOFTMAX, layout, layout, 1)
+    return None if primitive is None else compiled(work, primitive, {SRC: 0})
+
+
+def compile_mvn(library: Library, work: Work) -> Compiled | None:
+    """MVN-6 over the last axes of data without gaps, and constants that multiply and are added along them."""
+    data, axes = work.inputs[:2]
+    assert data is not None
+    assert axes is not None
+    attrs, rank = work.attrs, len(data.shape)
+    if axes.value is None or not attrs["normalize_variance"] or attrs["eps_mode"].lower() != "inside_sqrt":
+        return None
+    normalized = sorted({int(axis) % rank for axis in axes.value.ravel()})
+    first = rank - len(normalized)
+    if normalized != list(range(first, rank)) or not normalized or not is_dense(data):
+        return None
+    flags, inputs = 0, {SRC: 0}
+    for post in work.posts:
+        flag, argument = (USE_SCALE, SCALE) if post.name == "Multiply-1" else (USE_SHIFT, SHIFT)
+        operand = None if post.operand is None else work.inputs[post.operand]
+        if operand is None or post.name not in ("Multiply-1", "Add-1") or flags >= flag:
+            return None
+        if not _along(operand, data, first):
+            return None
+        assert post.operand is not None
+        flags, inputs[argument] = flags | flag, post.operand
+    layout = library.dense((prod(data.shape[:first]), prod(data.shape[first:])))
+    primitive = library.primitive(
+        "layer_normalization_forward", INFERENCE, layout, layout, None, float(attrs["eps"]), flags
+    )
+    return None if primitive is None else compiled(work, primitive, inputs)
+
+
+def _along(operand: Operand, data: Operand, first: int) -> bool:
+    """Whether an operand has one element for each of the axes from `first` on, in their order."""
+    if operand.type != "f32" or operand.layout is not None or prod(operand.shape) != prod(data.shape[first:]):
+        return False
+    steps, dense = spread(operand, data.shape), data.strides
+    sizes = data.shape
+    return all(sizes[n] == 1 or steps[n] == (dense[n] if n >= first else 0) for n in range(len(sizes)))

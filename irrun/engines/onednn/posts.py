@@ -1,0 +1,160 @@
+"""What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
+
+Known difference: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so ReLU and Clamp
+of NaN are a number. Results that f32 has no normal number for may be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.onednn.library import POST, SRC_1, Layout, Library
+from irrun.engines.onednn.tensors import Sizes, canonical, spread
+from irrun.engines.work import Operand, Post, Work
+
+RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
+SWISH, LOG, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
+ADD, MUL, MAX, MIN, DIV, SUB = range(0x1FFF0, 0x1FFF6)
+
+Function = tuple[int, float, float]
+"""An element-wise algorithm of oneDNN with its alpha and beta."""
+
+
+def _gelu(attrs: Mapping[str, Any]) -> Function:
+    return (GELU_TANH if attrs.get("approximation_mode", "erf") == "tanh" else GELU_ERF), 0.0, 0.0
+
+
+def _round(attrs: Mapping[str, Any]) -> Function | None:
+    return (ROUND, 0.0, 0.0) if attrs.get("mode", "half_to_even") == "half_to_even" else None
+
+
+FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
+    "Abs-1": lambda _: (ABS, 0.0, 0.0),
+    "Clamp-1": lambda attrs: (CLIP, float(attrs["min"]), float(attrs["max"])),
+    "Elu-1": lambda attrs: (ELU, float(attrs["alpha"]), 0.0),
+    "Exp-1": lambda _: (EXP, 0.0, 0.0),
+    "Gelu-2": _gelu,
+    "Gelu-7": _gelu,
+    "HSigmoid-5": lambda _: (HARD_SIGMOID, 1 / 6, 0.5),
+    "HSwish-4": lambda _: (HARD_SWISH, 1 / 6, 0.5),
+    "Log-1": lambda _: (LOG, 0.0, 0.0),
+    "Mish-4": lambda _: (MISH, 0.0, 0.0),
+    "Negative-1": lambda _: (LINEAR, -1.0, 0.0),
+    "ReLU-1": lambda _: (RELU, 0.0, 0.0),
+    "Round-5": _round,
+    "Sigmoid-1": lambda _: (LOGISTIC, 0.0, 0.0),
+    "SoftPlus-4": lambda _: (SOFT_RELU, 1.0, 0.0),
+    "Sqrt-1": lambda _: (SQRT, 0.0, 0.0),
+    "Swish-4": lambda _: (SWISH, 1.0, 0.0),
+    "Tanh-1": lambda _: (TANH, 0.0, 0.0),
+}
+"""Ops of one input. Swish has a second one, which whoever asks must look at."""
+
+BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
+COMMUTATIVE = frozenset({ADD, MUL, MAX, MIN})
+
+
+@dataclass(slots=True)
+class Chain:
+    """Post-ops for a primitive, which of its arguments are which operands, and those in a layout it chooses."""
+
+    posts: list[tuple[Any, ...]] = field(default_factory=list)
+    inputs: dict[int, int] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+
+
+Place = Callable[[Operand], Layout | None]
+"""How an operand lies, seen with the axes that the primitive has; None where it cannot be."""
+
+
+def chain(posts: Sequence[Post], work: Work, place: Place, any: Layout | None = None) -> Chain | None:
+    """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout."""
+    result = Chain()
+    for post in posts:
+        if post.operand is None:
+            function = function_of(post.name, post.attrs)
+            if function is None:
+                return None
+            result.posts.append(("eltwise", *function))
+        elif not _append(result, post, work, place, any):
+            return None
+    return result
+
+
+def function_of(name: str, attrs: Mapping[str, Any]) -> Function | None:
+    return FUNCTIONS[name](attrs) if name in FUNCTIONS else None
+
+
+def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | None) -> bool:
+    assert post.operand is not None
+    operand = work.inputs[post.operand]
+    assert operand is not None
+    number = scalar(operand)
+    if post.name == "PReLU-1" and number:
+        result.posts.append(("eltwise", RELU, number, 0.0))
+        return True
+    if post.name == "Power-1" and number == 2 and not post.reflected:
+        result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
+        return True
+    algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
+    if algorithm is None or operand.type != "f32" or (algorithm == DIV and post.reflected):
+        return False
+    if algorithm == SUB and post.reflected and post.name == "Subtract-1":
+        result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
+        algorithm = ADD
+    if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
+        scale, shift = (number, 0.0) if algorithm == MUL else (1.0, number if algorithm == ADD else -number)
+        result.posts.append(("eltwise", LINEAR, scale, shift))
+    else:
+        full = operand.shape == work.outputs[0].shape
+        layout = any if full and any is not None else place(operand)
+        if layout is None:
+            return False
+        result.posts.append(("binary", algorithm, layout))
+        argument = len(result.posts) * POST + SRC_1
+        result.inputs[argument] = post.operand
+        if layout is any:
+            result.free.append(argument)
+    if post.name == "SquaredDifference-1":
+        result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
+    return True
+
+
+def scalar(operand: Operand) -> float | None:
+    """The number that a constant is everywhere, where it has one element."""
+    if operand.value is None or operand.value.size != 1 or operand.type != "f32":
+        return None
+    return float(operand.value.reshape(())[()])
+
+
+def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
+    """The place of operands that broadcast to `shape`, the axes of which the primitive has."""
+
+    def place(operand: Operand) -> Layout | None:
+        if isinstance(operand.layout, Layout):
+            return operand.layout if len(operand.shape) == len(shape) else None
+        own = (1,) * (len(shape) - len(operand.shape)) + operand.shape
+        strides = (4,) * (len(shape) - len(operand.shape)) + operand.strides
+        if 0 in (stride for size, stride in zip(own, strides, strict=True) if size > 1):
+            return None
+        return library.strided(own, canonical(own, strides))
+
+    return place
+
+
+def bias(work: Work, axis: int) -> int | None:
+    """The input that the first post adds, where it is a constant that only goes along `axis` of the result."""
+    if not work.posts or work.posts[0].name != "Add-1" or work.posts[0].operand is None:
+        return None
+    operand = work.inputs[work.posts[0].operand]
+    assert operand is not None
+    shape = work.outputs[0].shape
+    if operand.value is None or operand.type != "f32" or operand.value.size != shape[axis]:
+        return None
+    steps: Sizes = spread(operand, shape)
+    alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
+    return work.posts[0].operand if alone and steps[axis] in (0, 4) else None

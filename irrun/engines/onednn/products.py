@@ -1,0 +1,92 @@
+"""Matrix products: of rows with constant weights laid out once, and of batches of matrices by their strides."""
+
+from __future__ import annotations
+
+from irrun.engines.onednn.library import BIAS, SRC, WEIGHTS, Layout, Library
+from irrun.engines.onednn.posts import bias, chain
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, joined, spread, spread_layout
+from irrun.engines.work import Compiled, Operand, Work
+
+
+def compile(library: Library, work: Work) -> Compiled | None:
+    """MatMul-1 with all its broadcasting and transposition."""
+    left, right = work.inputs[:2]
+    assert left is not None
+    assert right is not None
+    if left.layout is not None or right.layout is not None:
+        return None
+    result = work.outputs[0]
+    a = _matrix(left, bool(work.attrs.get("transpose_a")), row=True)
+    b = _matrix(right, bool(work.attrs.get("transpose_b")), row=False)
+    rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    # the axes of the result as the product has them: batches and rows, then columns
+    batches = result.shape[: len(result.shape) - (len(left.shape) > 1) - (len(right.shape) > 1)]
+    full = (*batches, rows, columns)
+    written = Operand(result.type, full, _steps(result, left, right))
+
+    others = [work.inputs[post.operand] for post in work.posts if post.operand is not None]
+    if len(full) != len(result.shape) and others:
+        return None
+    read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
+    weights = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
+    steps = [spread(operand, (*full[:-1], 1))[:-1] for operand in (read, weights, written, *others) if operand]
+    sizes, found = joined(full[:-1], steps)
+    if not sizes or found[1][-1] != 0:  # one row in each product
+        sizes, found = (*sizes, 1), [(*own, 0) for own in found]
+    repeated = (sizes[-1] > 1 and found[0][-1] == 0) or (inner > 1 and 0 in (a.strides[-1], b.strides[-2]))
+    if repeated or (columns > 1 and b.strides[-1] == 0):
+        return None
+    shape = (*sizes, columns)
+    source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]))
+    target = spread_layout(library, shape, (*found[2], 4))
+    matrix = spread_layout(library, (*sizes[:-1], inner, columns), (*found[1][:-1], *b.strides[-2:]))
+    if source is None or target is None or matrix is None:
+        return None
+
+    def place(operand: Operand) -> Layout | None:
+        own = found[3 + next(number for number, other in enumerate(others) if other is operand)]
+        return None if operand.layout is not None else spread_layout(library, shape, (*own, _last(operand, columns)))
+
+    added = bias(work, -1) if len(full) == len(result.shape) else None
+    posts = chain(work.posts[added is not None :], work, place)
+    if posts is None:
+        return None
+    shift = None if added is None else library.dense((*(1,) * len(sizes), columns))
+    constant = right.value is not None
+    primitive = library.primitive(
+        "matmul", source, library.any(matrix.shape) if constant else matrix, shift, target, posts=posts.posts
+    )
+    if primitive is None:
+        return None
+    inputs = {SRC: 0, **posts.inputs}
+    if added is not None:
+        inputs[BIAS] = added
+    if not constant:
+        return compiled(work, primitive, {**inputs, WEIGHTS: 1})
+    packed = {WEIGHTS: Packed(library, right.value, matrix, primitive.layout(WEIGHTS))}
+    return compiled(work, primitive, inputs, packed=packed, taken=(1,))
+
+
+def _matrix(operand: Operand, transposed: bool, *, row: bool) -> Operand:
+    """An operand with at least two axes, the last two as the product takes them."""
+    shape, strides = operand.shape, operand.strides
+    if len(shape) == 1:
+        ends = ((1, shape[0]), (0, strides[0])) if row else ((shape[0], 1), (strides[0], 0))
+        return Operand(operand.type, *ends)
+    if transposed:
+        shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+    return Operand(operand.type, shape, strides)
+
+
+def _steps(result: Operand, left: Operand, right: Operand) -> Sizes:
+    """The strides of the result with an axis for rows and one for columns, also where it has none."""
+    steps = result.strides
+    if len(right.shape) == 1:
+        steps = (*steps, 0)
+    if len(left.shape) == 1:
+        steps = (*steps[:-1], 0, steps[-1]) if steps else (0, 0)
+    return steps
+
+
+def _last(operand: Operand, columns: int) -> int:
+    return operand.strides[-1] if operand.shape and operand.shape[-1] == columns > 1 else 0

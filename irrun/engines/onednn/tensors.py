@@ -1,0 +1,151 @@
+"""Operands as oneDNN sees them: layouts by strides, axes that can be one, constants laid out once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+
+from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive, aligned, dense_strides
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Layout as _Layout
+from irrun.spec.op import Array
+
+Sizes = tuple[int, ...]
+
+
+def layout_of(library: Library, operand: Operand) -> Layout | None:
+    """How an operand lies; None where oneDNN cannot express it."""
+    if isinstance(operand.layout, Layout):
+        return operand.layout
+    return library.strided(operand.shape, canonical(operand.shape, operand.strides))
+
+
+def canonical(shape: Sequence[int], strides: Sequence[int]) -> Sizes:
+    """The strides with those of axes of one element as if the axis went on; numpy leaves them to chance."""
+    result = list(strides)
+    for number in reversed(range(len(shape))):
+        if shape[number] == 1:
+            inner = [(strides[n] * shape[n]) for n in range(number + 1, len(shape)) if shape[n] > 1]
+            result[number] = max(inner, default=4)
+    return tuple(result)
+
+
+def is_dense(operand: Operand) -> bool:
+    """Whether an operand lies in C order, without gaps."""
+    if operand.layout is not None:
+        return False
+    return canonical(operand.shape, operand.strides) == dense_strides(operand.shape)
+
+
+def channels_last(library: Library, shape: Sizes) -> Layout:
+    """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
+    moved = dense_strides((shape[0], *shape[2:], shape[1]))
+    layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]))
+    assert layout is not None
+    return layout
+
+
+def lies_so(operand: Operand, layout: Layout) -> bool:
+    """Whether an operand is in a layout already; axes of one element are as good anywhere."""
+    if operand.layout is not None:
+        return operand.layout == layout
+    if layout.strides is None:
+        return False
+    sizes = zip(operand.shape, operand.strides, layout.strides, strict=True)
+    return all(size == 1 or stride == other for size, stride, other in sizes)
+
+
+def spread(operand: Operand, shape: Sequence[int]) -> Sizes:
+    """The strides of an operand broadcast to `shape`: 0 where it is repeated."""
+    missing = len(shape) - len(operand.shape)
+    own = (
+        0 if size == 1 != full else stride
+        for size, stride, full in zip(operand.shape, operand.strides, shape[missing:], strict=True)
+    )
+    return (0,) * missing + tuple(own)
+
+
+def joined(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[Sizes, list[Sizes]]:
+    """Fewer axes for the same elements: neighbours are made one where all operands step through them evenly."""
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for number, size in enumerate(shape):
+        if size == 1:
+            continue
+        if sizes and all(own[-1] == other[number] * size for own, other in zip(steps, strides, strict=True)):
+            sizes[-1] *= size
+            for own, other in zip(steps, strides, strict=True):
+                own[-1] = other[number]
+        else:
+            sizes.append(size)
+            for own, other in zip(steps, strides, strict=True):
+                own.append(other[number])
+    return tuple(sizes), [tuple(own) for own in steps]
+
+
+def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
+    """The layout of an operand with strides over `shape`, one element long where it is repeated."""
+    own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
+    return library.strided(own, canonical(own, strides))
+
+
+class Packed:
+    """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
+
+    def __init__(self, library: Library, value: Array | None, source: Layout, target: Layout) -> None:
+        self._library, self._source, self.layout = library, source, target
+        self._value = value
+        self._packed: Array | None = None
+        self._lock = Lock()
+
+    def array(self) -> Array:
+        with self._lock:
+            if self._packed is None:
+                assert self._value is not None
+                self._packed = aligned(self.layout.nbytes)
+                copy(self._library, self._source, self._value, self.layout, self._packed)
+                self._value = None
+            return self._packed
+
+
+def copy(library: Library, source: Layout, read: Array, target: Layout, written: Array) -> None:
+    """Bring a tensor into another layout, right away."""
+    primitive = library.primitive("reorder", source, target)
+    assert primitive is not None
+    primitive.bind([(SRC, source, read), (DST, target, written)], aligned(primitive.scratch))()
+
+
+def compiled(
+    work: Work,
+    primitive: Primitive,
+    inputs: Mapping[int, int],
+    *,
+    free: Sequence[int] = (),
+    packed: Mapping[int, Packed] | None = None,
+    taken: Sequence[int] = (),
+    gives: Layout | None = None,
+) -> Compiled:
+    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
+
+    `free` are the arguments whose layout the primitive chose, `gives` is the layout of the output where not dense.
+    """
+    wants: dict[int, _Layout | None] = {}
+    for number in free:
+        operand, layout = work.inputs[inputs[number]], primitive.layout(number)
+        assert operand is not None
+        if not lies_so(operand, layout):
+            wants[inputs[number]] = layout
+    given: dict[int, _Layout] = {} if gives is None or lies_so(work.outputs[0], gives) else {0: gives}
+    constants = packed or {}
+    layouts = {number: primitive.layout(number) for number in (*inputs, *constants, DST)}
+
+    def bind(read: Sequence[Array | None], written: Sequence[Array], scratch: Array | None) -> Call:
+        arguments = [(DST, layouts[DST], written[0])]
+        for number, position in inputs.items():
+            array = read[position]
+            assert array is not None
+            arguments.append((number, layouts[number], array))
+        arguments += [(number, layouts[number], constant.array()) for number, constant in constants.items()]
+        return primitive.bind(arguments, scratch)
+
+    return Compiled(bind, primitive.scratch, wants, given, frozenset(taken))

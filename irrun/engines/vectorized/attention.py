@@ -1,0 +1,167 @@
+"""Attention, a block of rows of scores at a time, so that the scores never leave the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.products import direct, within
+from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.spec.op import Array
+
+ITEM = 4
+"""Bytes of an f32."""
+
+BLOCK = 3 << 16
+"""Scores in a block: few enough for the second-level cache, and enough rows for BLAS."""
+
+SOFTMAX_SECONDS = 1.2e-9
+"""What the softmax of one score takes, about."""
+
+Index = tuple[slice, ...]
+Hide = Callable[[Index, Array], list[Call]]
+"""Given an index of [*batch, rows] and its scores [*batch, rows, keys]: calls that hide some from the softmax."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Sizes of an attention: query [*batch, rows, size], key [*batch, keys, size], value [*batch, keys, width]."""
+
+    batch: tuple[int, ...]
+    rows: int
+    keys: int
+    size: int
+    width: int
+
+    @property
+    def seconds(self) -> float:
+        """About how long one thread needs."""
+        each = 2 * (self.size + self.width) / PRODUCT_SPEED + SOFTMAX_SECONDS
+        return prod(self.batch) * self.rows * self.keys * each
+
+
+def compile_attention(work: Work, threads: Threads) -> Compiled | None:
+    """ScaledDotProductAttention-13 of f32 without a sink; a row that sees no key is NaN, as in the op's kernel."""
+    count = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
+    query, key, value, mask, scale, sink = [*work.inputs[:count], *[None] * 6][:6]
+    output = work.outputs[0]
+    if query is None or key is None or value is None or sink is not None:
+        return None
+    if any(tensor is not None and tensor.type != "f32" for tensor in (query, key, value, scale, output)):
+        return None
+    if not direct((key.shape, key.strides)) or not direct((value.shape, value.strides)):
+        return None
+    if work.attrs["causal"] or (mask is not None and not mask.shape):
+        mask = None
+    if mask is not None and mask.type not in ("f32", "boolean"):
+        return None
+    posts = posts_of(work)
+    if posts is None:
+        return None
+    shape = _Shape(output.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], output.shape[-1])
+    return _compiled(shape, work.attrs["causal"], mask, scale is not None, posts, threads)
+
+
+COMPILERS = {"ScaledDotProductAttention-13": compile_attention}
+
+
+def _compiled(
+    shape: _Shape, causal: bool, mask: Operand | None, scaled: bool, posts: Posts, threads: Threads
+) -> Compiled:
+    wanted = threads.pieces(shape.seconds)
+    share = -(-prod(shape.batch) * shape.rows // wanted)
+    pieces = blocks((*shape.batch, shape.rows), max(min(BLOCK // shape.keys, share), 1))
+    count = threads.count if wanted > 1 else 1
+    most = max(prod(cut.stop - cut.start for cut in piece) for piece in pieces)
+    room = -(-most * (shape.keys + shape.size + 1) * ITEM // 64) * 64
+    boolean = mask is not None and mask.type == "boolean"
+    shared = -(-prod(mask.shape) * (ITEM + 1) // 64) * 64 if mask is not None and boolean else 0
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert scratch is not None
+        query, key, value = (np.broadcast_to(a, (*shape.batch, *a.shape[-2:])) for a in map(_given, inputs[:3]))
+        factor = _given(inputs[4]).reshape(()) if scaled else np.array(shape.size**-0.5, np.float32)
+        first: list[Call] = []
+        hide: Hide = _future if causal else lambda *_: []
+        if mask is not None:
+            added = _given(inputs[3])
+            if boolean:
+                first, added = _additive(added, scratch)
+            hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
+        on = posts.bind(inputs, outputs[0]) if posts else None
+        calls: list[list[Call]] = []
+        for thread in range(count):
+            own = scratch[shared + thread * room :].view(np.float32)
+            calls.append([])
+            for piece in pieces:
+                operands = (query[piece], factor, key[piece[:-1]], value[piece[:-1]], outputs[0][piece])
+                steps = _block(operands, own, partial(hide, piece))
+                if on is not None:
+                    steps += [on(part) for part in within((*piece, slice(0, shape.width)))]
+                calls[-1].append(chain(steps))
+        if count == 1:
+            return chain([*first, threads.alone(chain(calls[0]))])
+        return chain([*first, partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))])
+
+    return Compiled(bind, shared + count * room)
+
+
+def _given(array: Array | None) -> Array:
+    assert array is not None
+    return array
+
+
+def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:
+    """Calls that turn a boolean mask into one to add, of 0 and -inf, and that mask, which lies in `scratch`."""
+    added = scratch[: mask.size * ITEM].view(np.float32).reshape(mask.shape)
+    hidden = scratch[mask.size * ITEM : mask.size * (ITEM + 1)].view(np.bool_).reshape(mask.shape)
+    return [
+        partial(added.fill, 0),
+        partial(np.logical_not, mask, hidden),
+        partial(np.copyto, added, -np.inf, where=hidden),
+    ], added
+
+
+def _masked(mask: Array, index: Index, scores: Array) -> list[Call]:
+    return [partial(np.add, scores, mask[index], scores)]
+
+
+def _future(index: Index, scores: Array) -> list[Call]:
+    """Row i sees the keys up to i: what lies behind those of the block's first row is a triangle, then hidden."""
+    rows, keys = index[-1], scores.shape[-1]
+    corner = scores[..., rows.start : rows.stop]
+    calls: list[Call] = []
+    if corner.shape[-1]:
+        future = np.arange(corner.shape[-1]) > np.arange(corner.shape[-2])[:, np.newaxis]
+        calls.append(partial(np.copyto, corner, -np.inf, where=future))
+    if rows.stop < keys:
+        calls.append(partial(np.copyto, scores[..., rows.stop :], -np.inf))
+    return calls
+
+
+def _block(
+    operands: tuple[Array, Array, Array, Array, Array], own: Array, hide: Callable[[Array], list[Call]]
+) -> list[Call]:
+    """Calls that compute the output [*batch, rows, width] of a block of (query, factor, key, value, output)."""
+    query, factor, key, value, output = operands
+    items, keys = prod(query.shape[:-1]), key.shape[-2]
+    scores = own[: items * keys].reshape(*query.shape[:-1], keys)
+    scaled = own[items * keys :][: query.size].reshape(query.shape)
+    peak = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
+    return [
+        partial(np.multiply, query, factor, scaled),
+        partial(np.matmul, scaled, key.swapaxes(-1, -2), scores),
+        *hide(scores),
+        partial(np.maximum.reduce, scores, -1, None, peak, True),
+        partial(np.subtract, scores, peak, scores),
+        partial(np.exp, scores, scores),
+        partial(np.add.reduce, scores, -1, None, peak, True),
+        partial(np.matmul, scores, value, output),
+        partial(np.divide, output, peak, output),
+    ]

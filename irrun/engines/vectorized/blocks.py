@@ -1,0 +1,84 @@
+"""Tensors cut into blocks: operands of an element-wise op seen with as few axes as they allow, and slices of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Call, Operand
+from irrun.spec.op import Array
+
+Cut = tuple[slice, ...]
+
+SHARED_NANOSECONDS = 150_000
+"""A work that takes less on one thread is not shared: waking another costs too much."""
+
+
+def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of an operand where it is broadcast to `shape`."""
+    own = (0 if size == 1 else stride for size, stride in zip(operand.shape, operand.strides, strict=True))
+    return (*[0] * (len(shape) - len(operand.shape)), *own)
+
+
+def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The least axes that tensors of one shape and of these strides can be seen with, all in the same way."""
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        if sizes and all(kept[-1] == own[axis] * size for kept, own in zip(steps, strides, strict=True)):
+            sizes[-1] *= size
+            for kept, own in zip(steps, strides, strict=True):
+                kept[-1] = own[axis]
+            continue
+        sizes.append(size)
+        for kept, own in zip(steps, strides, strict=True):
+            kept.append(own[axis])
+    return tuple(sizes), [tuple(kept) for kept in steps]
+
+
+def viewed(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """An array that is broadcast by strides of 0; a scalar stays one, which ufuncs are quickest with."""
+    if array.size == 1:
+        return array.reshape(())
+    if array.shape == shape and array.strides == strides:
+        return array
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
+def cuts(shape: Sequence[int], most: int) -> list[Cut]:
+    """Slices of the leading axes that cut a tensor into blocks of at most `most` elements, if a row has no more."""
+    axis, inner = 0, prod(shape)
+    while axis < len(shape) and inner // shape[axis] * 2 > most:
+        inner //= shape[axis]
+        axis += 1
+    if axis == len(shape):
+        axis, inner = len(shape) - 1, shape[-1]
+    row = inner // shape[axis]
+    count = -(-inner // most)
+    step = -(-shape[axis] // count) if row else shape[axis]
+    outer = [[slice(i, i + 1) for i in range(size)] for size in shape[:axis]]
+    last = [slice(begin, min(begin + step, shape[axis])) for begin in range(0, shape[axis], step)]
+    return [tuple(cut) for cut in product(*outer, last)]
+
+
+def even(elements: int, most: int, threads: int) -> int:
+    """The elements of a block, at most `most`, that give each thread as many blocks as the others."""
+    count = -(-elements // most)
+    return -(-elements // (-(-count // threads) * threads))
+
+
+def share(threads: Threads, calls: Sequence[Call]) -> Call:
+    """One call that makes independent ones on all threads."""
+    several = tuple(calls)
+
+    def piece(number: int, _: int) -> None:
+        several[number]()
+
+    return partial(threads.run, piece, len(several))

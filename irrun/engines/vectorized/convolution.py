@@ -1,0 +1,247 @@
+"""Convolution as products of matrices: the filters times the columns of the windows, a block of windows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
+from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
+from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.op import Array
+
+ITEM = 4
+"""Bytes of an f32."""
+
+COLUMN_BYTES = 2 << 20
+"""Bytes that the columns of a block of windows may take, unless there are fewer than LEAST_WINDOWS of them."""
+
+LEAST_WINDOWS, MOST_WINDOWS = 128, 512
+"""Windows in a block: with fewer BLAS spends its time on packing the filters, with more the columns leave the cache."""
+
+FLAT = 12
+"""How many times more windows than features there are where a product is rather cut along its windows."""
+
+ALIGNMENT = 64
+
+
+def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
+    """Convolution-1 and GroupConvolution-1 of f32: data [N, channels, *spatial], filters [*groups, features, ...]."""
+    geometry = geometry_of(work)
+    if geometry is None:
+        return None
+    windows = prod(geometry.windows)
+    posts = posts_of(work, (geometry.images, geometry.groups * geometry.features, windows))
+    if posts is None:
+        return None
+    data = work.inputs[0]
+    assert data is not None
+    dense = data.strides == _dense_strides(data.shape)
+    if dense and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
+        return _pointwise(geometry, posts, threads)
+    least = max(min(COLUMN_BYTES // (geometry.channels * geometry.groups * geometry.taps * ITEM), MOST_WINDOWS), 1)
+    step = max(least, LEAST_WINDOWS)
+    if geometry.images * (windows // step) < threads.count and threads.pieces(geometry.operations / PRODUCT_SPEED) > 1:
+        if windows // threads.count < LEAST_WINDOWS:
+            return _by_features(geometry, posts, threads)
+        step = -(-windows // threads.count)
+    return _by_windows(geometry, posts, threads, step)
+
+
+COMPILERS = {"Convolution-1": compile_convolution}
+
+
+def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(ITEM * prod(shape[number + 1 :]) for number in range(len(shape)))
+
+
+def _filters(array: Array | None, geometry: Geometry) -> Array:
+    """The filters as [groups, features, channels * taps]."""
+    assert array is not None
+    return array.reshape(geometry.groups, geometry.features, -1)
+
+
+def _grouped(array: Array, groups: int) -> Array:
+    """[groups * rows, columns] as [groups, rows, columns]."""
+    return array.reshape(groups, -1, array.shape[-1])
+
+
+def _product(filters: Array, columns: Array, output: Array) -> Call:
+    """One call for [groups, features, inner] x [groups, inner, windows], without the axis of one group."""
+    if len(filters) == 1:
+        return partial(np.matmul, filters[0], columns[0], output[0])
+    return partial(np.matmul, filters, columns, output)
+
+
+Finish = Callable[[int, slice, slice], list[Call]]
+"""The posts of a block (image, features, windows), as calls on parts that fit into the cache."""
+
+
+def _finish(posts: Posts, inputs: Sequence[Array | None], output: Array) -> Finish:
+    """`output` is [images, features, windows]."""
+    if not posts:
+        return lambda *_: []
+    on = posts.bind(inputs, output)
+
+    def finish(image: int, features: slice, windows: slice) -> list[Call]:
+        width = windows.stop - windows.start
+        rows = cuts(features.stop - features.start, -(-(features.stop - features.start) * width // BLOCK))
+        return [
+            on((slice(image, image + 1), slice(features.start + row.start, features.start + row.stop), windows))
+            for row in rows
+        ]
+
+    return finish
+
+
+def _pointwise(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
+    """A kernel of one tap that stops everywhere: the data are the columns."""
+    total, windows = geometry.features * geometry.groups, prod(geometry.windows)
+    wanted = -(-threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) // geometry.images)
+    if geometry.groups > 1 or windows >= FLAT * total:
+        pieces = [(slice(0, total), cut) for cut in cuts(windows, wanted, 16)]
+    else:
+        pieces = [(cut, slice(0, windows)) for cut in cuts(total, wanted, 4)]
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        filters, data = _filters(inputs[1], geometry), inputs[0]
+        assert data is not None
+        columns = data.reshape(geometry.images, geometry.groups, geometry.channels, windows)
+        output = outputs[0].reshape(geometry.images, total, windows)
+        finish = _finish(posts, inputs, output)
+        calls = []
+        for image in range(geometry.images):
+            for rows, cut in pieces:
+                part = _grouped(output[image, rows], geometry.groups)[..., cut]
+                own = filters if geometry.groups > 1 else filters[:, rows]
+                calls.append(chain([_product(own, columns[image, ..., cut], part), *finish(image, rows, cut)]))
+        return threads.call(calls)
+
+    return Compiled(bind)
+
+
+class _Room:
+    """Where the frame and the columns of a block lie in a scratch."""
+
+    def __init__(self, geometry: Geometry, channels: int, shapes: Sequence[Sequence[int]]) -> None:
+        self.channels = channels
+        axes = geometry.axes
+        self.frame = 0
+        if any(axis.padded for axis in axes):
+            self.frame = max(
+                channels * prod(axis.covered(count) for axis, count in zip(axes, shape, strict=True))
+                for shape in shapes
+            )
+            self.frame = -(-self.frame * ITEM // ALIGNMENT) * ALIGNMENT
+        self.columns = -(-channels * geometry.taps * max(map(prod, shapes)) * ITEM // ALIGNMENT) * ALIGNMENT
+
+
+def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: Array, columns: Array) -> list[Call]:
+    """Calls that copy the windows `block` of data [channels, *spatial] into columns [channels, taps, windows]."""
+    counts = [cut.stop - cut.start for cut in block]
+    target = columns.reshape(len(data), *(axis.kernel for axis in axes), *counts)
+    if not any(axis.padded for axis in axes):
+        first = tuple(slice(cut.start * axis.stride, None) for axis, cut in zip(axes, block, strict=True))
+        return [partial(np.copyto, target, patches(data[(slice(None), *first)], axes, counts))]
+    shape = [axis.covered(count) for axis, count in zip(axes, counts, strict=True)]
+    frame = frame[: len(data) * prod(shape)].reshape(len(data), *shape)
+    places = [axis.places(cut) for axis, cut in zip(axes, block, strict=True)]
+    inside = frame[(slice(None), *(place for _, place in places))]
+    source = data[(slice(None), *(elements for elements, _ in places))]
+    return [
+        partial(frame.fill, 0),
+        partial(np.copyto, inside, source),
+        partial(np.copyto, target, patches(frame, axes, counts)),
+    ]
+
+
+def _by_windows(geometry: Geometry, posts: Posts, threads: Threads, step: int) -> Compiled:
+    """Every piece copies the columns of its windows, then multiplies them by all filters."""
+    total, channels = geometry.features * geometry.groups, geometry.channels * geometry.groups
+    pieces = [(image, block) for image in range(geometry.images) for block in blocks(geometry.windows, step)]
+    room = _Room(geometry, channels, [[cut.stop - cut.start for cut in block] for _, block in pieces])
+    count = threads.count if threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) > 1 else 1
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert scratch is not None
+        filters, data = _filters(inputs[1], geometry), inputs[0]
+        assert data is not None
+        output = outputs[0].reshape(geometry.images, total, -1)
+        finish = _finish(posts, inputs, output)
+        calls: list[list[Call]] = []
+        for thread in range(count):
+            own = scratch[thread * (room.frame + room.columns) :].view(np.float32)
+            frame, rest = own, own[room.frame // ITEM :]
+            calls.append([])
+            for image, block in pieces:
+                cut = _flat(geometry.windows, block)
+                columns = rest[: channels * geometry.taps * (cut.stop - cut.start)]
+                columns = columns.reshape(channels * geometry.taps, -1)
+                part = _grouped(output[image], geometry.groups)[..., cut]
+                calls[-1].append(
+                    chain(
+                        [
+                            *_columns(data[image], geometry.axes, block, frame, columns),
+                            _product(filters, _grouped(columns, geometry.groups), part),
+                            *finish(image, slice(0, total), cut),
+                        ]
+                    )
+                )
+        if count == 1:
+            return threads.alone(chain(calls[0]))
+        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+
+    return Compiled(bind, count * (room.frame + room.columns))
+
+
+def _flat(windows: Sequence[int], block: Sequence[slice]) -> slice:
+    """The windows of a block, which is cut along the first axes, as a range of all windows in order."""
+    start = count = 0
+    for size, cut in zip(windows, block, strict=True):
+        start = start * size + cut.start
+        count = (count or 1) * (cut.stop - cut.start)
+    return slice(start, start + count)
+
+
+def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
+    """For few windows: the columns of an image are copied by all threads, then each has some of the filters."""
+    total, channels, windows = geometry.features * geometry.groups, geometry.channels, prod(geometry.windows)
+    inputs_cut = cuts(channels * geometry.groups, threads.count)
+    if geometry.groups > 1:
+        features = [(cut, slice(None)) for cut in cuts(geometry.groups, threads.count)]
+    else:
+        features = [(slice(0, 1), cut) for cut in cuts(total, threads.count, 4)]
+    block = tuple(slice(0, count) for count in geometry.windows)
+    room = _Room(geometry, channels * geometry.groups, [geometry.windows])
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert scratch is not None
+        filters, data = _filters(inputs[1], geometry), inputs[0]
+        assert data is not None
+        output = outputs[0].reshape(geometry.images, total, windows)
+        finish = _finish(posts, inputs, output)
+        frame = scratch[: room.frame].view(np.float32).reshape(channels * geometry.groups, -1)
+        columns = scratch[room.frame :].view(np.float32)[: channels * geometry.groups * geometry.taps * windows]
+        columns = columns.reshape(channels * geometry.groups, -1)
+        calls: list[Call] = []
+        for image in range(geometry.images):
+            copies = [
+                chain(_columns(data[image, cut], geometry.axes, block, frame[cut].reshape(-1), columns[cut]))
+                for cut in inputs_cut
+            ]
+            matrices = columns.reshape(geometry.groups, -1, windows)
+            products: list[Call] = []
+            for group, rows in features:
+                part = _grouped(output[image], geometry.groups)[group, rows]
+                first = group.start * geometry.features + (rows.start or 0)
+                cut = slice(first, first + part.shape[0] * part.shape[1])
+                product = _product(filters[group, rows], matrices[group], part)
+                products.append(chain([product, *finish(image, cut, slice(0, windows))]))
+            calls += [threads.call(copies), threads.call(products)]
+        return chain(calls)
+
+    return Compiled(bind, room.frame + room.columns)

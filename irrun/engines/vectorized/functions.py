@@ -1,0 +1,248 @@
+"""Functions of f32 blocks that take several passes, with temporaries that each thread keeps.
+
+Every function takes its inputs and then the output, which may be its first input. Blocks are meant to fit into the
+cache: there a pass costs a tenth of a nanosecond an element, and a polynomial of several passes is quick.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from irrun.spec.op import Array
+
+try:
+    from numpy._core._multiarray_umath import __cpu_features__ as _features
+    from numpy._core.umath import clip
+except ImportError:  # numpy 1
+    from numpy.core._multiarray_umath import __cpu_features__ as _features  # type: ignore[no-redef]
+    from numpy.core.umath import clip  # type: ignore[no-redef]
+
+WIDE_EXP2 = bool(_features.get("AVX512_SKX"))
+"""Whether numpy's exp2 is vectorized here, and with that twice as quick as its exp; else it is several times slower."""
+
+
+def _scalar(value: float) -> Array:
+    """What ufuncs take with the least ado."""
+    return np.array(value, np.float32)
+
+
+ZERO, ONE, THREE, SIX, MINUS_ONE = map(_scalar, (0, 1, 3, 6, -1))
+SIXTH = _scalar(1 / 6)
+INFINITY = _scalar(math.inf)
+LOG2_E = _scalar(math.log2(math.e))
+MINUS_LOG2_E = _scalar(-math.log2(math.e))
+
+GELU = [
+    _scalar(value if WIDE_EXP2 else value / math.log2(math.e))
+    for value in (
+        -2.3022072315216064,
+        -0.10483857989311218,
+        9.559301543049514e-05,
+        0.00015938938304316252,
+        -1.1452426406322047e-05,
+        3.8504475696754525e-07,
+        -5.209903175540376e-09,
+    )
+]
+"""Coefficients, the constant first, of q in 1 / (1 + exp2(x * q(x^2))), the normal distribution function.
+
+A minimax fit by linear programming of x times that function over [-5.6, 5.6], to 7e-8; outside, x * q(x^2) grows on.
+"""
+
+ERF = [
+    _scalar(value)
+    for value in (
+        1.128379225730896,
+        0.10276905447244644,
+        -0.0001918307680170983,
+        -0.0006197846960276365,
+        8.763733058003709e-05,
+        -5.668476205755724e-06,
+        1.4185222596552194e-07,
+    )
+]
+"""Coefficients, the constant first, of q in tanh(x * q(x^2)), the error function; fitted likewise, to 1e-7 of its value."""
+
+TANH_GELU = [
+    _scalar(-2 * math.sqrt(2 / math.pi) * factor * (math.log2(math.e) if WIDE_EXP2 else 1)) for factor in (1, 0.044715)
+]
+
+
+class _Temporaries(threading.local):
+    def __init__(self) -> None:
+        self.buffers: list[Array] = [np.empty(0, np.float32)] * 2
+
+
+_temporaries = _Temporaries()
+
+
+def temporary(block: Array, number: int = 0) -> Any:
+    """Memory of the shape of a block, of this thread: the same memory whenever the `number` is the same."""
+    buffers = _temporaries.buffers
+    if buffers[number].size < block.size:
+        buffers[number] = np.empty(block.size, np.float32)
+    return buffers[number][: block.size].reshape(block.shape)
+
+
+def negative(x: Array, output: Array) -> None:
+    """-x; np.negative is wrong for some arrays with a stride of 16 bytes (numpy 2.4)."""
+    np.multiply(x, -1, output)
+
+
+def exp(x: Array, output: Array) -> None:
+    """exp(x), through exp2 where that is quick: the relative error grows to |x| * 1e-7, for sums and quotients of it."""
+    if WIDE_EXP2:
+        np.multiply(x, LOG2_E, output)
+        np.exp2(output, output)
+    else:
+        np.exp(x, output)
+
+
+def exp_of_negative(x: Array, output: Array) -> None:
+    """exp(-x), as `exp`."""
+    if WIDE_EXP2:
+        np.multiply(x, MINUS_LOG2_E, output)
+        np.exp2(output, output)
+    else:
+        np.multiply(x, MINUS_ONE, output)
+        np.exp(output, output)
+
+
+_exponential = np.exp2 if WIDE_EXP2 else np.exp
+
+
+def sigmoid(x: Array, output: Array) -> None:
+    """1 / (1 + exp(-x))."""
+    exp_of_negative(x, output)
+    np.add(output, ONE, output)
+    np.reciprocal(output, output)
+
+
+def swish(x: Array, output: Array) -> None:
+    """x / (1 + exp(-x))."""
+    divisor = temporary(output)
+    exp_of_negative(x, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, output)
+
+
+def scaled_swish(x: Array, beta: Array, output: Array) -> None:
+    """x / (1 + exp(-beta * x))."""
+    divisor = temporary(output)
+    np.multiply(x, beta, divisor)
+    exp_of_negative(divisor, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, output)
+
+
+def hsigmoid(x: Array, output: Array) -> None:
+    """min(max(x + 3, 0), 6) / 6."""
+    np.add(x, THREE, output)
+    clip(output, ZERO, SIX, output)
+    np.multiply(output, SIXTH, output)
+
+
+def hswish(x: Array, output: Array) -> None:
+    """x * min(max(x + 3, 0), 6) / 6."""
+    factor = temporary(output)
+    np.add(x, THREE, factor)
+    clip(factor, ZERO, SIX, factor)
+    np.multiply(factor, SIXTH, factor)
+    np.multiply(x, factor, output)
+
+
+def elu(alpha: Array, x: Array, output: Array) -> None:
+    """x where it is above 0, else alpha * (exp(x) - 1)."""
+    below = temporary(output)
+    clip(x, -INFINITY, ZERO, below)
+    np.expm1(below, below)
+    np.multiply(below, alpha, below)
+    clip(x, ZERO, INFINITY, output)
+    np.add(output, below, output)
+
+
+def prelu(x: Array, slope: Array, output: Array) -> None:
+    """x where it is not below 0, else slope * x."""
+    below = temporary(output)
+    clip(x, -INFINITY, ZERO, below)
+    np.multiply(below, slope, below)
+    clip(x, ZERO, INFINITY, output)
+    np.add(output, below, output)
+
+
+def mish(x: Array, output: Array) -> None:
+    """x * tanh(log(1 + exp(x)))."""
+    factor = temporary(output)
+    np.exp(x, factor)
+    np.log1p(factor, factor)
+    np.tanh(factor, factor)
+    np.multiply(x, factor, output)
+
+
+def softplus(x: Array, output: Array) -> None:
+    """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|))."""
+    rest = temporary(output)
+    np.absolute(x, rest)
+    exp_of_negative(rest, rest)
+    np.log1p(rest, rest)
+    clip(x, ZERO, INFINITY, output)
+    np.add(output, rest, output)
+
+
+def softsign(x: Array, output: Array) -> None:
+    """x / (1 + |x|)."""
+    divisor = temporary(output)
+    np.absolute(x, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, output)
+
+
+def cube(x: Array, output: Array) -> None:
+    """x to the power of 3."""
+    square = temporary(output)
+    np.multiply(x, x, square)
+    np.multiply(x, square, output)
+
+
+def tanh_gelu(x: Array, output: Array) -> None:
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2, as x / (1 + exp(-2 * that argument))."""
+    divisor = temporary(output)
+    np.multiply(x, x, divisor)
+    np.multiply(divisor, TANH_GELU[1], divisor)
+    np.add(divisor, TANH_GELU[0], divisor)
+    np.multiply(divisor, x, divisor)
+    _exponential(divisor, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, output)
+
+
+def gelu(x: Array, output: Array) -> None:
+    """x times the normal distribution function of x, that is x * (1 + erf(x / sqrt(2))) / 2."""
+    divisor = temporary(output)
+    _odd_polynomial(GELU, x, divisor)
+    _exponential(divisor, divisor)
+    np.add(divisor, ONE, divisor)
+    np.divide(x, divisor, output)
+
+
+def erf(x: Array, output: Array) -> None:
+    """The error function."""
+    argument = temporary(output)
+    _odd_polynomial(ERF, x, argument)
+    np.tanh(argument, output)
+
+
+def _odd_polynomial(coefficients: list[Array], x: Array, output: Array) -> None:
+    """x * q(x^2), q given by its coefficients, the constant first; the output is not x."""
+    square = temporary(output, 1)
+    np.multiply(x, x, square)
+    np.multiply(square, coefficients[-1], output)
+    for coefficient in coefficients[-2:0:-1]:
+        np.add(output, coefficient, output)
+        np.multiply(output, square, output)
+    np.add(output, coefficients[0], output)
+    np.multiply(output, x, output)

@@ -1,0 +1,313 @@
+"""Normalizations on numpy: softmax, mean and variance, norms, by blocks of lines that stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized import functions
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, broadcast_strides, cuts, even, share
+from irrun.engines.vectorized.elementwise import by_blocks
+from irrun.engines.vectorized.posts import BLOCK, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.spec.op import Array
+
+LINE_NANOSECONDS = 1.0
+"""What normalizing takes about for one element."""
+
+SHORT = 24
+"""Lines along the last axis that have fewer elements are computed transposed: numpy is slow at short inner loops."""
+
+Normalizer = Callable[[Array, Array], Call]
+"""Binds the normalization of lines along axis 1 of `[outer, line]` or `[outer, line, inner]`: (input, output)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The axes that lines run along as one, and those before and behind them: `[outer, line, inner]`."""
+
+    shape: tuple[int, int, int]
+    strides: tuple[int, ...] | None
+    """Of the input in that shape; None where it has no such view, or a slow one, and is copied first."""
+
+
+def lines(operand: Operand, axes: Sequence[int]) -> Lines | None:
+    """Lines along `axes`, which must follow one another but for axes of size 1."""
+    sizes = operand.shape
+    real = [axis for axis in range(len(sizes)) if sizes[axis] != 1]
+    along = [axis for axis in real if axis in axes]
+    if not along:
+        return None
+    first, last = along[0], along[-1]
+    if any(first < axis < last and axis not in axes for axis in real):
+        return None
+    shape = prod(sizes[:first]), prod(sizes[first : last + 1]), prod(sizes[last + 1 :])
+    strides = reshaped_strides(sizes, broadcast_strides(operand, sizes), shape)
+    dense = strides is not None and strides[2 if shape[2] > 1 else 1] == 4
+    return Lines(shape, strides if dense else None)
+
+
+def by_lines(work: Work, threads: Threads, axes: Sequence[int], normalizer: Normalizer) -> Compiled | None:
+    """The work of a normalization of its first input along `axes`, and its posts."""
+    operand = work.inputs[0]
+    if operand is None or operand.type != "f32":
+        return None
+    found = lines(operand, axes)
+    if found is None:
+        return None
+    return _blocks(work, threads, found, lambda data, output, _: normalizer(data, output))
+
+
+def _blocks(
+    work: Work,
+    threads: Threads,
+    found: Lines,
+    normalizer: Callable[[Array, Array, Cut], Call],
+    posts_shape: tuple[int, ...] | None = None,
+) -> Compiled | None:
+    """The work of a normalizer of blocks of whole lines, which is also told where its block is, and the posts.
+
+    The posts see the output as `posts_shape`, whose first axis is that of the lines, where one is given.
+    """
+    shape, strides = found.shape, found.strides
+    posts = posts_of(work, posts_shape or shape)
+    if posts is None:
+        return None
+    shared = threads.count if prod(shape) * LINE_NANOSECONDS > SHARED_NANOSECONDS else 1
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        data, output = inputs[0], outputs[0].reshape(shape)
+        assert data is not None
+        copy: list[Call] = [] if strides is not None else [partial(np.copyto, outputs[0], data)]
+        view = output if strides is None else np.lib.stride_tricks.as_strided(data, shape, strides)
+        on = posts.bind(inputs, output.reshape(posts_shape or shape)) if posts else None
+        if shape[2] == 1:
+            view, output = view[:, :, 0], output[:, :, 0]
+        calls = []
+        for cut in line_cuts(shape, even(prod(shape), BLOCK, shared)):
+            block = cut[: output.ndim]
+            call = normalizer(view[block], output[block], cut)
+            calls.append(chain([call, on(cut)]) if on else call)
+        every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
+        return chain([*copy, every])
+
+    return Compiled(bind)
+
+
+def line_cuts(shape: tuple[int, int, int], most: int) -> list[Cut]:
+    """Slices that cut `[outer, line, inner]` into blocks of whole lines."""
+    outer, line, inner = shape
+    return [
+        (cut[0], slice(None), cut[1] if len(cut) > 1 else slice(None))
+        for cut in cuts((outer, inner), max(most // line, 1))
+    ]
+
+
+def _columns(block: Array) -> Any:
+    """Memory for one number of each line along axis 1."""
+    return np.empty((block.shape[0], 1, *block.shape[2:]), np.float32)
+
+
+def summation(values: Array, sums: Array) -> Call:
+    """Adds up the lines along axis 1."""
+    if values.ndim == 2:
+        return partial(np.einsum, "ij->i", values, out=sums[:, 0])
+    return partial(np.add.reduce, values, axis=1, keepdims=True, out=sums)
+
+
+def square_summation(values: Array, sums: Array) -> Call:
+    """Adds up the squares of the lines along axis 1."""
+    if values.ndim > 2:
+        return partial(np.einsum, "ijk,ijk->ik", values, values, out=sums[:, 0])
+    if hasattr(np, "vecdot") and values.strides[1] == values.itemsize:  # numpy 2: BLAS for each row
+        return partial(np.vecdot, values, values, out=sums[:, 0])
+    return partial(np.einsum, "ij,ij->i", values, values, out=sums[:, 0])
+
+
+def _softmax(data: Array, output: Array) -> Call:
+    if output.ndim == 2 and output.shape[1] < SHORT < output.shape[0]:
+        return _transposed(_softmax, data, output)
+    edge, total = _columns(output), _columns(output)
+    add_up = summation(output, total)
+
+    def call() -> None:
+        np.maximum.reduce(data, axis=1, keepdims=True, out=edge)
+        np.subtract(data, edge, output)
+        functions.exp(output, output)
+        add_up()
+        np.reciprocal(total, total)
+        np.multiply(output, total, output)
+
+    return call
+
+
+def _transposed(normalizer: Normalizer, data: Array, output: Array) -> Call:
+    """The normalization of `[outer, line]` by way of a copy as `[1, line, outer]`, and back."""
+    buffer = np.empty((1, *output.shape[::-1]), np.float32)
+    into, back = partial(np.copyto, buffer[0], data.T), partial(np.copyto, output.T, buffer[0])
+    return chain([into, normalizer(buffer, buffer), back])
+
+
+def _log_softmax(data: Array, output: Array) -> Call:
+    edge, total = _columns(output), _columns(output)
+
+    def call() -> None:
+        np.maximum.reduce(data, axis=1, keepdims=True, out=edge)
+        np.subtract(data, edge, output)
+        powers = functions.temporary(output)
+        np.exp(output, powers)
+        summation(powers, total)()
+        np.log(total, total)
+        np.subtract(output, total, output)
+
+    return call
+
+
+def softmax(work: Work, threads: Threads) -> Compiled | None:
+    """SoftMax-1, SoftMax-8 and LogSoftmax-5."""
+    axis = work.attrs["axis"] % max(len(work.outputs[0].shape), 1)
+    return by_lines(work, threads, [axis], _log_softmax if work.name == "LogSoftmax-5" else _softmax)
+
+
+def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -> Normalizer:
+    """Subtracts the mean of a line and perhaps divides by sqrt(variance + eps), or by sqrt(variance) + eps."""
+    offset = np.array(eps, np.float32)
+
+    def bind(data: Array, output: Array) -> Call:
+        count = np.array(1 / output.shape[1], np.float32)
+        total = _columns(output)
+        add_up, add_squares = summation(data, total), square_summation(output, total)
+
+        def centre() -> None:
+            add_up()
+            np.multiply(total, count, total)
+            np.subtract(data, total, output)
+
+        def call() -> None:
+            centre()
+            add_squares()
+            np.multiply(total, count, total)
+            if outside:
+                np.sqrt(total, total)
+                np.add(total, offset, total)
+            else:
+                np.add(total, offset, total)
+                np.sqrt(total, total)
+            np.reciprocal(total, total)
+            np.multiply(output, total, output)
+
+        return call if normalize else centre
+
+    return bind
+
+
+def mvn_1(work: Work, threads: Threads) -> Compiled | None:
+    """MVN-1."""
+    rank, attrs = len(work.outputs[0].shape), work.attrs
+    axes = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
+    normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"])
+    return by_lines(work, threads, _axes(axes, rank), normalizer)
+
+
+def mvn(work: Work, threads: Threads) -> Compiled | None:
+    """MVN-6 with constant axes."""
+    axes, attrs = work.inputs[1], work.attrs
+    if axes is None or axes.value is None:
+        return None
+    outside = attrs["eps_mode"] == "outside_sqrt"
+    normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"], outside=outside)
+    return by_lines(work, threads, _axes(axes.value.ravel(), len(work.outputs[0].shape)), normalizer)
+
+
+def _axes(axes: Iterable[Any], rank: int) -> list[int]:
+    return [int(axis) % rank for axis in axes]
+
+
+def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
+    """NormalizeL2-1 with constant axes."""
+    axes = work.inputs[1]
+    if axes is None or axes.value is None or not axes.value.size:
+        return None
+    eps, bound = np.array(work.attrs["eps"], np.float32), np.add if work.attrs["eps_mode"] == "add" else np.maximum
+
+    def normalizer(data: Array, output: Array) -> Call:
+        total = _columns(output)
+        add_squares = square_summation(data, total)
+
+        def call() -> None:
+            add_squares()
+            bound(total, eps, out=total)
+            np.sqrt(total, total)
+            np.divide(data, total, output)
+
+        return call
+
+    return by_lines(work, threads, _axes(axes.value.ravel(), len(work.outputs[0].shape)), normalizer)
+
+
+def group_normalization(work: Work, threads: Threads) -> Compiled | None:
+    """GroupNormalization-12 with constant scale and bias: a group is a line, and its channels have a scale each."""
+    data, scale, bias = work.inputs[:3]
+    if data is None or data.type != "f32" or scale is None or scale.value is None or bias is None or bias.value is None:
+        return None
+    batches, channels, *spatial = data.shape
+    groups = work.attrs["num_groups"]
+    outer, each = batches * groups, channels // groups
+    scales, biases = (np.tile(value.reshape(groups, each, 1), (batches, 1, 1)) for value in (scale.value, bias.value))
+    standardize = standardizer(work.attrs["epsilon"])
+
+    def normalizer(data: Array, output: Array, cut: Cut) -> Call:
+        parts = output.reshape(-1, each, prod(spatial))
+        scaled = partial(np.multiply, parts, scales[cut[0]], parts)
+        return chain([standardize(data, output), scaled, partial(np.add, parts, biases[cut[0]], parts)])
+
+    shape = (outer, each * prod(spatial), 1)
+    strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), shape)
+    dense = strides is not None and strides[1] == 4
+    return _blocks(
+        work, threads, Lines(shape, strides if dense else None), normalizer, (outer, each, prod(spatial))
+    )
+
+
+def batch_norm(work: Work, threads: Threads) -> Compiled | None:
+    """BatchNormInference-1 and -5 with constant statistics, scales and shifts."""
+    order = (2, 0, 1, 3, 4) if work.name == "BatchNormInference-1" else (0, 1, 2, 3, 4)
+    data, *rest = (work.inputs[number] for number in order)
+    tables = [table.value for table in rest if table is not None and table.value is not None]
+    if data is None or data.type != "f32" or len(tables) < 4:
+        return None
+    gamma, beta, mean, variance = (table.reshape(-1, *[1] * (len(data.shape) - 2)) for table in tables)
+    constants = [mean, gamma / np.sqrt(variance + np.float32(work.attrs["epsilon"])), beta]
+    operands: list[Operand | None] = [data, *(Operand("f32", table.shape, table.strides, table) for table in constants)]
+    posts = [replace(post, operand=None if post.operand is None else post.operand - 1) for post in work.posts]
+    inner = by_blocks(replace(work, inputs=operands + work.inputs[5:], posts=posts), threads, _scaled, 4)
+    if inner is None:
+        return None
+    bind = inner.bind
+    return Compiled(
+        lambda inputs, outputs, scratch: bind([inputs[order[0]], *constants, *inputs[5:]], outputs, scratch)
+    )
+
+
+def _scaled(data: Array, centre: Array, scale: Array, shift: Array, output: Array) -> list[Call]:
+    return [
+        partial(np.subtract, data, centre, output),
+        partial(np.multiply, output, scale, output),
+        partial(np.add, output, shift, output),
+    ]
+
+
+COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+    **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), softmax),
+    **dict.fromkeys(("BatchNormInference-1", "BatchNormInference-5"), batch_norm),
+    "GroupNormalization-12": group_normalization,
+    "MVN-1": mvn_1,
+    "MVN-6": mvn,
+    "NormalizeL2-1": normalize_l2,
+}

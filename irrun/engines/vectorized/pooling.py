@@ -1,0 +1,155 @@
+"""Pooling: the taps of one axis after the other, on blocks of channels that stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.threads import Threads, cuts
+from irrun.engines.vectorized.windows import Axis, axes_of
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.op import Array
+
+ITEM = 4
+"""Bytes of an f32."""
+
+BLOCK_BYTES = 512 << 10
+"""What the frames and sums of a block of channels may take, so that they stay in the second-level cache."""
+
+TAP_SECONDS = 0.4e-9
+"""What one tap of one window takes, about."""
+
+LOWEST = np.finfo(np.float32).min
+
+
+Function = Callable[..., object]
+
+
+def compile_max_pool(work: Work, threads: Threads) -> Compiled | None:
+    """MaxPool-1 of f32: NaN loses against every number, and padding counts as the lowest finite one."""
+    axes, posts = _axes(work), posts_of(work)
+    if axes is None or posts is None:
+        return None
+    return _compiled(work, axes, posts, threads, np.fmax, LOWEST, partial(np.fmax, LOWEST))
+
+
+def compile_avg_pool(work: Work, threads: Threads) -> Compiled | None:
+    """AvgPool-1, -14 and -16 of f32: sums, divided by how many elements count."""
+    axes, posts = _axes(work), posts_of(work)
+    if axes is None or posts is None:
+        return None
+    counts = _counts(axes, work.attrs["exclude_pad"])
+    return _compiled(work, axes, posts, threads, np.add, np.float32(0), lambda sums, out: np.divide(sums, counts, out))
+
+
+COMPILERS = {
+    "MaxPool-1": compile_max_pool,
+    "AvgPool-1": compile_avg_pool,
+    "AvgPool-14": compile_avg_pool,
+    "AvgPool-16": compile_avg_pool,
+}
+
+
+def _axes(work: Work) -> list[Axis] | None:
+    data, output = work.inputs[0], work.outputs[0]
+    if data is None or data.type != "f32":
+        return None
+    return axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
+
+
+def _counts(axes: Sequence[Axis], exclude_pad: bool) -> Array:
+    """How many elements count in each window [*windows], or in all of them []: the real ones, or with padding all."""
+    if not exclude_pad and any(axis.begin or axis.end for axis in axes):
+        return np.array(prod(axis.kernel for axis in axes), np.float32)
+    counts: Array = np.ones((), np.int64)
+    for axis in axes:
+        places = np.arange(axis.windows)[:, np.newaxis] * axis.stride - axis.begin
+        places = places + np.arange(axis.kernel) * axis.dilation
+        counts = np.multiply.outer(counts, ((places >= 0) & (places < axis.size)).sum(axis=1))
+    return np.maximum(counts, 1).astype(np.float32)
+
+
+def _compiled(
+    work: Work,
+    axes: Sequence[Axis],
+    posts: Posts,
+    threads: Threads,
+    function: Function,
+    padding: np.float32,
+    finish: Function,
+) -> Compiled:
+    """Pool with a function of two arrays and an output; `finish(pooled, out)` follows."""
+    images, channels = work.outputs[0].shape[:2]
+    shapes = [[axis.covered(axis.windows) for axis in axes]] if any(axis.padded for axis in axes) else []
+    for number in range(1, len(axes)):
+        after = [axis.windows for axis in axes[:number]]
+        shapes.append([*after, *(axis.covered(axis.windows) for axis in axes[number:])])
+    each = sum(map(prod, shapes)) * ITEM
+    taps = sum(axis.kernel for axis in axes)
+    wanted = threads.pieces(prod(work.outputs[0].shape) * taps * TAP_SECONDS)
+    step = max(BLOCK_BYTES // max(each, 1), 1)
+    blocks = cuts(channels, max(-(-channels // step), min(wanted, channels)))
+    pieces = [(image, block) for image in range(images) for block in blocks]
+    room = -(-max(block.stop - block.start for block in blocks) * each // 64) * 64
+    count = threads.count if wanted > 1 else 1
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        data = inputs[0]
+        assert data is not None
+        on = posts.bind(inputs, outputs[0]) if posts else None
+        calls: list[list[Call]] = []
+        for thread in range(count):
+            calls.append([])
+            for image, block in pieces:
+                rows = block.stop - block.start
+                rooms, start = [], thread * room
+                for shape in shapes:
+                    assert scratch is not None
+                    end = start + rows * prod(shape) * ITEM
+                    rooms.append(scratch[start:end].view(np.float32).reshape(rows, *shape))
+                    start = end
+                output = outputs[0][image, block]
+                steps = _pooled(data[image, block], axes, rooms, output, function, padding)
+                steps.append(partial(finish, output, output))
+                if on is not None:
+                    steps.append(on((slice(image, image + 1), block)))
+                calls[-1].append(chain(steps))
+        if count == 1:
+            return chain(calls[0])
+        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+
+    return Compiled(bind, count * room)
+
+
+def _pooled(
+    data: Array, axes: Sequence[Axis], rooms: list[Array], output: Array, function: Function, padding: np.float32
+) -> list[Call]:
+    """Calls that pool data [channels, *spatial] into output [channels, *windows] by way of `rooms`."""
+    calls: list[Call] = []
+    if len(rooms) == len(axes):
+        frame, *rooms = rooms
+        places = [axis.places(slice(0, axis.windows)) for axis in axes]
+        inside = frame[(slice(None), *(place for _, place in places))]
+        source = data[(slice(None), *(elements for elements, _ in places))]
+        calls += [partial(frame.fill, padding), partial(np.copyto, inside, source)]
+        data = frame
+    for number, (axis, target) in enumerate(zip(axes, [*rooms, output], strict=True), 1):
+        before = (slice(None),) * number
+        length = (axis.windows - 1) * axis.stride + 1
+        taps = [
+            data[(*before, slice(start, start + length, axis.stride))]
+            for start in range(0, axis.kernel * axis.dilation, axis.dilation)
+        ]
+        covered = tuple(slice(0, other.covered(other.windows)) for other in axes[number:])
+        first, *more = (tap[(*before, slice(None), *covered)] for tap in taps)
+        if not more:
+            calls.append(partial(np.copyto, target, first))
+        for tap in more:
+            calls.append(partial(function, first, tap, target))
+            first = target
+        data = target
+    return calls

@@ -1,0 +1,285 @@
+"""Element-wise ops as calls on blocks, and chains of them that are applied in place while a block is in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized import functions
+from irrun.engines.work import Call, Operand, Post, Work
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+BLOCK = 1 << 17
+"""Elements of a block: with its operands and temporaries it stays in the cache, and hides what a call costs."""
+
+Index = tuple[slice, ...] | EllipsisType
+
+Stage = Callable[..., list[Call]]
+"""Binds an op to a block: given the inputs positionally and the output, which may be one of them, the calls to make."""
+
+Function = Callable[..., object]
+
+FLOATS = frozenset({"f16", "f32", "f64"})
+INTEGERS = frozenset(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))
+NUMBERS = FLOATS | INTEGERS
+BOOLEAN = frozenset({"boolean"})
+WIDE = frozenset({"f32", "f64"})
+F32 = frozenset({"f32"})
+
+UNARY: dict[str, tuple[Function, frozenset[str]]] = {
+    "Abs-1": (np.absolute, NUMBERS),
+    "Acos-1": (np.arccos, WIDE),
+    "Acosh-4": (np.arccosh, WIDE),
+    "Asin-1": (np.arcsin, WIDE),
+    "Asinh-4": (np.arcsinh, WIDE),
+    "Atan-1": (np.arctan, WIDE),
+    "Atanh-4": (np.arctanh, WIDE),
+    "Ceiling-1": (np.ceil, FLOATS),
+    "Cos-1": (np.cos, WIDE),
+    "Cosh-1": (np.cosh, WIDE),
+    "Erf-1": (functions.erf, F32),
+    "Exp-1": (np.exp, WIDE),
+    "Floor-1": (np.floor, FLOATS),
+    "Gelu-2": (functions.gelu, F32),
+    "HSigmoid-5": (functions.hsigmoid, F32),
+    "HSwish-4": (functions.hswish, F32),
+    "Log-1": (np.log, WIDE),
+    "LogicalNot-1": (np.logical_not, BOOLEAN),
+    "Mish-4": (functions.mish, F32),
+    "Negative-1": (functions.negative, NUMBERS),
+    "Sigmoid-1": (functions.sigmoid, F32),
+    "Sign-1": (np.sign, NUMBERS),
+    "Sin-1": (np.sin, WIDE),
+    "Sinh-1": (np.sinh, WIDE),
+    "SoftPlus-4": (functions.softplus, F32),
+    "SoftSign-9": (functions.softsign, F32),
+    "Sqrt-1": (np.sqrt, WIDE),
+    "Swish-4": (functions.swish, F32),
+    "Tan-1": (np.tan, WIDE),
+    "Tanh-1": (np.tanh, WIDE),
+}
+"""Ops of one tensor without attributes, and the element types for which the function is the op."""
+
+BINARY: dict[str, tuple[Function, frozenset[str]]] = {
+    "Add-1": (np.add, NUMBERS),
+    "FloorMod-1": (np.mod, NUMBERS),
+    "LogicalAnd-1": (np.logical_and, BOOLEAN),
+    "LogicalOr-1": (np.logical_or, BOOLEAN),
+    "LogicalXor-1": (np.logical_xor, BOOLEAN),
+    "Maximum-1": (np.maximum, NUMBERS),
+    "Minimum-1": (np.minimum, NUMBERS),
+    "Mod-1": (np.fmod, NUMBERS),
+    "Multiply-1": (np.multiply, NUMBERS),
+    "PReLU-1": (functions.prelu, F32),
+    "Subtract-1": (np.subtract, NUMBERS),
+    "Swish-4": (functions.scaled_swish, F32),
+    "Xor-1": (np.logical_xor, BOOLEAN),
+}
+"""Ops of two tensors of one type, in which no attribute matters but auto_broadcast."""
+
+
+def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | None = None) -> Stage | None:
+    """How an op of one tensor is computed on a block, or one of two if there is a `second`; None if it is not taken.
+
+    `type` is the element type of the inputs.
+    """
+    if second is not None:
+        return _stage_of_two(name, attrs, type, second)
+    if name == "ReLU-1" and type in NUMBERS:
+        dtype = numpy_dtype(type)
+        return partial(_clip, np.zeros((), dtype), np.array(np.inf if type in FLOATS else np.iinfo(dtype).max, dtype))
+    if name == "Clamp-1" and type == "f32":
+        return partial(_clip, np.array(attrs["min"], np.float32), np.array(attrs["max"], np.float32))
+    if name == "Elu-1":
+        function, types = partial(functions.elu, np.array(attrs["alpha"], np.float32)), F32
+    elif name == "Gelu-7":
+        function, types = functions.gelu if attrs["approximation_mode"] == "erf" else functions.tanh_gelu, F32
+    elif name == "Round-5" and attrs["mode"] == "half_to_even":
+        function, types = np.rint, FLOATS
+    else:
+        function, types = UNARY.get(name, (None, NUMBERS))
+    return partial(_apply, function) if function is not None and type in types else None
+
+
+def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operand) -> Stage | None:
+    if attrs.get("auto_broadcast", "numpy") == "pdpd" or second.type != type:
+        return None
+    if name == "SquaredDifference-1":
+        return _squared_difference if type in NUMBERS else None
+    if name == "Power-1":
+        return _power(type, second)
+    if name == "Divide-1":
+        function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
+        types = NUMBERS
+    else:
+        function, types = BINARY.get(name, (None, NUMBERS))
+    return partial(_apply, function) if function is not None and type in types else None
+
+
+def _apply(function: Function, *arrays: Array) -> list[Call]:
+    if function in (np.maximum, np.minimum):  # which frown on a third argument
+        return [partial(function, *arrays[:-1], out=arrays[-1])]
+    return [partial(function, *arrays)]
+
+
+def _clip(low: Array, high: Array, data: Array, output: Array) -> list[Call]:
+    return [partial(functions.clip, data, low, high, output)]
+
+
+def _squared_difference(a: Array, b: Array, output: Array) -> list[Call]:
+    return [partial(np.subtract, a, b, output), partial(np.multiply, output, output, output)]
+
+
+def _power(type: str, exponent: Operand) -> Stage | None:
+    """Powers by products where the exponent is a constant 2 or 3, else by np.power, which integers share."""
+    value = exponent.value
+    constant = value.item() if value is not None and value.size == 1 else None
+    if type in FLOATS:
+        if constant == 2:
+            return lambda base, _, output: [partial(np.multiply, base, base, output)]
+        if constant == 3 and type == "f32":
+            return lambda base, _, output: [partial(functions.cube, base, output)]
+        return partial(_apply, np.power)
+    return partial(_apply, np.power) if type in INTEGERS and value is not None and (value >= 0).all() else None
+
+
+def chain(calls: Sequence[Call]) -> Call:
+    """One call that makes several, in order."""
+    if len(calls) == 1:
+        return calls[0]
+    if len(calls) == 2:
+        first, second = calls
+
+        def both() -> None:
+            first()
+            second()
+
+        return both
+    several = tuple(calls)
+
+    def every() -> None:
+        for call in several:
+            call()
+
+    return every
+
+
+@dataclass(slots=True)
+class Posts:
+    """The posts of a work, ready to be bound: for each its stage, and its operand's number and place if it has one."""
+
+    shape: tuple[int, ...]
+    stages: list[tuple[Stage, int | None, bool]]
+    strides: list[tuple[int, ...] | None]
+
+    def __bool__(self) -> bool:
+        return bool(self.stages)
+
+    def bind(self, inputs: Sequence[Array | None], output: Array) -> Callable[[Index], Call]:
+        """Given a work's inputs and its output as an array of `shape`: what binds the chain to a block of the output."""
+        operands = [
+            None if number is None else _viewed(inputs[number], self.shape, strides)
+            for (_, number, _), strides in zip(self.stages, self.strides, strict=True)
+        ]
+
+        def on(index: Index) -> Call:
+            return chain(self.calls(operands, output, index))
+
+        return on
+
+    def calls(self, operands: Sequence[Array | None], output: Array, index: Index) -> list[Call]:
+        block = output[index]
+        calls: list[Call] = []
+        for (stage, _, reflected), operand in zip(self.stages, operands, strict=True):
+            if operand is None:
+                calls += stage(block, block)
+            elif reflected:
+                calls += stage(part(operand, index), block, block)
+            else:
+                calls += stage(block, part(operand, index), block)
+        return calls
+
+
+def part(operand: Array, index: Index) -> Array:
+    """The part of an operand that broadcasts to the block `index` of a tensor of the same rank."""
+    if index is ... or operand.size == 1:
+        return operand
+    return operand[tuple(slice(None) if size == 1 else cut for size, cut in zip(operand.shape, index, strict=False))]
+
+
+def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
+    """The posts of a work whose output is indexed as `shape`, a reshape of its own; None if one is not taken."""
+    own = work.outputs[0].shape
+    stages: list[tuple[Stage, int | None, bool]] = []
+    strides: list[tuple[int, ...] | None] = []
+    for post in work.posts:
+        operand = None if post.operand is None else work.inputs[post.operand]
+        if post.name in ("PReLU-1", "Swish-4") and post.reflected:
+            return None
+        stage = stage_of(post.name, post.attrs, work.outputs[0].type, operand)
+        if stage is None:
+            return None
+        wanted = None
+        if operand is not None:
+            wanted = _strides(post, operand, own, own if shape is None else shape)
+            if wanted is None:
+                return None
+        stages.append((stage, post.operand, post.reflected))
+        strides.append(wanted)
+    return Posts(own if shape is None else shape, stages, strides)
+
+
+def _strides(post: Post, operand: Operand, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of an operand when it is broadcast to `own` and seen as `shape`; None where it cannot be."""
+    if prod(operand.shape) == 1:
+        return ()
+    sizes, strides = operand.shape, operand.strides
+    if post.name == "PReLU-1" and len(sizes) == 1 and len(own) > 1 and sizes[0] == own[1]:
+        sizes, strides = (sizes[0], *[1] * (len(own) - 2)), (strides[0], *[0] * (len(own) - 2))
+    extra = len(own) - len(sizes)
+    if extra < 0:
+        return None
+    full = (*[0] * extra, *(0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True)))
+    return full if own == shape else reshaped_strides(own, full, shape)
+
+
+def reshaped_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The strides of a view as `target`, as many elements in the same order; None where there is no such view."""
+    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    result: list[int] = []
+    for size in reversed(target):
+        if size == 1:
+            result.append(0)
+            continue
+        if not axes:
+            return None
+        length, stride = axes.pop()
+        while length % size and axes and axes[-1][1] == length * stride:
+            length *= axes.pop()[0]
+        while length < size and axes and axes[-1][1] == length * stride:
+            length *= axes.pop()[0]
+        if length % size:
+            return None
+        if length > size:
+            axes.append((length // size, size * stride))
+        result.append(stride)
+    return tuple(reversed(result))
+
+
+def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Array:
+    assert operand is not None
+    assert strides is not None
+    if not strides and operand.size == 1:
+        return operand.reshape(())
+    if operand.shape == shape:
+        return operand
+    return np.lib.stride_tricks.as_strided(operand, shape, strides)

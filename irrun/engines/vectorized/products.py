@@ -1,0 +1,151 @@
+"""Products of matrices: a large one cut into blocks for the threads, or a batch of small ones shared among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from irrun.engines.vectorized.posts import BLOCK, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.spec.op import Array
+
+MEMORY_SPEED = 20e9
+"""Bytes per second at which one thread reads a matrix that it uses once, about."""
+
+TILE = 16
+"""Columns that a block has a multiple of: f32 in the widest vector."""
+
+ITEM = 4
+"""Bytes of an f32."""
+
+Place = tuple[tuple[int, ...], tuple[int, ...]]
+"""Shape, and strides in bytes, of a view."""
+
+
+def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
+    """MatMul-1 of f32: [*batch, rows, inner] x [*batch, inner, columns], whose batches are broadcast."""
+    a, b = work.inputs[:2]
+    if a is None or b is None or any(tensor.type != "f32" for tensor in (a, b, work.outputs[0])):
+        return None
+    left, right = _matrices(a, work.attrs["transpose_a"], 0), _matrices(b, work.attrs["transpose_b"], 1)
+    left, right = _merged(left, right)
+    shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
+    posts = posts_of(work, shape)
+    if posts is None:
+        return None
+    copied = [not direct(place) for place in (left, right)]
+    sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
+    pieces = _pieces(shape, left[0][-1], threads)
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        output = outputs[0].reshape(shape)
+        first: list[Call] = []
+        matrices = []
+        start = 0
+        for array, place, size in zip(inputs[:2], (left, right), sizes, strict=True):
+            assert array is not None
+            matrix = np.lib.stride_tricks.as_strided(array, *place, writeable=size == 0 and array.flags.writeable)
+            if size:
+                assert scratch is not None
+                dense = scratch[start : start + size * ITEM].view(np.float32).reshape(place[0])
+                first.append(partial(np.copyto, dense, matrix))
+                matrix = dense
+                start += size * ITEM
+            matrices.append(np.broadcast_to(matrix, (*shape[:-2], *place[0][-2:])))
+        on = posts.bind(inputs, output) if posts else None
+        calls = []
+        for piece in pieces:
+            *batch, rows, columns = piece
+            parts = matrices[0][(*batch, rows)], matrices[1][(*batch, slice(None), columns)]
+            call: Call = partial(np.matmul, *parts, output[piece])
+            calls.append(call if on is None else chain([call, *(on(block) for block in within(piece))]))
+        return chain([*first, threads.call(calls)])
+
+    return Compiled(bind, sum(sizes) * ITEM)
+
+
+COMPILERS = {"MatMul-1": compile_matmul}
+
+
+def _matrices(operand: Operand, transpose: bool, vector_axis: int) -> Place:
+    """An operand of MatMul-1 as [*batch, rows, columns]; a vector gets an axis of size 1 at `vector_axis`."""
+    shape, strides = operand.shape, operand.strides
+    if len(shape) == 1:
+        pairs = [(shape[0], strides[0])]
+        pairs.insert(vector_axis, (1, ITEM))
+        return (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
+    if transpose:
+        return (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+    return shape, strides
+
+
+def _merged(left: Place, right: Place) -> tuple[Place, Place]:
+    """The same product with fewer axes: a batch that meets one matrix becomes rows, and batch axes become one."""
+    (a, a_strides), (b, b_strides) = left, right
+    if prod(b[:-2]) == 1:
+        rows = (prod(a[:-1]), a[-1])
+        strides = reshaped_strides(a, a_strides, rows)
+        if strides is not None:
+            return (rows, strides), (b[-2:], b_strides[-2:])
+    batch = np.broadcast_shapes(a[:-2], b[:-2])
+    axes: list[tuple[int, int, int]] = []
+    for size, first, second in zip(batch, _spread(left, batch), _spread(right, batch), strict=True):
+        if size == 1:
+            continue
+        if axes and axes[-1][1:] == (first * size, second * size):
+            axes[-1] = (axes[-1][0] * size, first, second)
+        else:
+            axes.append((size, first, second))
+    sizes = tuple(axis[0] for axis in axes)
+    return (
+        ((*sizes, *a[-2:]), (*(axis[1] for axis in axes), *a_strides[-2:])),
+        ((*sizes, *b[-2:]), (*(axis[2] for axis in axes), *b_strides[-2:])),
+    )
+
+
+def _spread(place: Place, batch: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of the batch axes when they are broadcast to `batch`."""
+    sizes, strides = place[0][:-2], place[1][:-2]
+    missing = len(batch) - len(sizes)
+    return (*[0] * missing, *(0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True)))
+
+
+def direct(place: Place) -> bool:
+    """Whether BLAS takes the matrices as they lie: with rows or with columns that are dense and do not overlap."""
+    (rows, columns), (down, across) = place[0][-2:], place[1][-2:]
+    by_rows = (across == ITEM or columns == 1) and (down >= columns * ITEM or rows == 1)
+    by_columns = (down == ITEM or rows == 1) and (across >= rows * ITEM or columns == 1)
+    return (by_rows or by_columns) and down % ITEM == 0 and across % ITEM == 0
+
+
+def _pieces(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[slice, ...]]:
+    """Blocks of the result, one for a call of matmul each: cut along a batch, else along columns, else along rows.
+
+    Cutting columns leaves each element of the right matrix, usually the larger one, to one thread, which packs it for
+    BLAS; only where there are far more rows it is the other way round.
+    """
+    *batch, rows, columns = shape
+    count = prod(batch)
+    operations = 2.0 * prod(shape) * inner
+    bytes_read = ITEM * count * inner * (rows + columns)
+    wanted = threads.pieces(max(operations / PRODUCT_SPEED, bytes_read / MEMORY_SPEED))
+    whole = [slice(0, size) for size in shape]
+    axis = max(range(len(batch)), key=batch.__getitem__) if batch else -1
+    if not batch or batch[axis] < threads.count:
+        axis = len(shape) - (2 if rows >= 4 * columns or columns < 2 * TILE else 1)
+    multiple = 1 if axis < len(batch) else TILE
+    return [(*whole[:axis], cut, *whole[axis + 1 :]) for cut in cuts(shape[axis], wanted, multiple)]
+
+
+def within(piece: tuple[slice, ...]) -> list[tuple[slice, ...]]:
+    """A block of an array in parts that are small enough for posts to be applied in the cache."""
+    starts = [cut.start for cut in piece]
+    sizes = [cut.stop - cut.start for cut in piece]
+    return [
+        tuple(slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
+        for block in blocks(sizes, BLOCK)
+    ]

@@ -1,0 +1,111 @@
+"""A workspace: the memory of a program, and the calls that compute in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from irrun.engines.work import Call
+from irrun.run.arena import Buffer, allocate
+from irrun.run.plan import NOT_CONNECTED, Step
+from irrun.run.program import VIEW, Program, RunStep, Slot, Unit
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+
+class Workspace:
+    """Used by one thread at a time. `calls` are the units that compute in a run, in order."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.memory = allocate(program.size)
+        scratch = allocate(program.scratch) if program.scratch else None
+        self._slots: list[Array | None] = [None] * len(program.slots)
+        self._run_step: RunStep = _unbound
+        for number, slot in enumerate(program.slots):
+            if slot.constant is not None:
+                self._slots[number] = slot.constant
+        for number, buffer in program.fixed.items():
+            self._slots[number] = self._array(program.slots[number], buffer)
+        bound = {number for number, array in enumerate(self._slots) if array is not None}
+        self.calls: list[tuple[Unit, Call]] = []
+        for unit in program.units:
+            if unit.compiled is not None:
+                inputs = [None if number == NOT_CONNECTED else self._slots[number] for number in unit.inputs]
+                outputs = [self._present(number) for number in unit.outputs]
+                self.calls.append((unit, unit.compiled.bind(inputs, outputs, scratch)))
+            elif unit.by == VIEW and bound.issuperset({*unit.inputs} - {NOT_CONNECTED}):
+                self._look(unit)
+                bound.update(unit.outputs)
+            else:
+                copied = [number for number in unit.outputs if number in program.fixed]
+                self.calls.append((unit, partial(self._kernel, unit, copied)))
+        self._calls = [call for _, call in self.calls]
+
+    def _array(self, slot: Slot, buffer: Buffer) -> Array:
+        memory = self.memory[buffer.offset : buffer.offset + buffer.size]
+        if slot.layout is not None:
+            return memory
+        return np.ndarray(slot.shape or (), numpy_dtype(slot.type), memory, strides=slot.strides)
+
+    def run(
+        self, arrays: Sequence[Array], run_step: RunStep, timed: Callable[[Unit, float, float], None] | None = None
+    ) -> list[Array]:
+        """The results for parameters `arrays`, some in the memory of this workspace (`Program.borrowed`).
+
+        `run_step` runs a step that no engine took; `timed` is told of each unit, when it began, and how many seconds
+        it took.
+        """
+        program, slots = self.program, self._slots
+        for number, array in zip(program.plan.parameters, arrays, strict=True):
+            if number in program.fixed:
+                np.copyto(self._present(number), array)
+            else:
+                slots[number] = array
+        self._run_step = run_step
+        if timed is None:
+            for call in self._calls:
+                call()
+        else:
+            for unit, call in self.calls:
+                begin = perf_counter()
+                call()
+                timed(unit, begin, perf_counter() - begin)
+        results = [self._present(number) for number in program.results]
+        for number in {*program.results, *program.plan.parameters}:
+            if program.slots[number].constant is None and program.slots[number].root not in program.fixed:
+                slots[number] = None
+        return results
+
+    def _present(self, number: int) -> Array:
+        array = self._slots[number]
+        assert array is not None, "a program computes what it reads"
+        return array
+
+    def _look(self, unit: Unit) -> None:
+        step = unit.steps[0]
+        args = [None if number == NOT_CONNECTED else self._slots[number] for number in unit.inputs]
+        context = {"types": step.node.types} if step.node.op.context else {}
+        results = step.kernel(*args, **context)
+        results = results if isinstance(results, tuple | list) else (results,)
+        for number, result in zip(unit.outputs, results, strict=False):
+            self._slots[number] = np.asarray(result)
+
+    def _kernel(self, unit: Unit, copied: Sequence[int]) -> None:
+        slots = self._slots
+        args = [None if number == NOT_CONNECTED else slots[number] for number in unit.inputs]
+        results = self._run_step(unit.steps[0], args)
+        for number, result in zip(unit.outputs, results, strict=False):
+            if number in copied:
+                np.copyto(self._present(number), result)
+            else:
+                slots[number] = np.asarray(result)
+        for number in unit.frees:
+            slots[number] = None
+
+
+def _unbound(step: Step, args: Sequence[Array | None]) -> Sequence[Array]:
+    raise AssertionError("a kernel runs only in a run")

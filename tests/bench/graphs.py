@@ -1,0 +1,147 @@
+"""Models that are made for a measure: single ops at large sizes, and a long chain of tiny layers.
+
+    python graphs.py FOLDER NAME
+
+writes FOLDER/model.xml, model.bin and inputs.npz. It needs openvino.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset3, opset12, opset16
+from openvino import opset13 as opset
+
+SEED = 20260401
+LAYERS = 10_000
+
+Made = tuple[ov.Model, dict[str, np.ndarray]]
+
+
+def model_of(make: Callable[..., ov.Node], inputs: dict[str, np.ndarray]) -> Made:
+    """The model of one op, all of whose inputs are Parameters."""
+    parameters = []
+    for name, array in inputs.items():
+        parameter = opset.parameter(array.shape, array.dtype, name=name)
+        parameter.output(0).set_names({name})
+        parameters.append(parameter)
+    return ov.Model(make(*parameters).outputs(), parameters), inputs
+
+
+def segments_sum(
+    table_type: type = np.float32,
+    index_type: type = np.int32,
+    pattern: str = "sorted",
+    weighted: bool = True,
+    columns: int = 128,
+) -> Made:
+    """500,000 rows of a table of 100,000 summed into 50,000 segments."""
+    rng = np.random.default_rng(SEED)
+    rows, count, segments = 100_000, 500_000, 50_000
+    ids = {
+        "sorted": lambda: np.sort(rng.integers(0, segments, count)),
+        "unsorted": lambda: rng.integers(0, segments, count),
+        "one huge segment": lambda: np.full(count, segments // 2),
+        "mostly empty": lambda: np.sort(rng.integers(0, 50, count) * (segments // 50)),
+        "two huge, rest short": lambda: np.sort(
+            np.append(rng.integers(0, segments, count // 2), [7, 9] * (count // 4))
+        ),
+    }[pattern]()
+    table = rng.standard_normal((rows, columns), np.float32) * 8
+    inputs = {
+        "emb_table": table.astype(table_type),
+        "indices": rng.integers(0, rows, count).astype(index_type),
+        "segment_ids": ids.astype(index_type),
+        "num_segments": np.array(segments, index_type),
+        "default_index": np.array(0, index_type),
+    }
+    if weighted:
+        inputs["per_sample_weights"] = (rng.uniform(0, 2, count)).astype(table_type)
+    return model_of(opset3.embedding_segments_sum, inputs)
+
+
+def fill_empty_rows(order: str = "sorted", index_type: type = np.int64) -> Made:
+    """A sparse matrix of 1,000,000 rows of 1,000 with 2,000,000 values, no two at one place."""
+    rng = np.random.default_rng(SEED)
+    rows, columns, count = 1_000_000, 1_000, 2_000_000
+    places = rng.permutation(np.unique(rng.integers(0, rows * columns, count + count // 50)))[:count]
+    if order == "sorted":
+        places.sort()
+    indices = np.stack(np.divmod(places, columns), axis=1)
+    inputs = {
+        "values": rng.standard_normal(count, np.float32),
+        "dense_shape": np.array([rows, columns], index_type),
+        "indices": indices.astype(index_type),
+        "default_value": np.array(-1, np.float32),
+    }
+    return model_of(opset16.sparse_fill_empty_rows, inputs)
+
+
+def scatter_elements(axis: int, reduction: str | None = None, index_type: type = np.int32, **attrs: object) -> Made:
+    """1000 x 4000 updates put (version 3), or reduced (version 12), into 4000 x 4000 elements."""
+    rng = np.random.default_rng(SEED)
+    inputs = {
+        "data": rng.standard_normal((4000, 4000), np.float32),
+        "indices": rng.integers(0, 4000, (1000, 4000)).astype(index_type),
+        "updates": rng.uniform(0.5, 1.5, (1000, 4000)).astype(np.float32),
+    }
+    if reduction is None:
+        return model_of(lambda *args: opset3.scatter_elements_update(*args, np.int32(axis)), inputs)
+    return model_of(
+        lambda *args: opset12.scatter_elements_update(*args, np.int32(axis), reduction=reduction, **attrs), inputs
+    )
+
+
+def chain(layers: int = LAYERS) -> Made:
+    """Add, Multiply and ReLU in turn, on 4 elements."""
+    rng = np.random.default_rng(SEED)
+    x = opset.parameter([4], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    node = x
+    for number in range(layers):
+        constant = rng.uniform(0.5, 1.5, 4).astype(np.float32)
+        node = (opset.add, opset.multiply, lambda a, _: opset.relu(a))[number % 3](node, constant)
+    return ov.Model([node], [x]), {"x": rng.standard_normal(4, np.float32)}
+
+
+OPS: dict[str, Callable[[], Made]] = {
+    "EmbeddingSegmentsSum-3": segments_sum,
+    "EmbeddingSegmentsSum-3, no weights": partial(segments_sum, weighted=False),
+    "EmbeddingSegmentsSum-3, unsorted": partial(segments_sum, pattern="unsorted"),
+    "EmbeddingSegmentsSum-3, one huge segment": partial(segments_sum, pattern="one huge segment"),
+    "EmbeddingSegmentsSum-3, mostly empty": partial(segments_sum, pattern="mostly empty"),
+    "EmbeddingSegmentsSum-3, two huge": partial(segments_sum, pattern="two huge, rest short"),
+    "EmbeddingSegmentsSum-3, i64 indices": partial(segments_sum, index_type=np.int64),
+    "EmbeddingSegmentsSum-3, f16": partial(segments_sum, np.float16),
+    "EmbeddingSegmentsSum-3, i32": partial(segments_sum, np.int32),
+    "EmbeddingSegmentsSum-3, 3 columns": partial(segments_sum, columns=3),
+    "SparseFillEmptyRows-16, sorted": fill_empty_rows,
+    "SparseFillEmptyRows-16, shuffled": partial(fill_empty_rows, "shuffled"),
+    "SparseFillEmptyRows-16, shuffled, i32": partial(fill_empty_rows, "shuffled", np.int32),
+    "ScatterElementsUpdate-3, axis 0": partial(scatter_elements, 0),
+    "ScatterElementsUpdate-3, axis 1": partial(scatter_elements, 1),
+    "ScatterElementsUpdate-3, axis 0, i64": partial(scatter_elements, 0, index_type=np.int64),
+    **{
+        f"ScatterElementsUpdate-12, {reduction}, axis {axis}": partial(scatter_elements, axis, reduction)
+        for reduction in ("sum", "prod", "min", "max", "mean")
+        for axis in (0, 1)
+    },
+}
+
+GRAPHS = {**OPS, f"{LAYERS} tiny layers": chain}
+
+
+def main() -> None:
+    folder, name = Path(sys.argv[1]), sys.argv[2]
+    model, inputs = GRAPHS[name]()
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    np.savez(folder / "inputs.npz", **inputs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The processes that are measured: whole ones from start to end, and workers that wait for their turn."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from bench.models import Model
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+_IRRUN = "import sys; from irrun.cli import main; sys.argv[0] = 'irrun'; main()"  # what the console script does
+
+_OPENVINO = """
+import sys
+import numpy as np
+import openvino as ov
+model, inputs, output, threads = sys.argv[1:]
+hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": int(threads), "PERFORMANCE_HINT": "LATENCY"}
+compiled = ov.Core().compile_model(model, "CPU", hints)
+with np.load(inputs) as arrays:
+    given = {}
+    for number, port in enumerate(compiled.inputs):
+        names = (*port.names, port.node.friendly_name, str(number))
+        given[number] = arrays[next(name for name in names if name in arrays)]
+results = compiled(given)
+np.savez(output, *(results[port] for port in compiled.outputs))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The interpreter that everything runs in, irrun and its peers, and the threads that each of them may use."""
+
+    python: str
+    threads: int
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of the processes."""
+        threads = str(self.threads)
+        return {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": ""}
+
+    def has(self, module: str) -> bool:
+        """Whether the interpreter finds a module."""
+        script = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+        return subprocess.run([self.python, "-P", "-c", script], env=self.variables, check=False).returncode == 0
+
+
+def install(folder: Path) -> str:
+    """An interpreter with irrun as a wheel installs it, compiled, and all that this one has; returns its path.
+
+    An editable install finds modules in another way, and where PYTHONDONTWRITEBYTECODE is set compiles at every start.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    # appended without reading their own .pth files, which is where an editable irrun would come in
+    (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "irrun", packages / "irrun", ignore=ignored)
+    shutil.copytree(ROOT / "opsets", packages / "irrun" / "opsets", ignore=ignored)
+    compileall.compile_dir(packages / "irrun", quiet=1)
+    return str(folder / "bin" / "python")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a process took from its start to its end: seconds, and bytes of physical memory at its peak."""
+
+    seconds: float
+    peak: int
+
+
+def whole(runtime: str, model: Model, setting: Setting, output: Path) -> Whole:
+    """Read a model and its inputs, run it once and write its outputs, in a process of its own.
+
+    Raises RuntimeError with what the process said where it fails.
+    """
+    files = list(map(str, (model.path, model.inputs, output)))
+    if runtime == "irrun":
+        script, arguments = _IRRUN, ["execute", files[0], "--inputs", files[1], "--output", files[2]]
+    else:
+        script, arguments = _OPENVINO, [*files, str(setting.threads)]
+    with tempfile.TemporaryFile() as said:
+        begin = time.perf_counter()
+        process = subprocess.Popen(
+            [setting.python, "-P", "-c", script, *arguments],
+            env=setting.variables,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if status:
+            said.seek(0)
+            raise RuntimeError(said.read().decode(errors="replace").strip() or f"exit status {process.returncode}")
+    return Whole(seconds, usage.ru_maxrss * 1024)
+
+
+class Worker:
+    """A process with a model loaded in one runtime; see worker.py. Raises RuntimeError where it cannot be started.
+
+    `load` and `first` are the seconds of loading the model, imports included, and of the first run.
+    """
+
+    def __init__(self, runtime: str, path: Path, model: Model, setting: Setting, outputs: Path) -> None:
+        arguments = [runtime, path, model.inputs, setting.threads, outputs]
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115, closed with the worker
+        self._process = subprocess.Popen(
+            [setting.python, "-P", HERE / "worker.py", *map(str, arguments)],
+            env=setting.variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+        )
+        try:
+            answer = self._answer()
+        except RuntimeError:
+            self.close()
+            raise
+        self.load, self.first = answer["load"], answer["first"]
+
+    def run(self, times: int) -> list[float]:
+        """Run the model that often; the seconds of each run."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{times}\n")
+        self._process.stdin.flush()
+        return list(self._answer())
+
+    def close(self) -> None:
+        self._process.communicate()
+        self._said.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self):  # type: ignore[no-untyped-def]  # whatever JSON holds
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait()
+            self._said.seek(0)
+            lines = self._said.read().decode(errors="replace").strip().splitlines()
+            raise RuntimeError(lines[-1] if lines else f"exit status {self._process.returncode}")
+        return json.loads(line)

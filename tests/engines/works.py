@@ -1,0 +1,80 @@
+"""Works of random tensors for the tests of the numpy engine, and the plain kernels that they are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Compiled, Operand, Post, Work
+from irrun.spec.dtypes import element_type, numpy_dtype
+from irrun.spec.registry import registry
+
+THREADS = Threads(2)
+
+
+def plain(name: str, attrs: Mapping[str, Any], arrays: Sequence[Any], types: Mapping[str, str] | None = None) -> Any:
+    """What the kernel of the op computes."""
+    op = registry().ops[name]
+    context = {"types": types} if "types" in op.context else {}
+    with np.errstate(all="ignore"):
+        return op.kernel(*arrays, **attrs, **context)
+
+
+def aligned_empty(shape: Sequence[int], dtype: Any) -> Any:
+    """Memory as a plan hands it out: dense, aligned to 64 bytes, and full of what was there before."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = np.full(count * dtype.itemsize + 64, 0xFF, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
+def work_of(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Any],
+    outputs: Sequence[tuple[Sequence[int], str]],
+    posts: Sequence[Post] = (),
+    constant: Sequence[int] = (),
+) -> Work:
+    """The work of an op on arrays, behind whose inputs stand the operands of posts; `constant` numbers are known."""
+    operands = [
+        None
+        if array is None
+        else Operand(element_type(array.dtype), array.shape, array.strides, array if number in constant else None)
+        for number, array in enumerate(arrays)
+    ]
+    results = [Operand(type, tuple(shape), np.empty(shape, numpy_dtype(type)).strides) for shape, type in outputs]
+    return Work(name, attrs, operands, results, list(posts))
+
+
+def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs of a work, after two calls, and of another binding that must agree."""
+    outputs = [aligned_empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in work.outputs]
+    before = [None if array is None else array.copy() for array in arrays]
+    with np.errstate(all="ignore"):
+        scratch = aligned_empty((compiled.scratch,), np.uint8) if compiled.scratch else None
+        call = compiled.bind(arrays, outputs, scratch)
+        call()
+        first = [output.copy() for output in outputs]
+        for output in outputs:
+            output.reshape(-1).view(np.uint8)[...] = 0xFF
+        call()
+    for array, kept in zip(arrays, before, strict=True):
+        if array is not None:
+            np.testing.assert_array_equal(array, kept)
+    for output, other in zip(outputs, first, strict=True):
+        np.testing.assert_array_equal(output, other)
+    return outputs
+
+
+def posted(posts: Sequence[Post], result: Any, arrays: Sequence[Any]) -> Any:
+    """What the plain kernels make of `result` by the posts."""
+    for post in posts:
+        other = () if post.operand is None else (arrays[post.operand],)
+        types = {"T": element_type(result.dtype)}
+        result = plain(post.name, post.attrs, (*other, result) if post.reflected else (result, *other), types)
+    return result

@@ -1,0 +1,198 @@
+"""Programs: plans that are given to engines, whatever these take, want and give, compute what the plain kernels do."""
+
+import random
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engines.toy import Toy
+from ir_builder import Model
+
+import irrun
+from irrun.engines import EngineError, load_engines
+from irrun.run.profile import Profile
+from irrun.run.programs import MOST_KEPT, PATIENCE
+
+SAMPLES = sorted(path.parent for path in (Path(__file__).parent.parent / "samples").glob("*/model.xml"))
+SIZES = (2, 3, 4)
+
+
+def random_model(seed: int, folder: Path, dynamic: bool = False) -> Path:
+    """Element-wise ops, products, views and copies, at random; every tensor is [2, 3, 4] with its axes permuted."""
+    draw, numbers = random.Random(seed), np.random.default_rng(seed)
+    model = Model()
+    values = [model.parameter(f"x{n}", "f32", ("?", 3, 4) if dynamic else SIZES) for n in range(2)]
+    shapes = dict.fromkeys(values, SIZES)
+
+    def layer(type, inputs, shape, version="opset1", **data):
+        (value,) = model.layer(
+            type, inputs, [("f32", tuple(-1 if dynamic else size for size in shape))], version, **data
+        )
+        shapes[value] = shape
+        values.append(value)
+
+    for _ in range(draw.randrange(5, 40)):
+        a = draw.choice(values[-4:])
+        alike = [value for value in values if shapes[value] == shapes[a]]
+        match draw.randrange(7):
+            case 0:
+                layer(draw.choice(["ReLU", "Tanh", "Abs"]), [a], shapes[a])
+            case 1 | 2:
+                pair = [a, draw.choice(alike)]
+                draw.shuffle(pair)
+                layer(draw.choice(["Add", "Multiply", "Subtract"]), pair, shapes[a], auto_broadcast="numpy")
+            case 3:
+                scale = model.constant(numbers.standard_normal((1, 1, shapes[a][2]), np.float32))
+                pair = [a, scale]
+                draw.shuffle(pair)
+                layer(draw.choice(["Add", "Multiply", "Subtract"]), pair, shapes[a], auto_broadcast="numpy")
+            case 4:
+                order = draw.sample(range(3), 3)
+                layer("Transpose", [a, model.constant(np.int64(order))], tuple(shapes[a][axis] for axis in order))
+            case 5:
+                flat = (shapes[a][0] * shapes[a][1], shapes[a][2])
+                (rows,) = model.layer(
+                    "Reshape", [a, model.constant(np.int64([-1, flat[1]]))], [("f32", (-1, -1))], special_zero="false"
+                )
+                target = model.constant(np.int64([-1, *shapes[a][1:]]))
+                layer("Reshape", [rows, target], shapes[a], special_zero="false")
+            case 6:
+                parts = [*[value for value in alike if value is not a][:1], a]
+                (joined,) = model.layer("Concat", parts, [("f32", (-1,) * 3)], axis="0")
+                kept = model.constant(np.int64(0)), model.constant(np.int64([1]))
+                (half,) = model.layer(
+                    "Gather", [joined, kept[1], kept[0]], [("f32", (-1,) * 3)], "opset8", batch_dims="0"
+                )
+                layer("Add", [a, half], shapes[a], auto_broadcast="numpy")
+    for value in [values[-1], *draw.sample(values, 2)]:
+        model.result(value)
+    return model.save(folder)
+
+
+def executor(path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[irrun.GraphExecutor, Toy]:
+    """An executor of two toy engines, and the first one."""
+    toys = [Toy(seed), Toy(seed + 1)]
+    with monkeypatch.context() as patch:
+        patch.setattr("irrun.run.executor.load_engines", lambda name, threads: toys)
+        return irrun.GraphExecutor(path), toys[0]
+
+
+def agree(path: Path, ours: irrun.GraphExecutor, seeds: range, **options) -> None:
+    plain = irrun.GraphExecutor(path, engine="reference")
+    for seed in seeds:
+        inputs = ours.random_inputs(seed, **options)
+        expected = plain.run(inputs)
+        results = ours.run(inputs)
+        again = ours.run(ours.random_inputs(seed + 100, **options))
+        for name, array in results.items():
+            np.testing.assert_array_equal(array, expected[name], name)
+            assert not any(np.shares_memory(array, other) for other in (*again.values(), *inputs.values()))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_programs_of_random_models_compute_what_the_kernels_do(seed, tmp_path, monkeypatch):
+    path = random_model(seed, tmp_path, dynamic=seed % 3 == 0)
+    ours, toy = executor(path, seed, monkeypatch)
+    agree(path, ours, range(2), shapes={"x0": SIZES, "x1": SIZES})
+    assert toy.taken or toy.offered < 5
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_of_the_samples_compute_what_the_kernels_do(sample, seed, monkeypatch):
+    ours, _ = executor(sample / "model.xml", seed, monkeypatch)
+    plain = irrun.GraphExecutor(sample / "model.xml", engine="reference")
+    inputs = dict(np.load(sample / "inputs.npz"))
+    for _ in range(2):  # the second run sees the state of the first
+        expected = plain.run(inputs)
+        for name, array in ours.run(inputs).items():  # sums over axes in another order round otherwise
+            np.testing.assert_allclose(array, expected[name], 1e-5, 1e-6, err_msg=name)
+
+
+def test_a_program_is_made_for_each_shape_and_the_latest_are_kept(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", ("?", 2))
+    model.result(model.layer("ReLU", [x], [("f32", (-1, 2))])[0])
+    ours = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
+    for count in [*range(1, PATIENCE + 4), PATIENCE + 3]:
+        (result,) = ours.run([np.full((count, 2), -1, np.float32)]).values()
+        assert result.tolist() == [[0, 0]] * count
+    kept = list(ours._programs._kept)
+    assert len(kept) == MOST_KEPT
+    assert kept[-1] == ((PATIENCE + 3, 2),)
+    assert ((PATIENCE + 1, 2),) not in kept, "shapes that come once each are not worth a program"
+
+
+def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", ("?", "?"))
+    y = model.parameter("y", "f32", ("?", "?"))
+    model.result(model.layer("MatMul", [x, y], [("f32", (-1, -1))], transpose_a="false", transpose_b="false")[0])
+    ours = irrun.GraphExecutor(model.save(tmp_path))
+    assert ours.run([np.ones((2, 3), np.float32), np.ones((3, 1), np.float32)])
+    with pytest.raises(irrun.ExecutionError, match="MatMul-1 C1"):
+        ours.run([np.ones((2, 3), np.float32), np.ones((2, 1), np.float32)])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "reference"])
+def test_threads_have_memory_of_their_own(engine, tmp_path):
+    path = random_model(7, tmp_path)
+    ours = irrun.GraphExecutor(path, engine=engine)
+    inputs = [ours.random_inputs(seed) for seed in range(4)]
+    expected = [ours.run(given) for given in inputs]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            results = ours.run(inputs[number])
+            if any(not np.array_equal(results[name], expected[number][name]) for name in results):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_inputs_are_not_written_to(tmp_path, monkeypatch):
+    path = random_model(3, tmp_path)
+    ours, _ = executor(path, 3, monkeypatch)
+    inputs = ours.random_inputs(0)
+    before = {name: array.copy() for name, array in inputs.items()}
+    ours.run(inputs)
+    assert all(np.array_equal(inputs[name], before[name]) for name in inputs)
+
+
+@pytest.mark.parametrize(("name", "message"), [("cuda", "there is no engine `cuda`"), ("numpy", "0 threads")])
+def test_engines_that_are_not_there(name, message):
+    with pytest.raises(EngineError, match=message):
+        load_engines(name, 0)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "reference"])
+def test_a_profile_names_layers_shapes_and_engines(engine, tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (64, 32))
+    product = model.layer(
+        "MatMul",
+        [x, model.constant(np.ones((32, 16), np.float32))],
+        [("f32", (64, 16))],
+        name="product",
+        transpose_a="false",
+        transpose_b="false",
+    )
+    model.result(model.layer("SoftMax", product, [("f32", (64, 16))], name="share", axis="1")[0])
+    ours, profile = irrun.GraphExecutor(model.save(tmp_path), engine=engine), Profile()
+    for _ in range(3):
+        ours.run(ours.random_inputs(0), profile=profile)
+    lines = profile.table().splitlines()
+    assert lines[0].split() == ["layer", "type", "shape", "engine", "calls", "ms", "share", "GFLOP/s"]
+    first, second = lines[1].split(), lines[2].split()
+    assert first[:5] == ["product", "MatMul", "f32[64,", "16]", "numpy" if engine == "numpy" else "kernel"]
+    assert first[5] == "3"
+    assert float(first[8]) == pytest.approx(2 * 64 * 32 * 16 / float(first[6]) / 1e6, rel=0.2)
+    assert second[0] == "share"
+    assert len(profile.events) == 6
