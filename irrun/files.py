@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +28,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
     A link stays one and leads to the new content; a device or a pipe is written to as it is.
     """
+    import tempfile  # 4 ms that those who only read need not wait
+
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:
             yield stream

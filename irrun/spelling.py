@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _LONGEST = 80
 """Characters of a word that somebody may have misspelt."""
@@ -14,6 +13,8 @@ _MOST_COMPARED = 12
 
 def close_matches(word: str, known: Iterable[str]) -> list[str]:
     """The known words that `word` may be meant for, the likeliest first; case makes no difference."""
+    from difflib import get_close_matches  # 2 ms, and most files have no misspelt word
+
     spelling = {name.lower(): name for name in known}
     if len(word) > _LONGEST or len(spelling) > _MOST_KNOWN:  # comparing takes time, and a file may have many words
         return []

@@ -19,6 +19,12 @@ UFUNCS: dict[str, np.ufunc] = {
     "mean": np.add,
 }
 
+PUT_AT_ONCE = 1 << 16
+"""Elements."""
+
+COLUMNS = 16
+"""The fewest that are put at once: those of 4 bytes fill a line of the cache."""
+
 
 def axis_of(node: Node, label: str, rank: int, name: str = "axis") -> int | None:
     """The axis in input `name`, counted from the front; None where it is unknown."""
@@ -97,10 +103,10 @@ def tuple_positions(tuples: Array, shape: Sequence[int]) -> Array:
 
 def element_positions(indices: Array, shape: Sequence[int], axis: int) -> Array:
     """The row-major position in `shape` of every element of `indices`, which replace the coordinate along `axis`."""
-    positions = np.zeros(indices.shape, np.intp)
-    for number, size in enumerate(shape):
-        positions *= size
-        positions += wrapped(indices, size) if number == axis else grid(indices.shape, [number])[0]
+    positions: Array = wrapped(indices, shape[axis]) * prod(shape[axis + 1 :])
+    for number in range(len(shape)):
+        if number != axis:
+            positions += grid(indices.shape, [number])[0] * prod(shape[number + 1 :])
     return positions
 
 
@@ -151,7 +157,7 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
                 target[positions] = _neutral(reduction, target.dtype)
             ufunc.at(target, positions, updates)
             return
-        touched, slots = np.unique(positions, return_inverse=True)
+        touched, slots = renumbered(positions, len(target))
         total = target[touched].astype(wide)
         if not use_init_val:
             total[...] = _neutral(reduction, wide)
@@ -161,6 +167,16 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
             counts = counts.astype(wide).reshape(-1, *[1] * (total.ndim - 1))
             total = total // counts if wide.kind in "iu" else total / counts
         target[touched] = total.astype(target.dtype)
+
+
+def renumbered(positions: Array, size: int) -> tuple[Array, Array]:
+    """The different positions, of those below `size`, in order, and where among them each is: without sorting them."""
+    seen = np.zeros(size, np.bool_)
+    seen[positions] = True
+    different = np.flatnonzero(seen)
+    numbers = np.empty(size, np.intp)
+    numbers[different] = np.arange(len(different))
+    return different, numbers[positions]
 
 
 def _accumulator(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
@@ -219,12 +235,22 @@ def scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shape
 
 
 def put(data: Array, indices: Array, updates: Array, axis: int) -> Array:
-    """A copy of the data with the updates in it, of which the last one in row-major order wins."""
+    """A copy of the data with the updates in it, of which the last one in row-major order wins.
+
+    They are put block by block, each of which meets few enough lines of the output to stay in the cache of a core: a
+    block holds some rows where the axis runs along them, else some columns.
+    """
     output = copy_for(data, updates)
-    window = output[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape))]
-    if indices.size:
-        # numpy walks along the memory of the indices, so row-major order needs them contiguous
-        np.put_along_axis(window, np.ascontiguousarray(indices, np.intp), np.ascontiguousarray(updates), axis)
+    if not indices.size:
+        return output
+    split = 0 if axis == data.ndim - 1 else data.ndim - 1
+    length = indices.shape[split]
+    step = length if split == axis else max(COLUMNS, PUT_AT_ONCE * length // indices.size)
+    for begin in range(0, length, step):
+        part = (slice(None),) * split + (slice(begin, begin + step),)
+        positions = element_positions(indices[part], data.shape, axis)
+        window = output.reshape(-1)[begin * prod(data.shape[split + 1 :]) :]
+        window[positions.reshape(-1)] = updates[part].reshape(-1)
     return output
 
 

@@ -25,6 +25,8 @@ from irrun.spec import (
     product,
 )
 
+from ._indexing import renumbered
+
 EMB_TABLE = Input("emb_table", "T", "[num_emb, *emb_dims]")
 REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
 OFFSETS_INPUTS = [
@@ -96,7 +98,7 @@ def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, de
     given[filled] = False
     place = np.dtype((np.void, 2 * indices.itemsize))  # a row and its column as one element: five times as fast
     output_indices = np.zeros((total, 2), indices.dtype)
-    output_indices.view(place)[given, 0] = indices.view(place)[:, 0]
+    output_indices.view(place).reshape(-1)[given] = indices.view(place).reshape(-1)
     output_indices[filled, 0] = np.flatnonzero(empty)
     output_values = np.full(total, default_value, values.dtype)
     output_values[given] = values
@@ -126,18 +128,22 @@ def _(node: Node) -> Shapes:
 
 
 def _row_major_order(rows: Array, columns: Array, dense_shape: Array) -> Array:
-    """The order of places in a matrix; equal ones keep theirs.
-
-    Row and column become the high and low bits of one number, whose digits of 16 bits are sorted from the lowest to the
-    highest: for these numpy has a radix sort, several times as fast as what it has for wider numbers.
-    """
+    """The order of places in a matrix; equal ones keep theirs."""
     row_bits, column_bits = (int(size - 1).bit_length() for size in dense_shape)
     if row_bits + column_bits > 63:
         return np.lexsort((columns, rows))
-    keys = rows.astype(np.int64) << column_bits | columns
-    order = np.argsort(keys.astype(np.uint16), kind="stable")
-    for shift in range(16, row_bits + column_bits, 16):
-        digits = (keys >> shift).astype(np.uint16)
+    return _stable_order(rows.astype(np.int64) << column_bits | columns, row_bits + column_bits)
+
+
+def _stable_order(numbers: Array, bits: int) -> Array:
+    """The order of integers of so many bits, none below 0; equal ones keep theirs.
+
+    They are sorted by digits of 16 bits, from the lowest to the highest: for these numpy has a radix sort, several
+    times as fast as what it has for wider numbers.
+    """
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    for shift in range(16, bits, 16):
+        digits = (numbers >> shift).astype(np.uint16)
         order = order[np.argsort(digits[order], kind="stable")]
     return order
 
@@ -206,7 +212,7 @@ def embedding_segments_sum(
     if falls.size:
         at = int(falls[0]) + 1
         warn(f"`segment_ids[{at}]` is {segment_ids[at]}, below {segment_ids[at - 1]} before it; they should be sorted")
-        order = np.argsort(segment_ids, kind="stable")
+        order = _stable_order(segment_ids, int(num_segments).bit_length())
         indices = indices[order]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[order]
     bounds = np.append(0, np.cumsum(np.bincount(segment_ids, minlength=int(num_segments))))
@@ -405,7 +411,7 @@ def _pool(
     wide = _accumulator(emb_table.dtype, mean)
     if wide != table.dtype:
         if len(indices) < len(table):
-            used, indices = np.unique(indices, return_inverse=True)
+            used, indices = renumbered(indices, len(table))
             table = table[used]
         table = table.astype(wide)
     counts = np.diff(bounds)

@@ -39,6 +39,4 @@ def test_no_two_alive_buffers_overlap(seed):
 
 
 def test_memory_starts_at_a_cache_line():
-    assert all(
-        allocate(size).ctypes.data % ALIGNMENT == 0 and allocate(size).size == size for size in (1, 100, 4097)
-    )
+    assert all(allocate(size).ctypes.data % ALIGNMENT == 0 and allocate(size).size == size for size in (1, 100, 4097))

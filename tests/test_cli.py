@@ -168,6 +168,37 @@ def test_execute_takes_single_files_and_random_inputs(tmp_path):
     assert made == irrun("execute", CNN, "--random", 7, "--shape", "image=2,3,16,16").stdout
 
 
+@pytest.mark.parametrize("engine", ["auto", "numpy", "reference"])
+def test_execute_with_an_engine_and_a_profile(engine, tmp_path):
+    done = irrun(
+        *("execute", CNN, "--random", 7, "--engine", engine, "--threads", 1, "--profile", "--repeat", 3),
+        *("--trace-file", tmp_path / "trace.json"),
+    )
+    assert done.stdout.startswith("probabilities f32[")
+    head, *rows = done.stderr.splitlines()
+    assert head.split() == ["layer", "type", "shape", "engine", "calls", "ms", "share", "GFLOP/s"]
+    (row,) = (row for row in rows if row.startswith("Convolution_47 "))
+    assert ("kernel" in row) is (engine == "reference")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    convolutions = [event for event in events if event["name"] == "Convolution_47"]
+    assert len(convolutions) == 3
+    assert all(event["ph"] == "X" and event["dur"] > 0 for event in events)
+    assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
+
+
+def test_an_engine_that_is_not_installed(tmp_path):
+    script = (
+        f"import sys; sys.argv = ['irrun', 'execute', {str(CNN)!r}, '--random', '1', '--engine', 'onednn']\n"
+        "import irrun.engines.onednn; irrun.engines.onednn.load = lambda threads: None\n"
+        "from irrun.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'pip install "irrun[onednn]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_failed_run_names_layer_line_constraint_and_position(tmp_path):
     folder = SAMPLES / "embedding-segments-sum"
     inputs = dict(np.load(folder / "inputs.npz"))

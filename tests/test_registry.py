@@ -1,8 +1,11 @@
 """The registry: what a layer's type and version mean, as OpenVINO's reader takes them; custom ops."""
 
+from collections import defaultdict
+from importlib import import_module
 from types import ModuleType
 
 import pytest
+from irrun.opsets import CATEGORIES
 
 from irrun.spec import Op
 from irrun.spec.registry import Registry, load_ops, opset_number, registry
@@ -88,6 +91,36 @@ def test_a_user_module_adds_to_the_library(tmp_path):
         assert registry().find("TestRegistryOwn", "extension").version == 1
     finally:
         registry.cache_clear()
+
+
+def test_the_library_is_loaded_as_far_as_it_is_needed():
+    loaded = []
+
+    def library():
+        for name in ("ReLU-1", "Tanh-1", "Xor-1"):
+            loaded.append(name)
+            module = ModuleType("library")
+            module.op = Op(name, nothing)
+            yield module
+
+    found = Registry(library=library)
+    assert found.find("relu", "opset1").name == "ReLU-1"
+    assert loaded == ["ReLU-1"]
+    assert [op.name for op in found.versions("Tanh")] == ["Tanh-1"]
+    assert loaded == ["ReLU-1", "Tanh-1"]
+    with pytest.raises(ValueError, match="Xor-1 is declared twice"):
+        found.add(Op("Xor-1", nothing))
+    assert list(found.ops) == ["ReLU-1", "Tanh-1", "Xor-1"]
+
+
+def test_all_versions_of_a_type_are_in_one_module():
+    """The registry loads no further module once it knows a type."""
+    homes = defaultdict(set)
+    for category in CATEGORIES:
+        for value in vars(import_module(f"irrun.opsets.{category}")).values():
+            if isinstance(value, Op):
+                homes[value.type.lower()].add(category)
+    assert {type: found for type, found in homes.items() if len(found) > 1} == {}
 
 
 def test_installed_packages_are_asked_only_for_unknown_types():

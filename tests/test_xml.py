@@ -32,9 +32,20 @@ def test_lines_past_65535_are_right():
 
 
 def test_text_is_what_stands_directly_inside():
-    dims = parse(b"<port>\n <dim>3</dim>\n <dim> 4\n</dim><!-- x --></port>")
-    assert [child.text for child in dims.findall("dim")] == ["3", " 4\n"]
-    assert dims.text == ""
+    port = parse(b"<port>\n <dim> 3\n</dim><!-- x --></port>")
+    assert port.dims[0].text == " 3\n"
+    assert port.text == ""
+
+
+def test_dims_are_numbers_or_the_elements_of_other_texts():
+    port = parse(b"<port>\n<dim>3</dim><dim>-1</dim><dim>+4</dim><dim><dim>5</dim>x</dim><dim/><rt_info/></port>")
+    assert port.dims[:2] == [3, -1]
+    assert [(dim.text, dim.line, dim.column) for dim in port.dims[2:]] == [("+4", 2, 26), ("x", 2, 39), ("", 2, 63)]
+    assert [child.tag for child in port.children] == ["rt_info"]
+
+
+def test_dims_elsewhere_are_elements_like_others():
+    assert [child.tag for child in parse(b"<layer><dim>3</dim></layer>").children] == ["dim"]
 
 
 def test_text_around_a_comment_is_joined():

@@ -33,7 +33,9 @@ _MADE_OF = {
     SHAPE: ("write sizes separated by commas: `224`, `?` for any, `1..8` for a range",),
 }
 
-_OF_LAYER = ("id", "name", "type", "version")
+OF_LAYER = ("id", "name", "type", "version")
+"""The attributes of a <layer> itself."""
+
 _TYPE_WORDS = {"float": "f32", "half": "f16", "double": "f64", "int": "i32", "long": "i64", "bool": "boolean"}
 
 
@@ -51,7 +53,7 @@ class Attributes(NamedTuple):
 
 def read_attributes(op: Op, layer: Layer) -> Attributes:
     """What the file gives for the attributes of `op`, and what is wrong with it."""
-    misplaced = _misplaced(layer) if layer.strays or len(layer.element.attributes) > len(_OF_LAYER) else {}
+    misplaced = _misplaced(layer) if layer.strays or len(layer.element.attributes) > len(OF_LAYER) else {}
     key = (op, tuple(layer.attributes.items()))
     known = _CACHE.get(key)
     if known is not None:
@@ -149,7 +151,7 @@ def _lacking(op: Op, names: list[str]) -> str:
 
 def _misplaced(layer: Layer) -> dict[str, Element]:
     """Attributes that are not read, with the element that they stand on: the <layer>, or another <data>."""
-    own = {name: layer.element for name in layer.element.attributes if name not in _OF_LAYER}
+    own = {name: layer.element for name in layer.element.attributes if name not in OF_LAYER}
     if layer.type == "Result":
         own.pop("output_names", None)
     for stray in layer.strays:

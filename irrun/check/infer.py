@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.attributes import read_attributes
+from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
 from irrun.check.naming import MOST_INVENTED, name_sizes
@@ -63,6 +63,8 @@ MOST_NESTED = 32
 
 MOST_REPEATED = 20_000
 """Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
+
+_OF_CONSTANT = ("element_type", "shape", "offset", "size")
 _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
@@ -84,6 +86,7 @@ class Inference:
 
     weights: Weights
     nodes: dict[Layer, Node] = field(default_factory=dict)
+    known: Inference | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
     visited: set[Graph] = field(default_factory=set)
@@ -117,9 +120,14 @@ def _one_more(code: str) -> Diagnostic:
     return Diagnostic(code, "one more")
 
 
-def infer(graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | None = None) -> Inference:
-    """Infer a whole model; `parameters` replaces what its Parameters declare."""
-    inference = Inference(weights)
+def infer(
+    graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | None = None, known: Inference | None = None
+) -> Inference:
+    """Infer a whole model; `parameters` replaces what its Parameters declare.
+
+    `known` is what was inferred of it without: it still holds for layers that no such Parameter leads to.
+    """
+    inference = Inference(weights, known=known)
     infer_graph(graph, inference, name_sizes(graph, parameters or {}))
     while inference.pending:
         body = inference.pending.pop()
@@ -134,13 +142,24 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
     for layer in topological_order(graph):
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
-        node = infer_layer(layer, inference)
+        node = None if given is not None else _unchanged(layer, inference)
+        if node is None:
+            node = infer_layer(layer, inference)
         if node is not None:
             if given is not None and node.outputs:
                 node.outputs = [_meet(node.outputs[0], given)]
             inference.nodes[layer] = node
         # bodies that the rule did not ask for are checked by what they declare
         inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
+
+
+def _unchanged(layer: Layer, inference: Inference) -> Node | None:
+    """What is known already of a layer whose inputs are those that it was found with."""
+    if inference.known is None or layer.bodies:
+        return None
+    before, now = inference.known.nodes, inference.nodes
+    unchanged = all(value is not None and now.get(value.layer) is before.get(value.layer) for value in layer.inputs)
+    return before.get(layer) if unchanged else None
 
 
 def infer_layer(layer: Layer, inference: Inference) -> Node | None:
@@ -150,6 +169,8 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inference.report(problem)
     if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
         return None
+    if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
+        return constant
     attrs, problems, suspect = read_attributes(op, layer)
     for problem in problems:
         if problem is not suspect or layer.broken:
@@ -178,6 +199,20 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
     outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     return Node(layer, op, attrs, inferred.types, outputs, inferred.complete)
+
+
+def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
+    """A Const as nearly all are, every other layer of a model: what its op would say of it, the reader has found out.
+
+    None where there is more to it, and it has to be looked at like any other layer.
+    """
+    blob = inference.weights.checked(layer)
+    if blob is None or not blob.plain or layer.inputs or len(layer.outputs) != 1 or layer.bodies or layer.broken:
+        return None
+    if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or len(layer.element.attributes) > len(OF_LAYER):
+        return None
+    attrs = {name: getattr(blob, name) for name in _OF_CONSTANT}
+    return Node(layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True)
 
 
 def violated(
@@ -320,7 +355,7 @@ def _constant(layer: Layer, tensor: Tensor, inference: Inference) -> Tensor:
     weights = inference.weights
     try:
         blob = weights.check(layer)
-        size = weights.allocated(layer) if tensor.type == "string" else max(blob.needed, blob.count)
+        size = weights.allocated(layer) if tensor.type == "string" else max(blob.needed, blob.elements)
         if size > (MOST_LOOKED_AT if tensor.type in _INDEX_TYPES else MOST_READ):
             return tensor
         if size > MOST_READ:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
+
 import click
 
 from irrun.cli.execute import execute
@@ -18,6 +21,7 @@ def main() -> None:
 
     Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use.
     """
+    atexit.register(gc.freeze)  # or else the end of the process would search all of the model for cycles
 
 
 for command in (validate, execute, ops, explain, schema):

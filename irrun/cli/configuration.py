@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,8 @@ def _candidates() -> list[Path]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
+    import tomllib  # 2 ms, which only those wait who have such a file
+
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:

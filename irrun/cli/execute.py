@@ -32,6 +32,7 @@ _UNITS = {
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
     from irrun.run.executor import GraphExecutor
+    from irrun.run.profile import Profile
     from irrun.spec.op import Array
 
 
@@ -147,9 +148,12 @@ def execute(
     from irrun.engines import EngineError
     from irrun.files import write_whole
     from irrun.run.executor import GraphExecutor
-    from irrun.run.profile import Profile
 
-    measured = Profile() if profile or trace_file else None
+    measured: Profile | None = None
+    if profile or trace_file is not None:
+        from irrun.run.profile import Profile
+
+        measured = Profile()
     inputs_given = bool(archive or files or seed is not None)
 
     try:

@@ -75,9 +75,12 @@ def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def parse_codes(given: Iterable[str]) -> tuple[str, ...]:
     """Codes and their beginnings, in capitals, from texts such as `E3,W931`. Raises ValueError for what begins none."""
+    codes = tuple(code.strip().upper() for text in given for code in text.split(",") if code.strip())
+    if not codes:
+        return ()
+
     from irrun.check.codes import CODES
 
-    codes = tuple(code.strip().upper() for text in given for code in text.split(",") if code.strip())
     for code in codes:
         if not any(known.startswith(code) for known in CODES):
             from irrun.check.documentation import close_matches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -101,19 +102,22 @@ def validate(
     if weights is not None and len(paths) > 1:
         raise click.UsageError("--weights goes with one model", context)
 
-    from irrun.check.render.shapes import render_shapes
-    from irrun.check.render.text import overview, plain, render_report
+    from irrun.ir.xml import collector_paused
 
-    reports = []
-    tables = []
-    with _progress(paths) as progress:
+    reports: list[Report] = []
+    tables: list[str] = []
+    with collector_paused(), _progress(paths) as progress:
+        from irrun.check.render.shapes import render_shapes
+        from irrun.check.render.text import overview, plain, render_report
+
         for path in progress:
+            if reports:
+                gc.collect()  # what a large model took is given back before the next one is read
             report = _checked(context, path, weights, shapes)
             if with_steps:
                 report = _traced(report)
             kept = [found for found in report.diagnostics if _wanted(found.code, select, ignore)]
             tables.append(render_shapes(report) if list_shapes else "")
-            # what a large model takes is given back before the next one is read
             reports.append(replace(report, diagnostics=kept, model=None, inference=None))
     if format == "text":
         style = plain if output else paint

@@ -95,7 +95,7 @@ def _children(layer: Layer, findings: Findings) -> None:
 
 
 def _meant(child: Element, layer: Layer, findings: Findings) -> str:
-    """The unknown tag of `child`; for a misspelt one that holds the ports of a layer, which is reported, the right one."""
+    """The unknown tag of `child`; for a misspelt one that holds ports, which is reported, the right one."""
     if child.find("port") is None:
         return child.tag
     right = close_matches(child.tag, ("input", "output"))

@@ -223,7 +223,9 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path, findi
 
 def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
     """One warning for each Const that begins inside the bytes of another one; equal blobs are one on purpose."""
-    blobs = [(blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.count]
+    blobs = [
+        (blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.elements
+    ]
     last: tuple[int, int, Layer] | None = None
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
@@ -238,6 +240,6 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
 
 def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:
     if layer.data and blob.excess:
-        message = f"`size` is {blob.size} bytes, but {blob.count} elements of {blob.element_type} take {blob.needed}"
+        message = f"`size` is {blob.size} bytes, but {blob.elements} elements of {blob.element_type} take {blob.needed}"
         help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
         findings.add("W905", message, layer.data, "size", layer=layer, help=help)

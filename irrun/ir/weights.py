@@ -16,20 +16,18 @@ import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Layer
 
-Array = npt.NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 MAX_BYTES = 2**62
 """Of an array, were each element 8 bytes wide: numpy's own limit is 2**63."""
@@ -68,18 +66,20 @@ class WeightsError(ValueError):
         self.code, self.attribute, self.help, self.missing = code, attribute, help, missing
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
-    """What the `<data>` of a Const says: `size` bytes from `offset` on, to be read as `shape` of `element_type`."""
+class Blob(NamedTuple):
+    """What the `<data>` of a Const says: `size` bytes from `offset` on, to be read as `shape` of `element_type`.
+
+    These are so many `elements`, which take the bytes that are `needed`; of strings, the bytes of the table in front of
+    their text. In a `plain` one all numbers are written in digits and nothing else.
+    """
 
     element_type: str
     shape: tuple[int, ...]
     offset: int
     size: int
-
-    @property
-    def count(self) -> int:
-        return math.prod(self.shape)
+    elements: int
+    needed: int
+    plain: bool
 
     @property
     def end(self) -> int:
@@ -90,16 +90,6 @@ class Blob:
     def excess(self) -> int:
         """Bytes that nothing reads. OpenVINO writes a byte for a tensor without elements."""
         return 0 if self.element_type == "string" else max(self.size - max(self.needed, 1), 0)
-
-    @property
-    def needed(self) -> int:
-        """The bytes that the elements take; of strings, the bytes of the table in front of their text."""
-        if self.element_type == "string":
-            return 4 * (self.count + 2)
-        if self.element_type in _GROUPS:
-            elements, size = _GROUPS[self.element_type]
-            return -(-self.count // elements) * size
-        return -(-self.count * ELEMENT_TYPES[self.element_type].bits // 8)
 
 
 def read_blob(attributes: dict[str, str]) -> Blob:
@@ -118,11 +108,31 @@ def read_blob(attributes: dict[str, str]) -> Blob:
         help = f"write `{lower}`" if lower in ELEMENT_TYPES and lower != "dynamic" else "`f32` and `i64` are such types"
         raise WeightsError("E508", f"`{element_type}` is not the element type of a Const", "element_type", help)
     shape = _shape(attributes["shape"])
-    return Blob(element_type, shape, _integer(attributes, "offset"), _integer(attributes, "size"))
+    offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
+    count = math.prod(shape)
+    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "")
+    plain = digits.isdecimal() and not attributes["shape"].endswith(",")
+    return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
+
+
+def _needed(element_type: str, count: int) -> int:
+    if element_type == "string":
+        return 4 * (count + 2)
+    if element_type in _GROUPS:
+        elements, size = _GROUPS[element_type]
+        return -(-count // elements) * size
+    return -(-count * ELEMENT_TYPES[element_type].bits // 8)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a text is plain digits, of a number that is not too large for anything."""
+    return text.isdecimal() and text.isascii() and len(text) < 19
 
 
 def _integer(attributes: dict[str, str], name: str) -> int:
     text = attributes[name]
+    if _is_short(text):
+        return int(text)
     if not _INTEGER.fullmatch(text) or len(text) > 30 or int(text) >= 2**64:
         raise WeightsError("E506", f"`{name}` is `{text}`, but must be a whole number of bytes", name)
     return int(text)
@@ -133,7 +143,7 @@ def _shape(text: str) -> tuple[int, ...]:
     if items and not items[-1].strip():
         items.pop()  # OpenVINO takes one trailing comma
     for item in items:
-        if not _INTEGER.fullmatch(item) or len(item) > 30:
+        if not _is_short(item) and (not _INTEGER.fullmatch(item) or len(item) > 30):
             help = "sizes separated by commas, such as `1,3,224,224`, without brackets; an empty text is a scalar"
             raise WeightsError("E506", f"`{item.strip()}` in the shape `{text}` is not a size", "shape", help)
     shape = tuple(map(int, items))
@@ -141,7 +151,7 @@ def _shape(text: str) -> tuple[int, ...]:
         raise WeightsError(
             "E506", f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most", "shape"
         )
-    if 8 * int(np.prod([max(size, 1) for size in shape], dtype=object)) > MAX_BYTES:
+    if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
         raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
     return shape
 
@@ -201,29 +211,30 @@ class Weights:
         Raises WeightsError where `check` does, or where the file got shorter.
         """
         blob = self.check(layer)
-        if not blob.count:
+        if not blob.elements:
             return _frozen(np.zeros(blob.shape, numpy_dtype(blob.element_type)))
         if blob.element_type == "string":
             data = self._read(blob.offset, blob.needed + self._text_bytes(blob))
-            return _frozen(np.array(_strings(data, blob.count), dtype=np.str_).reshape(blob.shape))
+            return _frozen(np.array(_strings(data, blob.elements), dtype=np.str_).reshape(blob.shape))
         if mapped and blob.needed > MOST_COPIED:
             return _frozen(decode(self._mapped(), blob))
-        return _frozen(decode(self._read(blob.offset, blob.needed), replace(blob, offset=0)))
+        return _frozen(decode(self._read(blob.offset, blob.needed), blob._replace(offset=0)))
 
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
         blob = self.check(layer)
         if blob.element_type == "string":
             longest = max((step for _, steps in self._bounds(blob) for step in steps.tolist()), default=0)
-            return 4 * longest * blob.count + blob.needed + self._text_bytes(blob)
+            return 4 * longest * blob.elements + blob.needed + self._text_bytes(blob)
         unpacked = ELEMENT_TYPES[blob.element_type].bits < 8 or blob.element_type == "boolean"
-        return blob.count if unpacked else 0 if blob.needed > MOST_COPIED else blob.needed
+        return blob.elements if unpacked else 0 if blob.needed > MOST_COPIED else blob.needed
 
     def check(self, layer: Layer) -> Blob:
         """The blob of a Const layer, after all that can be wrong with it. Raises WeightsError."""
-        if layer not in self._checked:
-            self._checked[layer] = self._check(layer)
-        return self._checked[layer]
+        blob = self._checked.get(layer)
+        if blob is None:
+            blob = self._checked[layer] = self._check(layer)
+        return blob
 
     def checked(self, layer: Layer) -> Blob | None:
         """The blob of a Const layer that was found to be right."""
@@ -239,7 +250,7 @@ class Weights:
     def _check(self, layer: Layer) -> Blob:
         blob = read_blob(layer.attributes)
         if self.path is None or self.size is None:
-            if blob.size or blob.count:
+            if blob.size or blob.elements:
                 raise WeightsError("E501", "there is no file of weights")
             return blob
         if blob.offset + blob.size > self.size:
@@ -249,7 +260,7 @@ class Weights:
             help = "is it this model's .bin, whole?"
             raise WeightsError("E503", f"{message}: {missing} are missing", fault, help, missing)
         if blob.size < blob.needed:
-            what = f"{blob.count} {'element' if blob.count == 1 else 'elements'} of {blob.element_type}"
+            what = f"{blob.elements} {'element' if blob.elements == 1 else 'elements'} of {blob.element_type}"
             message = f"`size` is {blob.size} bytes, but {what} take {blob.needed}"
             raise WeightsError("E504", message, "size", "`size` or `shape` is wrong, or the element type")
         if blob.element_type == "string":
@@ -259,11 +270,11 @@ class Weights:
     def _check_strings(self, blob: Blob) -> None:
         """Raises WeightsError unless the blob is: their number, the begin of the first, the end of each, their text."""
         stored, first = np.frombuffer(self._read(blob.offset, 8), "<i4").tolist()
-        if stored != blob.count:
-            message = f"the blob holds {stored} strings, but the shape has {blob.count} elements"
+        if stored != blob.elements:
+            message = f"the blob holds {stored} strings, but the shape has {blob.elements} elements"
             raise WeightsError("E510", message, "shape")
-        if blob.count > MAX_STRINGS:
-            raise WeightsError("E509", f"there are {blob.count} strings, more than {MAX_STRINGS}", "shape")
+        if blob.elements > MAX_STRINGS:
+            raise WeightsError("E509", f"there are {blob.elements} strings, more than {MAX_STRINGS}", "shape")
         longest = 0
         room = blob.size - blob.needed
         for number, steps in self._bounds(blob):
@@ -275,8 +286,8 @@ class Weights:
         last = self._text_bytes(blob)
         if last > room:
             raise WeightsError("E509", f"the strings take {last} bytes, but `size` leaves {room} for them", "size")
-        if 4 * longest * blob.count > MAX_STRING_BYTES:
-            message = f"strings of up to {longest} bytes, {blob.count} of them, are too large"
+        if 4 * longest * blob.elements > MAX_STRING_BYTES:
+            message = f"strings of up to {longest} bytes, {blob.elements} of them, are too large"
             raise WeightsError("E509", message, "size")
         try:
             self._check_text(blob)
@@ -285,12 +296,12 @@ class Weights:
 
     def _text_bytes(self, blob: Blob) -> int:
         """Where the last string ends."""
-        return int(np.frombuffer(self._read(blob.offset + 4 * (blob.count + 1), 4), "<i4")[0])
+        return int(np.frombuffer(self._read(blob.offset + 4 * (blob.elements + 1), 4), "<i4")[0])
 
     def _bounds(self, blob: Blob) -> Iterator[tuple[int, Array]]:
         """The lengths of the strings, some at a time, with the number of the first of them."""
-        for first in range(0, blob.count, _CHUNK // 4):
-            count = min(blob.count - first, _CHUNK // 4) + 1
+        for first in range(0, blob.elements, _CHUNK // 4):
+            count = min(blob.elements - first, _CHUNK // 4) + 1
             table = np.frombuffer(self._read(blob.offset + 4 + 4 * first, 4 * count), "<i4")
             yield first, np.diff(table.astype(np.int64))
 
@@ -365,17 +376,16 @@ def _frozen(array: Array) -> Array:
 
 def decode(data: mmap.mmap | bytes, blob: Blob) -> Array:
     """The elements of a blob that is not of strings and not empty."""
-    name, count = blob.element_type, blob.count
-    raw = np.frombuffer(data, np.uint8, blob.needed, blob.offset)
+    name, count = blob.element_type, blob.elements
     bits = ELEMENT_TYPES[name].bits
-    if bits < 8:
-        codes = _unpacked(name, raw)[:count]
-        return _from_codes(name, codes).reshape(blob.shape)
+    if bits >= 8 and name != "boolean":
+        array: Array = np.frombuffer(data, numpy_dtype(name), count, blob.offset)
+        return array.reshape(blob.shape)
+    raw = np.frombuffer(data, np.uint8, blob.needed, blob.offset)
     if name == "boolean":
         flags: Array = raw != 0
         return flags.reshape(blob.shape)
-    array: Array = np.frombuffer(data, numpy_dtype(name), count, blob.offset)
-    return array.reshape(blob.shape)
+    return _from_codes(name, _unpacked(name, raw)[:count]).reshape(blob.shape)
 
 
 def _unpacked(name: str, raw: Array) -> Array:

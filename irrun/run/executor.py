@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,15 @@ from irrun.ir.weights import WeightsError
 from irrun.run.inputs import bind_inputs, random_inputs
 from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, result_bytes
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
-from irrun.run.profile import Profile
 from irrun.run.program import KERNEL, Unit
 from irrun.run.programs import Programs
 from irrun.run.workspace import Workspace
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
 from irrun.spec.patterns import shape_text
+
+if TYPE_CHECKING:
+    from irrun.run.profile import Profile
 
 _V10_OUTPUTS = {
     **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
@@ -134,7 +136,8 @@ class GraphExecutor:
                 self._state.discard()
                 raise
             self._state.commit()
-            return self._handed_out(results, borrowed, meter)
+            live = meter.live if meter is not None else live if workspace else self._plan.peak
+            return self._handed_out(results, borrowed, live)
 
     def _results(
         self, arrays: list[Array], workspace: Workspace | None, meter: Meter | None, profile: Profile | None
@@ -145,12 +148,14 @@ class GraphExecutor:
             results = self._run_plan(self._plan, arrays, self._state, meter, profile)
             return results, [number in self._plan.borrowed for number in self._plan.results]
         run_step = partial(self._run_step, state=self._state, meter=meter)
-        results = workspace.run(arrays, run_step, None if profile is None else profile.add)
+        results = workspace.run(arrays, run_step, self._check_step, None if profile is None else profile.add)
         return results, [number in workspace.program.borrowed for number in workspace.program.results]
 
-    def _handed_out(self, results: list[Array], borrowed: list[bool], meter: Meter | None) -> dict[str, Array]:
-        """The results by name, as arrays that nothing else uses. Raises ExecutionError where there is no room."""
-        live = meter.live if meter is not None else self._plan.peak
+    def _handed_out(self, results: list[Array], borrowed: list[bool], live: int) -> dict[str, Array]:
+        """The results by name, as arrays that nothing else uses; `live` bytes are in use.
+
+        Raises ExecutionError where there is no room.
+        """
         outputs = []
         for layer, array, copied in zip(self.model.graph.results, results, borrowed, strict=True):
             type = self._type(layer)
@@ -214,10 +219,7 @@ class GraphExecutor:
         tensors: list[Tensor | None] = []
         try:
             if step.recheck or op.context or meter is not None:
-                tensors = [
-                    None if array is None else Tensor.of(array, None if type == "dynamic" else type)
-                    for array, type in zip(args, step.types, strict=True)
-                ]
+                tensors = _tensors(step, args)
                 results = step.kernel(*args, **self._context(step, tensors, state, meter))
             else:
                 results = step.kernel(*args)
@@ -243,6 +245,13 @@ class GraphExecutor:
             for array in found[: len(step.outputs)]:
                 meter.add(array)
         return found
+
+    def _check_step(self, step: Step, args: list[Array | None]) -> None:
+        op, tensors = step.node.op, _tensors(step, args)
+        try:
+            op.infer(tensors, step.node.attrs)
+        except Violation as violation:
+            raise ExecutionError([self._placed(violated(violation, op, step.node.layer, tensors))]) from None
 
     def _context(self, step: Step, tensors: list[Tensor | None], state: State, meter: Meter | None) -> dict[str, Any]:
         """What the kernel of `step` asks for, after its rule was asked again where that is due."""
@@ -275,6 +284,14 @@ class GraphExecutor:
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
         return replace(diagnostic, file=str(self.model.path))
+
+
+def _tensors(step: Step, args: Sequence[Array | None]) -> list[Tensor | None]:
+    """All about the inputs of a step."""
+    return [
+        None if array is None else Tensor.of(array, None if type == "dynamic" else type)
+        for array, type in zip(args, step.types, strict=True)
+    ]
 
 
 def _check_memory(step: Step, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], meter: Meter) -> None:

@@ -34,10 +34,14 @@ BINARY = frozenset(
 
 def closed(step: Step) -> bool:
     """Whether all about a step is known before the run, so that only its numbers are left to compute."""
+    return settled(step) and not step.recheck
+
+
+def settled(step: Step) -> bool:
+    """Whether the types and shapes of a step are known before the run; its data may break a constraint still."""
     op = step.node.op
     return (
-        not step.recheck
-        and not step.bodies
+        not step.bodies
         and op.pure
         and op.context <= {"types"}
         and all(tensor.static and tensor.type in ELEMENT_TYPES for tensor in step.node.outputs)
@@ -59,7 +63,7 @@ def chains(plan: Plan) -> list[list[Step]]:
         if number in taken:
             continue
         chain, last = [step], number
-        while len(chain) <= MOST_POSTS and closed(chain[-1]) and not chain[0].node.op.view_of:
+        while len(chain) <= MOST_POSTS and settled(chain[-1]) and not chain[0].node.op.view_of:
             result = chain[-1].outputs[0]
             follower = reader.get(result)
             if readers[result] != 1 or follower is None or follower in taken:

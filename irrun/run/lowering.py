@@ -12,9 +12,10 @@ from irrun.check.infer import Inference
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Work
 from irrun.ir.graph import Graph
 from irrun.run.arena import Buffer, place
-from irrun.run.fusion import chains, closed, posts
+from irrun.run.fusion import chains, closed, posts, settled
 from irrun.run.plan import NOT_CONNECTED, Plan, Step, aligned
 from irrun.run.program import KERNEL, VIEW, Program, Slot, Unit
+from irrun.run.rewriting import rewritten
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Tensor
 
@@ -26,6 +27,7 @@ def make_program(
 
     `copies` are the aligned copies of constants by their address in the file, which programs of one model share.
     """
+    plan = rewritten(plan)
     lowering = _Lowering(plan, graph, inference, engines, copies)
     for chain in chains(plan):
         lowering.lower(chain)
@@ -43,9 +45,11 @@ class _Lowering:
     copies: dict[int, Array]
     slots: list[Slot] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
+    read: set[int] = field(default_factory=set)
     reordered: dict[int, list[tuple[Layout | None, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.read = {*self.plan.results, *(slot for step in self.plan.steps for slot in step.inputs)}
         known: dict[int, Tensor] = {}
         for number, layer in zip(self.plan.parameters, self.graph.parameters, strict=True):
             known[number] = self.inference.nodes[layer].outputs[0]
@@ -63,14 +67,14 @@ class _Lowering:
 
     def lower(self, chain: Sequence[Step]) -> None:
         head = chain[0]
-        if closed(head) and all(self._known(slot) for step in chain for slot in step.inputs):
-            if head.node.op.view_of and self._view(head):
+        if settled(head) and all(self._known(slot) for step in chain for slot in step.inputs):
+            if head.node.op.view_of and closed(head) and self._view(head):
                 return
             for engine in self.engines:
                 for count in range(len(chain), 0, -1):
                     work, inputs = self._work(chain[:count], engine)
                     compiled = engine.compile(work)
-                    if compiled is not None:
+                    if compiled is not None and (closed(head) or self._plain(head, compiled)):
                         self._take(engine, chain[:count], inputs, compiled)
                         if chain[count:]:
                             self.lower(chain[count:])
@@ -81,6 +85,12 @@ class _Lowering:
 
     def _known(self, number: int) -> bool:
         return number == NOT_CONNECTED or self.slots[number].shape is not None
+
+    def _plain(self, head: Step, compiled: Compiled) -> bool:
+        """Whether the inputs of a step are at hand in a run as its op's rule can read them."""
+        inputs = range(len(head.inputs))
+        laid_out = any(self.slots[slot].layout is not None for slot in head.inputs if slot != NOT_CONNECTED)
+        return not laid_out and not compiled.taken.intersection(inputs) and not set(compiled.wants).intersection(inputs)
 
     def _view(self, step: Step) -> bool:
         """Take a step whose result, or results, are views of its input; False where it copies."""
@@ -117,9 +127,10 @@ class _Lowering:
         head = chain[0]
         found, operands = posts(chain, len(head.inputs))
         inputs = [*head.inputs, *operands]
+        read = self._read_outputs(chain[-1])
         outputs = [
             Operand(tensor.type, _static(tensor), _strides(_static(tensor), numpy_dtype(tensor.type).itemsize))
-            for tensor in (chain[-1].node.outputs if found else head.node.outputs)[: len(chain[-1].outputs)]
+            for tensor in (chain[-1].node.outputs if found else head.node.outputs)[: len(read)]
         ]
         given = [None if n == NOT_CONNECTED else self._operand(n, engine) for n in inputs]
         return Work(head.node.op.name, head.node.attrs, given, outputs, found), inputs
@@ -134,6 +145,11 @@ class _Lowering:
             return Operand(slot.type, slot.shape, _strides(slot.shape, numpy_dtype(slot.type).itemsize), None, layout)
         return Operand(slot.type, slot.shape, self._template(number).strides, slot.constant)
 
+    def _read_outputs(self, step: Step) -> Sequence[int]:
+        """The outputs of a step as far as something reads them."""
+        count = max((number for number, slot in enumerate(step.outputs, 1) if slot in self.read), default=0)
+        return step.outputs[:count]
+
     def _take(self, engine: Engine, chain: Sequence[Step], inputs: Sequence[int], compiled: Compiled) -> None:
         read = []
         for position, number in enumerate(inputs):
@@ -143,10 +159,10 @@ class _Lowering:
                 read.append(self._reordered(number, compiled.wants[position], engine))
             else:
                 read.append(number if self.slots[number].engine is engine else self._dense(number))
-        outputs = chain[-1].outputs
+        outputs = self._read_outputs(chain[-1])
         for position, layout in compiled.gives.items():
             self.slots[outputs[position]].lay(layout, engine)
-        self.units.append(Unit(chain, read, outputs, engine.name, compiled))
+        self.units.append(Unit(chain, read, outputs, engine.name, compiled, checked=chain[0].recheck))
 
     def _dense(self, number: int) -> int:
         slot = self.slots[number]
@@ -206,8 +222,8 @@ class _Lowering:
             root = self.slots[slot].root
             last[root] = max(last.get(root, 0), end)
         buffers = {number: Buffer(self.slots[number].nbytes, first[number], last[number]) for number in fixed}
-        for slot in self.slots:
-            slot.template = None
+        for made in self.slots:
+            made.template = None
         size = place(buffers.values())
         scratch = max((unit.compiled.scratch for unit in self.units if unit.compiled), default=0)
         borrowed = {number for number in results if number in shared or self.slots[number].root in shared}

@@ -57,8 +57,9 @@ class Step:
 class Plan:
     """`slots` has the constants in their places and None elsewhere; a run starts from a copy of it.
 
-    `borrowed` are the results that may share memory with a parameter, a constant or the state. `peak` is the most bytes
-    that are in use at once, as far as the plan can tell; it can if nothing in it is `open`, left to the run.
+    `borrowed` are the results that may share memory with a parameter, a constant or the state. `constants` are the
+    bytes of those that are not in the file, `peak` is the most bytes that are in use at once, as far as the plan can
+    tell; it can if nothing in it is `open`, left to the run.
     """
 
     slots: list[Array | None]
@@ -66,6 +67,7 @@ class Plan:
     results: list[int]
     steps: list[Step]
     borrowed: set[int]
+    constants: int
     peak: int
     open: bool
 
@@ -117,7 +119,9 @@ def make_plan(
     _free(steps, slots, {*results, *parameters})
     peak = _peak(steps, budget)
     unknown = any(step.recheck or any(plan.open for _, plan in step.bodies.values()) for step in steps)
-    return Plan(slots, parameters, results, steps, _borrowed(steps, slots, parameters, results), peak, unknown)
+    return Plan(
+        slots, parameters, results, steps, _borrowed(steps, slots, parameters, results), budget.used, peak, unknown
+    )
 
 
 def _constant(layer: Layer, weights: Weights, budget: Budget) -> Array:

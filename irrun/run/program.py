@@ -22,14 +22,17 @@ VIEW = "view"
 RunStep = Callable[[Step, list[Array | None]], Sequence[Any]]
 """Runs a step by its op's own kernel: (step, inputs) to outputs."""
 
+CheckStep = Callable[[Step, list[Array | None]], None]
+"""Asks the rule of a step's op about these inputs. Raises ExecutionError where they break it."""
+
 
 @dataclass(slots=True)
 class Slot:
     """A tensor of a program. `shape` is None where only a run tells.
 
     `root` is the slot whose memory it looks at, itself unless it is a view; that takes `nbytes`, in C order unless
-    there are `strides`. With a `layout` of `engine` it is a vector of bytes. `template` is an array like the one that it
-    will be, while the program is made.
+    there are `strides`. With a `layout` of `engine` it is a vector of bytes. `template` is an array like the one that
+    it will be, while the program is made.
     """
 
     type: str
@@ -57,7 +60,10 @@ class Slot:
 
 @dataclass(slots=True)
 class Unit:
-    """One or more layers that are computed by one call of `by`: the name of an engine, `KERNEL` or `VIEW`."""
+    """One or more layers that are computed by one call of `by`: the name of an engine, `KERNEL` or `VIEW`.
+
+    `checked` says that the rule of the first one must be asked again in each run, before an engine computes.
+    """
 
     steps: Sequence[Step]
     inputs: Sequence[int]
@@ -65,6 +71,7 @@ class Unit:
     by: str
     compiled: Compiled | None = None
     frees: Sequence[int] = ()
+    checked: bool = False
 
 
 @dataclass(slots=True)

@@ -101,7 +101,7 @@ class Programs:
     def _made_for(self, key: Key) -> Program | None:
         graph = self._model.graph
         given = {layer: Tensor("dynamic", shape) for layer, shape in zip(graph.parameters, key, strict=True)}
-        inference = infer(graph, self._inference.weights, given)
+        inference = infer(graph, self._inference.weights, given, self._inference)
         if any(found.severity == "error" for found in inference.diagnostics):
             return None  # the plain run finds the same, and says it with the data at hand
         try:
@@ -112,4 +112,6 @@ class Programs:
 
     def _lowered(self, plan: Plan, inference: Inference) -> Program | None:
         program = make_program(plan, self._model.graph, inference, self._engines, self._copies)
-        return program if plan.peak + program.scratch <= self._max_memory else None
+        copied = sum(program.slots[number].nbytes for number in program.borrowed)
+        most = plan.constants + program.size + program.scratch + copied
+        return program if most <= self._max_memory else None  # the plan by itself takes less

@@ -8,10 +8,10 @@ from time import perf_counter
 
 import numpy as np
 
-from irrun.engines.work import Call
+from irrun.engines.work import BUFFER, Call
 from irrun.run.arena import Buffer, allocate
-from irrun.run.plan import NOT_CONNECTED, Step
-from irrun.run.program import VIEW, Program, RunStep, Slot, Unit
+from irrun.run.plan import NOT_CONNECTED
+from irrun.run.program import VIEW, CheckStep, Program, RunStep, Slot, Unit
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -24,7 +24,8 @@ class Workspace:
         self.memory = allocate(program.size)
         scratch = allocate(program.scratch) if program.scratch else None
         self._slots: list[Array | None] = [None] * len(program.slots)
-        self._run_step: RunStep = _unbound
+        self._run_step: RunStep
+        self._check_step: CheckStep
         for number, slot in enumerate(program.slots):
             if slot.constant is not None:
                 self._slots[number] = slot.constant
@@ -36,7 +37,9 @@ class Workspace:
             if unit.compiled is not None:
                 inputs = [None if number == NOT_CONNECTED else self._slots[number] for number in unit.inputs]
                 outputs = [self._present(number) for number in unit.outputs]
-                self.calls.append((unit, unit.compiled.bind(inputs, outputs, scratch)))
+                own = scratch[: unit.compiled.scratch] if scratch is not None and unit.compiled.scratch else None
+                call = unit.compiled.bind(inputs, outputs, own)
+                self.calls.append((unit, partial(self._checked, unit, call) if unit.checked else call))
             elif unit.by == VIEW and bound.issuperset({*unit.inputs} - {NOT_CONNECTED}):
                 self._look(unit)
                 bound.update(unit.outputs)
@@ -52,12 +55,16 @@ class Workspace:
         return np.ndarray(slot.shape or (), numpy_dtype(slot.type), memory, strides=slot.strides)
 
     def run(
-        self, arrays: Sequence[Array], run_step: RunStep, timed: Callable[[Unit, float, float], None] | None = None
+        self,
+        arrays: Sequence[Array],
+        run_step: RunStep,
+        check_step: CheckStep,
+        timed: Callable[[Unit, float, float], None] | None = None,
     ) -> list[Array]:
         """The results for parameters `arrays`, some in the memory of this workspace (`Program.borrowed`).
 
-        `run_step` runs a step that no engine took; `timed` is told of each unit, when it began, and how many seconds
-        it took.
+        `run_step` runs a step that no engine took, `check_step` checks the data of one that an engine took. `timed` is
+        told of each unit, when it began, and how many seconds it took.
         """
         program, slots = self.program, self._slots
         for number, array in zip(program.plan.parameters, arrays, strict=True):
@@ -65,15 +72,19 @@ class Workspace:
                 np.copyto(self._present(number), array)
             else:
                 slots[number] = array
-        self._run_step = run_step
-        if timed is None:
-            for call in self._calls:
-                call()
-        else:
-            for unit, call in self.calls:
-                begin = perf_counter()
-                call()
-                timed(unit, begin, perf_counter() - begin)
+        self._run_step, self._check_step = run_step, check_step
+        before = np.setbufsize(BUFFER)
+        try:
+            if timed is None:
+                for call in self._calls:
+                    call()
+            else:
+                for unit, call in self.calls:
+                    begin = perf_counter()
+                    call()
+                    timed(unit, begin, perf_counter() - begin)
+        finally:
+            np.setbufsize(before)
         results = [self._present(number) for number in program.results]
         for number in {*program.results, *program.plan.parameters}:
             if program.slots[number].constant is None and program.slots[number].root not in program.fixed:
@@ -94,6 +105,12 @@ class Workspace:
         for number, result in zip(unit.outputs, results, strict=False):
             self._slots[number] = np.asarray(result)
 
+    def _checked(self, unit: Unit, call: Call) -> None:
+        step = unit.steps[0]
+        inputs = unit.inputs[: len(step.inputs)]
+        self._check_step(step, [None if number == NOT_CONNECTED else self._slots[number] for number in inputs])
+        call()
+
     def _kernel(self, unit: Unit, copied: Sequence[int]) -> None:
         slots = self._slots
         args = [None if number == NOT_CONNECTED else slots[number] for number in unit.inputs]
@@ -105,7 +122,3 @@ class Workspace:
                 slots[number] = np.asarray(result)
         for number in unit.frees:
             slots[number] = None
-
-
-def _unbound(step: Step, args: Sequence[Array | None]) -> Sequence[Array]:
-    raise AssertionError("a kernel runs only in a run")

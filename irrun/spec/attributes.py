@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from irrun.spec.dims import Shape, Size, fresh
 from irrun.spec.dtypes import ELEMENT_TYPES
@@ -16,8 +16,7 @@ REQUIRED: Any = object()
 """The default of an attribute that has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of attribute: `parse` turns its text into a value or raises ValueError saying what was expected."""
 
     name: str

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from irrun.spec.op import Array, Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class BodyInput:
+class BodyInput(NamedTuple):
     """Where parameter number `parameter` of the body gets its value: from input number `external` of the op.
 
     `external` is -1 where nothing is connected. With an `axis` each iteration gets its slice, `part_size` elements
@@ -28,8 +27,7 @@ class BodyInput:
     purpose: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyOutput:
+class BodyOutput(NamedTuple):
     """Where output number `external` of the op comes from: from result number `result` of the body.
 
     `external` is -1 where the result is only used inside. With an `axis` the results of all iterations are

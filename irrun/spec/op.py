@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class Tensor:
 
     @property
     def static(self) -> bool:
-        return self.shape is not None and not any(isinstance(size, Dim) for size in self.shape)
+        return self.shape is not None and Dim not in map(type, self.shape)
 
     @property
     def known(self) -> bool:
@@ -223,8 +223,7 @@ class Node:
         return axis % span
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(NamedTuple):
     """What an op's declaration and rule say of one node; `complete` as in `Node`."""
 
     outputs: list[Tensor]

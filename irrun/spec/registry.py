@@ -1,6 +1,7 @@
 """Every op irrun knows: harvested from op modules, found by type and operation set as OpenVINO finds it.
 
-Declaring an op registers nothing, so importing an op module has no effect elsewhere.
+Declaring an op registers nothing, so importing an op module has no effect elsewhere. The modules of the library are
+loaded one after the other, as far as a model needs them: all of them take as long as to check a small model.
 """
 
 from __future__ import annotations
@@ -23,31 +24,63 @@ SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "
 class Registry:
     """Ops by name ("ReLU-1") and by type; `find` answers what a layer of a file is.
 
+    `library` yields modules that are loaded as far as they are needed, all versions of a type in the same one.
     `installed` yields modules of other packages; they are asked for only when a layer is of no known op.
     """
 
-    def __init__(self, installed: Callable[[], Iterator[ModuleType]] = lambda: iter(())) -> None:
-        self.ops: dict[str, Op] = {}
+    def __init__(
+        self,
+        installed: Callable[[], Iterator[ModuleType]] = lambda: iter(()),
+        library: Callable[[], Iterator[ModuleType]] = lambda: iter(()),
+    ) -> None:
+        self._ops: dict[str, Op] = {}
+        self._library = library()
         self._by_type: dict[str, list[Op]] = {}
         self._found: dict[tuple[str, str], Op] = {}
         self._installed = installed()
 
+    @property
+    def ops(self) -> dict[str, Op]:
+        """All ops by name."""
+        self._load_library()
+        return self._ops
+
+    def _load_library(self, type: str | None = None) -> None:
+        """Load what is left of the library; for a `type` only until it is known."""
+        while type is None or _key(type) not in self._by_type:
+            module = next(self._library, None)
+            if module is None:
+                return
+            self._harvest(module)
+
     def add(self, op: Op) -> None:
         """Make `op` known. Raises ValueError where another op has its name."""
-        if self.ops.setdefault(op.name, op) is not op:
+        self._load_library()
+        self._add(op)
+
+    def _add(self, op: Op) -> None:
+        if self._ops.setdefault(op.name, op) is not op:
             raise ValueError(f"{op.name} is declared twice")
         self._by_type.setdefault(_key(op.type), []).append(op)
         self._found.clear()
 
     def harvest(self, module: ModuleType) -> None:
         """Add every op that `module` defines."""
+        self._load_library()
+        self._harvest(module)
+
+    def _harvest(self, module: ModuleType) -> None:
         for value in vars(module).values():
-            if isinstance(value, Op) and self.ops.get(value.name) is not value:
-                self.add(value)
+            if isinstance(value, Op) and self._ops.get(value.name) is not value:
+                self._add(value)
 
     def find(self, type: str, version: str) -> Op | None:
         """The op of a layer: the newest version of `type` in the opset that `version` names, or None."""
-        found = self._found.get((type, version)) or self._find(type, version)
+        found = self._found.get((type, version))
+        if found is not None:
+            return found
+        self._load_library(type)
+        found = self._find(type, version)
         if found is None:
             for module in self._installed:
                 self.harvest(module)
@@ -66,6 +99,7 @@ class Registry:
 
     def versions(self, type: str) -> list[Op]:
         """All versions of `type`, oldest first."""
+        self._load_library(type)
         return sorted(self._by_type.get(_key(type), ()), key=lambda op: op.version)
 
     def opsets(self, op: Op) -> list[int]:
@@ -73,8 +107,9 @@ class Registry:
         return [number for number in OPSETS if self._find(op.type, f"opset{number}") is op]
 
     def types(self) -> Iterator[str]:
-        """The spelling of every known type."""
-        return (ops[0].type for ops in self._by_type.values())
+        """The spelling of every known type, in alphabetical order."""
+        self._load_library()
+        return (ops[0].type for _, ops in sorted(self._by_type.items()))
 
 
 def opset_number(version: str) -> int | None:
@@ -95,10 +130,9 @@ def registry() -> Registry:
         library = import_module("irrun.opsets")
     except ModuleNotFoundError as error:
         raise ImportError("the op library `irrun.opsets` is missing: install irrun with `pip install .`") from error
-    found = Registry(_installed_modules)
-    for category in library.CATEGORIES:
-        found.harvest(import_module(f"irrun.opsets.{category}"))
-    return found
+    return Registry(
+        _installed_modules, lambda: (import_module(f"irrun.opsets.{category}") for category in library.CATEGORIES)
+    )
 
 
 def _installed_modules() -> Iterator[ModuleType]:

@@ -2,7 +2,7 @@
 
     python graphs.py FOLDER NAME
 
-writes FOLDER/model.xml, model.bin and inputs.npz. It needs openvino.
+writes FOLDER/model.xml, model.bin and inputs.npz. That needs openvino; to know their names does not.
 """
 
 from __future__ import annotations
@@ -10,27 +10,33 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import openvino as ov
-from openvino import opset3, opset12, opset16
-from openvino import opset13 as opset
+
+if TYPE_CHECKING:
+    import openvino as ov
 
 SEED = 20260401
 LAYERS = 10_000
 
-Made = tuple[ov.Model, dict[str, np.ndarray]]
+Made = tuple["ov.Model", dict[str, np.ndarray]]
 
 
-def model_of(make: Callable[..., ov.Node], inputs: dict[str, np.ndarray]) -> Made:
-    """The model of one op, all of whose inputs are Parameters."""
+def model_of(opset: int, op: str, inputs: dict[str, np.ndarray], *constants: object, **attrs: object) -> Made:
+    """The model of one op, by the name of its function in openvino; all its inputs but the last are Parameters."""
+    import openvino as ov
+
+    functions = import_module(f"openvino.opset{opset}")
     parameters = []
     for name, array in inputs.items():
-        parameter = opset.parameter(array.shape, array.dtype, name=name)
+        parameter = functions.parameter(array.shape, array.dtype, name=name)
         parameter.output(0).set_names({name})
         parameters.append(parameter)
-    return ov.Model(make(*parameters).outputs(), parameters), inputs
+    node = getattr(functions, op)(*parameters, *constants, **attrs)
+    return ov.Model(node.outputs(), parameters), inputs
 
 
 def segments_sum(
@@ -62,7 +68,7 @@ def segments_sum(
     }
     if weighted:
         inputs["per_sample_weights"] = (rng.uniform(0, 2, count)).astype(table_type)
-    return model_of(opset3.embedding_segments_sum, inputs)
+    return model_of(3, "embedding_segments_sum", inputs)
 
 
 def fill_empty_rows(order: str = "sorted", index_type: type = np.int64) -> Made:
@@ -79,10 +85,10 @@ def fill_empty_rows(order: str = "sorted", index_type: type = np.int64) -> Made:
         "indices": indices.astype(index_type),
         "default_value": np.array(-1, np.float32),
     }
-    return model_of(opset16.sparse_fill_empty_rows, inputs)
+    return model_of(16, "sparse_fill_empty_rows", inputs)
 
 
-def scatter_elements(axis: int, reduction: str | None = None, index_type: type = np.int32, **attrs: object) -> Made:
+def scatter_elements(axis: int, reduction: str | None = None, index_type: type = np.int32) -> Made:
     """1000 x 4000 updates put (version 3), or reduced (version 12), into 4000 x 4000 elements."""
     rng = np.random.default_rng(SEED)
     inputs = {
@@ -90,15 +96,15 @@ def scatter_elements(axis: int, reduction: str | None = None, index_type: type =
         "indices": rng.integers(0, 4000, (1000, 4000)).astype(index_type),
         "updates": rng.uniform(0.5, 1.5, (1000, 4000)).astype(np.float32),
     }
-    if reduction is None:
-        return model_of(lambda *args: opset3.scatter_elements_update(*args, np.int32(axis)), inputs)
-    return model_of(
-        lambda *args: opset12.scatter_elements_update(*args, np.int32(axis), reduction=reduction, **attrs), inputs
-    )
+    version, attrs = (3, {}) if reduction is None else (12, {"reduction": reduction})
+    return model_of(version, "scatter_elements_update", inputs, np.int32(axis), **attrs)
 
 
 def chain(layers: int = LAYERS) -> Made:
     """Add, Multiply and ReLU in turn, on 4 elements."""
+    import openvino as ov
+    from openvino import opset13 as opset
+
     rng = np.random.default_rng(SEED)
     x = opset.parameter([4], np.float32, name="x")
     x.output(0).set_names({"x"})
@@ -137,6 +143,8 @@ GRAPHS = {**OPS, f"{LAYERS} tiny layers": chain}
 
 
 def main() -> None:
+    import openvino as ov
+
     folder, name = Path(sys.argv[1]), sys.argv[2]
     model, inputs = GRAPHS[name]()
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)

@@ -70,6 +70,8 @@ def plot(results: Sequence[Result], path: Path) -> None:
             panel.barh(places, [value - 1 for value in ratios.values()], height, left=1, label=ours)
         panel.set(xscale="log", title=measure, xlabel="time of irrun / time of OpenVINO")
         panel.set_yticks(range(len(names)), names)
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("{x:g}")
         panel.invert_yaxis()
         panel.axvline(1, color="black", linewidth=0.8)
         if len(found) > 1:

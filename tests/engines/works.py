@@ -56,7 +56,7 @@ def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]
     outputs = [aligned_empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in work.outputs]
     before = [None if array is None else array.copy() for array in arrays]
     with np.errstate(all="ignore"):
-        scratch = aligned_empty((compiled.scratch,), np.uint8) if compiled.scratch else None
+        scratch = aligned_empty((compiled.scratch,), np.uint8) if compiled.scratch else None  # shared: it may be larger
         call = compiled.bind(arrays, outputs, scratch)
         call()
         first = [output.copy() for output in outputs]

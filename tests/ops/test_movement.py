@@ -546,6 +546,31 @@ def test_scatterelementsupdate_moves_strings():
     assert elements_12(np.array(["a", "b"]), i64(0), np.array(["long"]), i64(0)).tolist() == ["long", "b"]
 
 
+@pytest.mark.parametrize(
+    ("shape", "indices", "axis"),
+    [
+        ((400, 500), (300, 500), 0),
+        ((400, 500), (400, 350), 0),
+        ((400, 500), (300, 700), 1),
+        ((90, 50, 40), (90, 60, 33), 1),
+        ((90, 50, 40), (100, 50, 40), 0),
+        ((9000,), (150_000,), 0),
+    ],
+)
+def test_scatterelementsupdate_the_last_of_many_updates_wins(shape, indices, axis):
+    data = random.standard_normal(shape).astype(np.float32)
+    places = random.integers(0, shape[axis], indices)
+    updates = random.standard_normal(indices).astype(np.float32)
+    expected = data.copy()
+    for number in range(indices[axis]):
+        part = tuple(slice(number, number + 1) if i == axis else slice(None) for i in range(len(shape)))
+        window = expected[tuple(slice(None) if i == axis else slice(size) for i, size in enumerate(indices))]
+        np.put_along_axis(window, places[part], updates[part], axis)
+    for order in ("C", "F"):
+        arrays = [np.asarray(array, order=order) for array in (data, places, updates)]
+        np.testing.assert_array_equal(elements_3(*arrays, i64(axis)), expected)
+
+
 def test_scatterelementsupdate_of_nothing():
     empty = np.zeros((0, 3), np.float32)
     assert elements_3(empty, np.zeros((0, 2), np.int64), empty[:, :2], i64(0)).shape == (0, 3)

@@ -100,6 +100,16 @@ def test_fill_empty_rows_agrees_with_a_loop(seed):
     assert filled(values, [rows, columns], indices) == slow_fill(values, [rows, columns], indices.tolist(), 9.0)
 
 
+@pytest.mark.parametrize("columns", [1 << 14, 1 << 31, 1 << 50, (1 << 63) - 1])
+def test_fill_empty_rows_sorts_places_of_any_size(columns):
+    random = np.random.default_rng(columns % 97)
+    indices = np.stack([random.integers(0, 300, 500), random.integers(0, columns, 500)], 1)
+    indices[100:150] = indices[:50]
+    indices[150:200, 1] = columns - 1
+    values = random.permutation(500).tolist()
+    assert filled(values, [400, columns], indices) == slow_fill(values, [400, columns], indices.tolist(), 9.0)
+
+
 @pytest.mark.parametrize("type", [np.int8, np.uint64, np.float16, ml_dtypes.bfloat16], ids=lambda t: t.__name__)
 def test_fill_empty_rows_keeps_the_type_of_the_values(type):
     values = fill(np.array([7], type), np.array([2, 1]), np.array([[1, 0]]), np.array(3, type))[1]
@@ -298,6 +308,36 @@ def test_segments_sum_agrees_with_a_loop(seed):
     got = segments_sum(table, indices, ids, np.array(8), default, weights)
     bags = [[(indices[i], i) for i in range(12) if ids[i] == segment] for segment in range(8)]
     np.testing.assert_allclose(got, slow_pool(table, bags, default, weights), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_segments_sum_of_bags_of_all_lengths(weighted):
+    random = np.random.default_rng(5)
+    lengths = np.array([0, 1, 5000, 63, 64, 65, 0, 128, 129, 4097, *random.integers(0, 9, 3000), 0])
+    ids = np.repeat(np.arange(len(lengths)), lengths)
+    table = random.integers(-9, 10, (50, 128))
+    indices = random.integers(0, 50, len(ids))
+    weights = random.integers(-3, 4, len(ids)) if weighted else np.ones(len(ids), int)
+    expected = np.zeros((len(lengths), 128), int)
+    np.add.at(expected, ids, table[indices] * weights[:, None])
+    for dtype in (np.int64, np.float32):  # whose sums are as exact
+        weights = weights.astype(dtype)
+        extra = (np.array(-1), weights) if weighted else ()
+        got = segments_sum(table.astype(dtype), indices, ids, np.array(len(lengths)), *extra)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_segments_sum_of_many_unsorted_ids():
+    random = np.random.default_rng(6)
+    ids = random.integers(0, 200_000, 1000, np.int32)
+    ids[500:700] = ids[:200]
+    table, indices = random.integers(0, 9, (7, 2)), random.integers(0, 7, 1000, np.int32)
+    expected = np.zeros((200_000, 2), int)
+    np.add.at(expected, ids, table[indices])
+    with pytest.warns(UserWarning, match="should be sorted"):
+        got = segments_sum(table, indices, ids, np.array(200_000, np.int32))
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_segments_sum_of_tables_without_rows_columns_or_segments():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
-from irrun.engines.onednn.library import BIAS, DST, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
+from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, canonical, channels_last, compiled
 from irrun.engines.work import Compiled, Operand, Work
@@ -53,9 +54,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if not constant:
         inputs[WEIGHTS] = 1
         return compiled(work, primitive, inputs, free=(SRC, WEIGHTS, *posts.free), gives=primitive.layout(DST))
-    packed = {WEIGHTS: Packed(library, filters.value, source, primitive.layout(WEIGHTS))}
+    packed = {WEIGHTS: Packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
     return compiled(
-        work, primitive, inputs, free=(SRC, *posts.free), packed=packed, taken=(1,), gives=primitive.layout(DST)
+        work, primitive, inputs, free=(SRC, *posts.free), constants=packed, taken=(1,), gives=primitive.layout(DST)
     )
 
 
@@ -83,6 +84,7 @@ def _primitive(
             f"{kind}_forward",
             *(INFERENCE, algorithm, source, weights, shift, library.any(result), *geometry),
             posts=posts.posts,
+            small=prod(result) * prod(weights.shape) < FEW_PRODUCTS * result[1],
         )
         if found is not None and found.implementation.startswith("br"):
             return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from irrun.engines.onednn.library import SRC, Layout, Library, OneDNNError
+from math import prod
+
+from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library, OneDNNError
 from irrun.engines.onednn.tensors import compiled, is_dense, layout_of
 from irrun.engines.work import Compiled, Operand, Work
 
@@ -11,7 +13,7 @@ def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compil
     """A copy of an operand in another layout, or dense."""
     source = layout_of(library, operand)
     target = layout or library.dense(operand.shape or (1,))
-    primitive = None if source is None else library.primitive("reorder", source, target)
+    primitive = None if source is None else library.primitive("reorder", source, target, small=_small(operand))
     if primitive is None:
         raise OneDNNError(f"no way to bring a tensor of shape {operand.shape} into another layout")
     return compiled(Work("", {}, [operand], []), primitive, {SRC: 0})
@@ -33,5 +35,11 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if is_dense(moved):
         return None
     source = layout_of(library, moved)
-    primitive = None if source is None else library.primitive("reorder", source, library.dense(shape))
+    primitive = (
+        None if source is None else library.primitive("reorder", source, library.dense(shape), small=_small(data))
+    )
     return None if primitive is None else compiled(work, primitive, {SRC: 0})
+
+
+def _small(operand: Operand) -> bool:
+    return prod(operand.shape) < FEW_ELEMENTS

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from irrun.engines.onednn.library import INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
-from irrun.engines.onednn.posts import Chain, Place, aligned_axes, chain
+import numpy as np
+
+from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
+from irrun.engines.onednn.posts import MUL, Chain, Place, aligned_axes, chain
 from irrun.engines.onednn.tensors import Sizes, canonical, compiled, joined, spread, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
@@ -37,7 +40,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     sizes, walked = joined(moved, [[own[axis] for axis in order] for own in strides])
     places = dict(zip(others, walked[1:], strict=True))
     given = library.strided(shape, canonical(shape, steps))
-    assert given is not None
+    if given is None:
+        return None
     source, place = library.dense(sizes or (1,)), _joined_place(library, sizes or (1,), places)
     result = _compiled(library, work, position, source, chain(posts, work, place), given)
     if result is None and len(sizes) < len(shape):  # some ways of broadcasting are known by the axes of images only
@@ -83,19 +87,28 @@ def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> P
 def _compiled(
     library: Library, work: Work, position: int, source: Layout, found: Chain | None, given: Layout
 ) -> Compiled | None:
-    """The chain as a primitive for its first function, with the rest as posts."""
+    """The chain as a primitive: a binary one, or an element-wise one where nothing of that kind follows."""
     if found is None:
         return None
     (kind, *args), *rest = found.posts
-    primitive = (
-        library.primitive("eltwise_forward", INFERENCE, args[0], source, source, *args[1:], posts=rest)
-        if kind == "eltwise"
-        else library.primitive("binary", args[0], source, args[1], source, posts=rest)
-    )
+    small = prod(source.shape) < FEW_ELEMENTS
+    if kind == "eltwise" and all(other == "binary" for other, *_ in rest):
+        primitive = library.primitive(
+            "eltwise_forward", *(INFERENCE, args[0], source, source, *args[1:]), posts=rest, small=small
+        )
+        constants = {}
+    elif kind == "eltwise":  # times 1, as only binary primitives take element-wise functions behind them
+        ones = np.ones((1,) * len(source.shape), np.float32)
+        one = library.dense(ones.shape)
+        primitive = library.primitive("binary", MUL, source, one, source, posts=found.posts, small=small)
+        constants = {SRC_1: lambda: ones}
+    else:
+        primitive = library.primitive("binary", args[0], source, args[1], source, posts=rest, small=small)
+        constants = {}
     if primitive is None:
         return None
-    inputs = {SRC: position}
-    for argument, operand in found.inputs.items():
-        inputs[argument - POST if argument > 2 * POST else SRC_1] = operand
-    free = [argument - POST if argument > 2 * POST else SRC_1 for argument in found.free]
-    return compiled(work, primitive, inputs, free=free, gives=given)
+    first = 0 if constants else POST  # posts begin behind what is the primitive itself
+    moved = {number: number - first if number > 2 * POST or constants else SRC_1 for number in found.inputs}
+    inputs = {SRC: position, **{moved[number]: operand for number, operand in found.inputs.items()}}
+    free = [moved[number] for number in found.free]
+    return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)

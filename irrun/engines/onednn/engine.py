@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irrun.engines.onednn import convolution, copies, elementwise, normalization, pooling, products, recurrent
+from irrun.engines.onednn import (
+    attention,
+    convolution,
+    copies,
+    elementwise,
+    normalization,
+    pooling,
+    products,
+    recurrent,
+)
 from irrun.engines.onednn.library import Layout, Library
-from irrun.engines.onednn.posts import BINARY, FUNCTIONS
+from irrun.engines.onednn.posts import BINARY, DIFFERENT, FUNCTIONS
 from irrun.engines.work import Compiled, Operand, Work
 
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
@@ -14,12 +23,12 @@ COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
     **dict.fromkeys(("ConvolutionBackpropData-1", "GroupConvolutionBackpropData-1"), convolution.compile),
     "MatMul-1": products.compile,
     **dict.fromkeys(("MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14", "AvgPool-16"), pooling.compile),
-    **dict.fromkeys(("SoftMax-1", "SoftMax-8"), normalization.compile_softmax),
     **dict.fromkeys(recurrent.CELLS, recurrent.compile),
+    "ScaledDotProductAttention-13": attention.compile,
     "MVN-6": normalization.compile_mvn,
     **dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), copies.compile),
     "ReduceMean-1": pooling.compile_mean,
-    **dict.fromkeys((*FUNCTIONS, *BINARY), elementwise.compile),
+    **dict.fromkeys({*FUNCTIONS, *BINARY, "SquaredDifference-1"} - DIFFERENT, elementwise.compile),
 }
 
 

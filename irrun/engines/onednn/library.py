@@ -36,6 +36,8 @@ POST = 32768
 
 F32, U8 = 3, 6
 INFERENCE = 96
+FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
+"""Elements to go over, and multiplications, that one thread is through with before another one is awake."""
 STRICT, BF16 = 0, 1
 """Modes of floating-point arithmetic: f32 as it is, or rounded to bf16 where that is faster."""
 
@@ -244,8 +246,8 @@ class Library:
         """Compile a primitive, or find an equal one; None where oneDNN has none, or only its slow reference.
 
         `kind` and `args` are those of `dnnl_<kind>_primitive_desc_create`: layouts, tuples as dimensions, floats and
-        ints. `posts` are ("eltwise", algorithm, alpha, beta) and ("binary", algorithm, layout). What is `small` is
-        computed by one thread, which takes less than to wake another one.
+        ints. `posts` are ("eltwise", algorithm, alpha, beta) and ("binary", algorithm, layout). What is `small` (see
+        FEW_ELEMENTS) is computed by one thread.
         """
         key = (kind, args, tuple(posts), small)
         found = self._primitives.get(key)

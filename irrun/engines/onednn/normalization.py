@@ -1,31 +1,17 @@
-"""Softmax, and mean-variance normalization with the scale and shift that follow it (layer normalization).
+"""Mean-variance normalization with the scale and shift that follow it (layer normalization).
 
-Known difference: a softmax of nothing but -inf, or with NaN among its elements, is not NaN everywhere.
+Softmax is left to others: here, one with NaN among its elements is not NaN everywhere.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.onednn.library import INFERENCE, SCALE, SHIFT, SRC, Library
+from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
 from irrun.engines.onednn.tensors import compiled, is_dense, spread
 from irrun.engines.work import Compiled, Operand, Work
 
-SOFTMAX = 0x30000
 USE_SCALE, USE_SHIFT = 2, 4
-
-
-def compile_softmax(library: Library, work: Work) -> Compiled | None:
-    """SoftMax-1 and SoftMax-8 of data without gaps, as [outer, axis, inner]."""
-    data = work.inputs[0]
-    assert data is not None
-    if work.posts or not is_dense(data) or not data.shape:
-        return None
-    axis = int(work.attrs["axis"]) % len(data.shape)
-    sizes = [prod(data.shape[:axis]), data.shape[axis], prod(data.shape[axis + 1 :])]
-    layout = library.dense(sizes if sizes[2] > 1 else sizes[:2])
-    primitive = library.primitive("softmax_forward", INFERENCE, SOFTMAX, layout, layout, 1)
-    return None if primitive is None else compiled(work, primitive, {SRC: 0})
 
 
 def compile_mvn(library: Library, work: Work) -> Compiled | None:
@@ -52,7 +38,9 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
         flags, inputs[argument] = flags | flag, post.operand
     layout = library.dense((prod(data.shape[:first]), prod(data.shape[first:])))
     primitive = library.primitive(
-        "layer_normalization_forward", INFERENCE, layout, layout, None, float(attrs["eps"]), flags
+        "layer_normalization_forward",
+        *(INFERENCE, layout, layout, None, float(attrs["eps"]), flags),
+        small=prod(data.shape) < FEW_ELEMENTS,
     )
     return None if primitive is None else compiled(work, primitive, inputs)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from irrun.engines.onednn.convolution import paddings, reached
-from irrun.engines.onednn.library import DST, INFERENCE, SRC, Library
+from irrun.engines.onednn.library import DST, FEW_ELEMENTS, INFERENCE, SRC, Library
 from irrun.engines.onednn.posts import aligned_axes, chain
 from irrun.engines.onednn.tensors import Sizes, compiled, layout_of
 from irrun.engines.work import Compiled, Operand, Work
@@ -73,6 +75,7 @@ def _pooled(
         "pooling_forward",
         *(INFERENCE, algorithm, source, library.any(shape), strides, kernel, gaps, begins, ends),
         posts=posts.posts,
+        small=prod(result) * prod(kernel) < 4 * FEW_ELEMENTS,
     )
     if primitive is None:
         return None

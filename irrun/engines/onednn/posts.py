@@ -1,7 +1,7 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
-Known difference: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so ReLU and Clamp
-of NaN are a number. Results that f32 has no normal number for may be 0.
+Known differences, behind another op: the largest and smallest of a NaN and a number is the number, where numpy says
+NaN; so are ReLU, Clamp, Exp and HSigmoid of NaN. Gelu of inf is NaN. Results below 1e-30 may be 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irrun.engines.onednn.tensors import Sizes, canonical, spread
 from irrun.engines.work import Operand, Post, Work
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
-SWISH, LOG, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
+SWISH, _, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
 ADD, MUL, MAX, MIN, DIV, SUB = range(0x1FFF0, 0x1FFF6)
 
 Function = tuple[int, float, float]
@@ -41,7 +41,6 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
     "Gelu-7": _gelu,
     "HSigmoid-5": lambda _: (HARD_SIGMOID, 1 / 6, 0.5),
     "HSwish-4": lambda _: (HARD_SWISH, 1 / 6, 0.5),
-    "Log-1": lambda _: (LOG, 0.0, 0.0),
     "Mish-4": lambda _: (MISH, 0.0, 0.0),
     "Negative-1": lambda _: (LINEAR, -1.0, 0.0),
     "ReLU-1": lambda _: (RELU, 0.0, 0.0),
@@ -52,7 +51,10 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
     "Swish-4": lambda _: (SWISH, 1.0, 0.0),
     "Tanh-1": lambda _: (TANH, 0.0, 0.0),
 }
-"""Ops of one input. Swish has a second one, which whoever asks must look at."""
+"""Ops of one input. Swish has a second one, which whoever asks must look at. Log is too inexact near 1 here."""
+
+DIFFERENT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
+"""Ops whose results for NaN and inf are other ones here, which are not worth it where there is nothing to fuse."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 COMMUTATIVE = frozenset({ADD, MUL, MAX, MIN})
@@ -103,9 +105,6 @@ def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | N
     algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
     if algorithm is None or operand.type != "f32" or (algorithm == DIV and post.reflected):
         return False
-    if algorithm == SUB and post.reflected and post.name == "Subtract-1":
-        result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
-        algorithm = ADD
     if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
         scale, shift = (number, 0.0) if algorithm == MUL else (1.0, number if algorithm == ADD else -number)
         result.posts.append(("eltwise", LINEAR, scale, shift))
@@ -119,6 +118,8 @@ def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | N
         result.inputs[argument] = post.operand
         if layout is any:
             result.free.append(argument)
+    if post.name == "Subtract-1" and post.reflected:
+        result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
     if post.name == "SquaredDifference-1":
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
     return True

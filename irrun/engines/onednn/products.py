@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from irrun.engines.onednn.library import BIAS, SRC, WEIGHTS, Layout, Library
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library
 from irrun.engines.onednn.posts import bias, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, joined, spread, spread_layout
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.spec.op import Array
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -33,8 +38,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     sizes, found = joined(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]
-    repeated = (sizes[-1] > 1 and found[0][-1] == 0) or (inner > 1 and 0 in (a.strides[-1], b.strides[-2]))
-    if repeated or (columns > 1 and b.strides[-1] == 0):
+    steady = (sizes[-1] > 1 and found[0][-1] == 0) or (inner > 1 and 0 in (a.strides[-1], b.strides[-2]))
+    if steady or (columns > 1 and b.strides[-1] == 0):
         return None
     shape = (*sizes, columns)
     source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]))
@@ -53,8 +58,12 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     shift = None if added is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
+    small = prod(shape) * inner < FEW_PRODUCTS
     primitive = library.primitive(
-        "matmul", source, library.any(matrix.shape) if constant else matrix, shift, target, posts=posts.posts
+        "matmul",
+        *(source, library.any(matrix.shape) if constant else matrix, shift, target),
+        posts=posts.posts,
+        small=small,
     )
     if primitive is None:
         return None
@@ -63,8 +72,33 @@ def compile(library: Library, work: Work) -> Compiled | None:
         inputs[BIAS] = added
     if not constant:
         return compiled(work, primitive, {**inputs, WEIGHTS: 1})
-    packed = {WEIGHTS: Packed(library, right.value, matrix, primitive.layout(WEIGHTS))}
-    return compiled(work, primitive, inputs, packed=packed, taken=(1,))
+    packed = Packed(library, right.value, matrix, primitive.layout(WEIGHTS))
+    often = compiled(work, primitive, inputs, constants={WEIGHTS: packed.array}, taken=(1,))
+    plain = library.primitive("matmul", source, matrix, shift, target, posts=posts.posts, small=small)
+    if plain is None or not plain.implementation.startswith("brg"):
+        return often
+    return _once_plain(often, compiled(work, plain, {**inputs, WEIGHTS: 1}), right.value, packed)
+
+
+def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, packed: Packed) -> Compiled:
+    """The work that takes the weights as they are in its first call, which may be the only one, and packs them then."""
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        if packed.ready:
+            return repeated.bind(inputs, outputs, scratch)
+        now = plain.bind([inputs[0], value, *inputs[2:]], outputs, scratch)
+        calls = 0
+
+        def call() -> None:
+            nonlocal now, calls
+            calls += 1
+            if calls == 2:
+                now = repeated.bind(inputs, outputs, scratch)
+            now()
+
+        return call
+
+    return replace(repeated, bind=bind, scratch=max(repeated.scratch, plain.scratch))
 
 
 def _matrix(operand: Operand, transposed: bool, *, row: bool) -> Operand:

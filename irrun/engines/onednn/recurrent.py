@@ -24,8 +24,9 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
-from irrun.engines.onednn.tensors import Packed, canonical, is_dense
+from irrun.engines.onednn.tensors import Packed, canonical, is_dense, lies_so
 from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
 DIRECTIONS = {"forward": 1, "reverse": 2, "bidirectional": 3}
@@ -74,9 +75,11 @@ def compile(library: Library, work: Work) -> Compiled | None:
     gates = len(cell.gates)
     source = library.strided((steps, batch, inner), canonical((steps, batch, inner), _time_first(data)))
     state = library.dense((1, directions, batch, hidden))
-    # one direction is written where it belongs, [batch, steps, hidden]; two come side by side
+    # oneDNN writes [batch, steps, directions * hidden]
     width = directions * hidden
     target = library.strided((steps, batch, width), (4 * width, 4 * width * steps, 4))
+    result = (batch, directions, steps, hidden)
+    given = library.strided(result, (4 * width * steps, 4 * hidden, 4 * width, 4))
     primitive = library.primitive(
         f"{'lbr_' * before_reset}{cell.kind}_forward",
         INFERENCE,
@@ -94,7 +97,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         *((0.0, 0.0) if cell.kind == "vanilla_rnn" else ()),
         small=batch * gates * hidden * (inner + hidden) < MOST_ALONE,
     )
-    if primitive is None or source is None or target is None:
+    if primitive is None or source is None or target is None or given is None:
         return None
     order = list(cell.gates) + [gates] * before_reset
     packed = {
@@ -105,38 +108,36 @@ def compile(library: Library, work: Work) -> Compiled | None:
     reading, writing = STATES[: cell.states], NEW_STATES[: cell.states]
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        given = [array for array in inputs[: 1 + cell.states] if array is not None]
-        before = [_States(array, directions, batch, hidden) for array in given[1:]]
+        read = [array for array in inputs[: 1 + cell.states] if array is not None]
+        before = [_States(array, directions, batch, hidden) for array in read[1:]]
         after = [_States(array, directions, batch, hidden) for array in outputs[1:]]
         after += [_States(None, directions, batch, hidden) for _ in range(cell.states - len(after))]
-        result = outputs[0] if directions == 1 else np.empty((batch, steps, directions, hidden), np.float32)
         call = primitive.bind(
             [
-                (SRC, source, given[0]),
+                (SRC, source, read[0]),
                 *((number, state, own.array) for number, own in zip(reading, before, strict=True)),
                 *((number, constant.layout, constant.array()) for number, constant in packed.items()),
                 (BIAS, primitive.layout(BIAS), shift),
-                (DST, target, result),
+                (DST, target, outputs[0]),
                 *((number, state, own.array) for number, own in zip(writing, after, strict=True)),
             ],
             scratch,
         )
-        if directions == 1:
+        if directions == 1 or batch == 1:
             return call
-        written = outputs[0].view(np.float32).reshape(batch, directions, steps, hidden)
 
         def both() -> None:
             for own in before:
                 own.read()
             call()
-            np.copyto(written, result.swapaxes(1, 2))
             for own in after:
                 own.write()
 
         return both
 
     count = len(work.inputs)
-    return Compiled(bind, primitive.scratch, taken=frozenset(range(count - 4, count)))
+    gives: dict[int, AnyLayout] = {} if lies_so(work.outputs[0], given) else {0: given}
+    return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(count - 4, count)))
 
 
 class _States:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive, aligned, dense_strides
@@ -11,6 +11,9 @@ from irrun.engines.work import Layout as _Layout
 from irrun.spec.op import Array
 
 Sizes = tuple[int, ...]
+
+FEW_BYTES = 1 << 18
+"""What one thread lays out sooner than another one is awake."""
 
 
 def layout_of(library: Library, operand: Operand) -> Layout | None:
@@ -98,6 +101,10 @@ class Packed:
         self._packed: Array | None = None
         self._lock = Lock()
 
+    @property
+    def ready(self) -> bool:
+        return self._packed is not None
+
     def array(self) -> Array:
         with self._lock:
             if self._packed is None:
@@ -110,7 +117,7 @@ class Packed:
 
 def copy(library: Library, source: Layout, read: Array, target: Layout, written: Array) -> None:
     """Bring a tensor into another layout, right away."""
-    primitive = library.primitive("reorder", source, target)
+    primitive = library.primitive("reorder", source, target, small=target.nbytes < FEW_BYTES)
     assert primitive is not None
     primitive.bind([(SRC, source, read), (DST, target, written)], aligned(primitive.scratch))()
 
@@ -121,13 +128,14 @@ def compiled(
     inputs: Mapping[int, int],
     *,
     free: Sequence[int] = (),
-    packed: Mapping[int, Packed] | None = None,
+    constants: Mapping[int, Callable[[], Array]] | None = None,
     taken: Sequence[int] = (),
     gives: Layout | None = None,
 ) -> Compiled:
     """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
 
-    `free` are the arguments whose layout the primitive chose, `gives` is the layout of the output where not dense.
+    `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
+    `gives` is the layout of the output where not dense.
     """
     wants: dict[int, _Layout | None] = {}
     for number in free:
@@ -136,8 +144,8 @@ def compiled(
         if not lies_so(operand, layout):
             wants[inputs[number]] = layout
     given: dict[int, _Layout] = {} if gives is None or lies_so(work.outputs[0], gives) else {0: gives}
-    constants = packed or {}
-    layouts = {number: primitive.layout(number) for number in (*inputs, *constants, DST)}
+    made = constants or {}
+    layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
 
     def bind(read: Sequence[Array | None], written: Sequence[Array], scratch: Array | None) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
@@ -145,7 +153,7 @@ def compiled(
             array = read[position]
             assert array is not None
             arguments.append((number, layouts[number], array))
-        arguments += [(number, layouts[number], constant.array()) for number, constant in constants.items()]
+        arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind(arguments, scratch)
 
     return Compiled(bind, primitive.scratch, wants, given, frozenset(taken))

@@ -18,8 +18,8 @@ from irrun.spec.op import Array
 ITEM = 4
 """Bytes of an f32."""
 
-BLOCK = 3 << 16
-"""Scores in a block: few enough for the second-level cache, and enough rows for BLAS."""
+BLOCK = 3 << 17
+"""Scores in a block: few enough for the caches, and enough rows for BLAS."""
 
 SOFTMAX_SECONDS = 1.2e-9
 """What the softmax of one score takes, about."""
@@ -151,6 +151,7 @@ def _block(
     """Calls that compute the output [*batch, rows, width] of a block of (query, factor, key, value, output)."""
     query, factor, key, value, output = operands
     items, keys = prod(query.shape[:-1]), key.shape[-2]
+    ones = np.ones((keys, 1), np.float32)
     scores = own[: items * keys].reshape(*query.shape[:-1], keys)
     scaled = own[items * keys :][: query.size].reshape(query.shape)
     peak = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
@@ -161,7 +162,7 @@ def _block(
         partial(np.maximum.reduce, scores, -1, None, peak, True),
         partial(np.subtract, scores, peak, scores),
         partial(np.exp, scores, scores),
-        partial(np.add.reduce, scores, -1, None, peak, True),
+        partial(np.matmul, scores, ones, peak),  # the sums of the rows, faster than np.add.reduce
         partial(np.matmul, scores, value, output),
         partial(np.divide, output, peak, output),
     ]

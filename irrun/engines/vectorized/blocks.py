@@ -11,18 +11,29 @@ import numpy as np
 
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Operand
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 Cut = tuple[slice, ...]
 
-SHARED_NANOSECONDS = 150_000
-"""A work that takes less on one thread is not shared: waking another costs too much."""
+SHARED_NANOSECONDS = 400_000
+"""A work that takes less on one thread is not shared: waking another and sharing the interpreter cost too much."""
 
 
 def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of an operand where it is broadcast to `shape`."""
     own = (0 if size == 1 else stride for size, stride in zip(operand.shape, operand.strides, strict=True))
     return (*[0] * (len(shape) - len(operand.shape)), *own)
+
+
+def dense(operand: Operand) -> bool:
+    """Whether the elements of an operand lie in row-major order, without gaps."""
+    step = numpy_dtype(operand.type).itemsize
+    for size, stride in zip(reversed(operand.shape), reversed(operand.strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -60,9 +71,8 @@ def cuts(shape: Sequence[int], most: int) -> list[Cut]:
         axis += 1
     if axis == len(shape):
         axis, inner = len(shape) - 1, shape[-1]
-    row = inner // shape[axis]
-    count = -(-inner // most)
-    step = -(-shape[axis] // count) if row else shape[axis]
+    count = -(-shape[axis] // max(most * shape[axis] // inner, 1))
+    step = -(-shape[axis] // count)
     outer = [[slice(i, i + 1) for i in range(size)] for size in shape[:axis]]
     last = [slice(begin, min(begin + step, shape[axis])) for begin in range(0, shape[axis], step)]
     return [tuple(cut) for cut in product(*outer, last)]

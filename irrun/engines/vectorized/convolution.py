@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
+from irrun.engines.vectorized.windows import Axis, Geometry, dense, geometry_of, patches
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -20,13 +20,14 @@ ITEM = 4
 COLUMN_BYTES = 2 << 20
 """Bytes that the columns of a block of windows may take, unless there are fewer than LEAST_WINDOWS of them."""
 
-LEAST_WINDOWS, MOST_WINDOWS = 128, 512
-"""Windows in a block: with fewer BLAS spends its time on packing the filters, with more the columns leave the cache."""
+LEAST_WINDOWS, MOST_WINDOWS = 256, 2048
+"""Windows in a block: with fewer BLAS spends its time on packing the filters, with more the results leave the cache."""
 
 FLAT = 12
 """How many times more windows than features there are where a product is rather cut along its windows."""
 
 ALIGNMENT = 64
+"""Bytes that what lies in a scratch is aligned to."""
 
 
 def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
@@ -40,23 +41,20 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
         return None
     data = work.inputs[0]
     assert data is not None
-    dense = data.strides == _dense_strides(data.shape)
-    if dense and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
+    if dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
         return _pointwise(geometry, posts, threads)
-    least = max(min(COLUMN_BYTES // (geometry.channels * geometry.groups * geometry.taps * ITEM), MOST_WINDOWS), 1)
-    step = max(least, LEAST_WINDOWS)
-    if geometry.images * (windows // step) < threads.count and threads.pieces(geometry.operations / PRODUCT_SPEED) > 1:
-        if windows // threads.count < LEAST_WINDOWS:
-            return _by_features(geometry, posts, threads)
-        step = -(-windows // threads.count)
-    return _by_windows(geometry, posts, threads, step)
+    shared = threads.pieces(geometry.operations / PRODUCT_SPEED) > 1
+    if shared and geometry.images * windows < LEAST_WINDOWS // 2 * threads.count:
+        return _by_features(geometry, posts, threads)
+    column = geometry.channels * geometry.groups * geometry.taps * ITEM
+    most = max(min(COLUMN_BYTES // column, MOST_WINDOWS), LEAST_WINDOWS)
+    parts = -(-windows // most)
+    if shared and geometry.images % threads.count:
+        parts = -(-parts // threads.count) * threads.count
+    return _by_windows(geometry, posts, threads, -(-windows // parts))
 
 
 COMPILERS = {"Convolution-1": compile_convolution}
-
-
-def _dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(ITEM * prod(shape[number + 1 :]) for number in range(len(shape)))
 
 
 def _filters(array: Array | None, geometry: Geometry) -> Array:
@@ -125,18 +123,13 @@ def _pointwise(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
 
 
 class _Room:
-    """Where the frame and the columns of a block lie in a scratch."""
+    """Where the frame, `covered` elements a channel, and the columns of blocks of such shapes lie in a scratch."""
 
-    def __init__(self, geometry: Geometry, channels: int, shapes: Sequence[Sequence[int]]) -> None:
-        self.channels = channels
-        axes = geometry.axes
-        self.frame = 0
-        if any(axis.padded for axis in axes):
-            self.frame = max(
-                channels * prod(axis.covered(count) for axis, count in zip(axes, shape, strict=True))
-                for shape in shapes
-            )
-            self.frame = -(-self.frame * ITEM // ALIGNMENT) * ALIGNMENT
+    def __init__(self, geometry: Geometry, shapes: Sequence[Sequence[int]]) -> None:
+        axes, channels = geometry.axes, geometry.channels * geometry.groups
+        covered = [prod(axis.covered(count) for axis, count in zip(axes, shape, strict=True)) for shape in shapes]
+        self.covered = max(covered) if any(axis.padded for axis in axes) else 0
+        self.frame = -(-channels * self.covered * ITEM // ALIGNMENT) * ALIGNMENT
         self.columns = -(-channels * geometry.taps * max(map(prod, shapes)) * ITEM // ALIGNMENT) * ALIGNMENT
 
 
@@ -163,7 +156,7 @@ def _by_windows(geometry: Geometry, posts: Posts, threads: Threads, step: int) -
     """Every piece copies the columns of its windows, then multiplies them by all filters."""
     total, channels = geometry.features * geometry.groups, geometry.channels * geometry.groups
     pieces = [(image, block) for image in range(geometry.images) for block in blocks(geometry.windows, step)]
-    room = _Room(geometry, channels, [[cut.stop - cut.start for cut in block] for _, block in pieces])
+    room = _Room(geometry, [[cut.stop - cut.start for cut in block] for _, block in pieces])
     count = threads.count if threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) > 1 else 1
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
@@ -216,7 +209,7 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
     else:
         features = [(slice(0, 1), cut) for cut in cuts(total, threads.count, 4)]
     block = tuple(slice(0, count) for count in geometry.windows)
-    room = _Room(geometry, channels * geometry.groups, [geometry.windows])
+    room = _Room(geometry, [geometry.windows])
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
         assert scratch is not None
@@ -224,7 +217,8 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
         assert data is not None
         output = outputs[0].reshape(geometry.images, total, windows)
         finish = _finish(posts, inputs, output)
-        frame = scratch[: room.frame].view(np.float32).reshape(channels * geometry.groups, -1)
+        frame = scratch[: channels * geometry.groups * room.covered * ITEM].view(np.float32)
+        frame = frame.reshape(channels * geometry.groups, room.covered)
         columns = scratch[room.frame :].view(np.float32)[: channels * geometry.groups * geometry.taps * windows]
         columns = columns.reshape(channels * geometry.groups, -1)
         calls: list[Call] = []

@@ -29,14 +29,17 @@ ITEM = 4
 ALIGNMENT = 16
 """Elements that rooms in a scratch are multiples of: 64 bytes."""
 
-BLOCK_BYTES = 384 << 10
+BLOCK_BYTES = 768 << 10
 """How much of a block's frames and sums is worked on at a time, so that it stays in the second-level cache."""
 
 SUM_SECONDS = 0.2e-9
 """What one tap of one window takes, about."""
 
-EINSUM = (256, 2048)
-"""Lengths of rows between which numpy's einsum is slower than its ufuncs, tap by tap."""
+EINSUM = (256, 2731)
+"""Lengths of rows between which numpy's einsum is slower than its ufuncs, tap by tap.
+
+Up to a third of the 8192 elements of its buffers, einsum copies rows into them before it computes.
+"""
 
 
 def compile_group_convolution(work: Work, threads: Threads) -> Compiled | None:
@@ -97,6 +100,7 @@ class _Layout:
             self.taps.append(_Tap(frame, offset))
         self.places = [[pitch.places(rest) for pitch, rest in zip(pitches, rests, strict=True)] for rests in remainders]
         self.room = max(max(tap.offset for tap in self.taps) + self.length, prod(self.shape))
+        self.shifts = [axis.dilation // axis.stride * step for axis, step in zip(axes, self.steps, strict=True)]
         self.einsum = len(self.places) == 1 and not EINSUM[0] < self.length < EINSUM[1]
 
     @property
@@ -170,7 +174,7 @@ def _summed(layout: _Layout, frame: Array, weights: Array, parts: Sequence[Array
         seen = np.lib.stride_tricks.as_strided(
             frame[0],
             (length, len(weights), *kernel),
-            (ITEM, frame.strides[1], *(s * a.dilation * ITEM for s, a in zip(layout.steps, layout.axes, strict=True))),
+            (ITEM, frame.strides[1], *(shift * ITEM for shift in layout.shifts)),
             writeable=False,
         )
         taps = "ijk"[: len(kernel)]

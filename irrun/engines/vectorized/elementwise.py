@@ -11,14 +11,24 @@ import numpy as np
 
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, broadcast_strides, cuts, even, merged, share, viewed
-from irrun.engines.vectorized.posts import BINARY, BLOCK, BOOLEAN, FLOATS, INTEGERS, NUMBERS, UNARY
-from irrun.engines.vectorized.posts import Stage, chain, posts_of, stage_of
+from irrun.engines.vectorized.posts import (
+    BINARY,
+    BLOCK,
+    BOOLEAN,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    UNARY,
+    Stage,
+    chain,
+    nanoseconds_of,
+    operand_strides,
+    posts_of,
+    stage_of,
+)
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
-
-PASS_NANOSECONDS = 0.3
-"""What a stage takes about for one element."""
 
 
 def element_wise(work: Work, threads: Threads) -> Compiled | None:
@@ -38,28 +48,29 @@ def own_inputs(work: Work) -> list[Operand | None]:
 
 def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compiled | None:
     """The work of a stage whose `count` inputs broadcast to the output, and its posts."""
-    output = work.outputs[0]
-    operands = [work.inputs[number] for number in range(count)]
+    whole = work.outputs[0].shape
+    names = [*[work.name] * count, *(post.name for post in work.posts if post.operand is not None)]
     numbers = [*range(count), *(post.operand for post in work.posts if post.operand is not None)]
-    if any(post.name == "PReLU-1" for post in work.posts):
-        shape = output.shape
-        strides = [broadcast_strides(operand, shape) for operand in operands if operand is not None]
-    else:
-        every = [output, *(work.inputs[number] for number in numbers)]
-        shape, merged_strides = merged(
-            output.shape, [broadcast_strides(operand, output.shape) for operand in every if operand is not None]
-        )
-        strides = merged_strides[1 : 1 + count]
+    every = [broadcast_strides(work.outputs[0], whole)]
+    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        operand = work.inputs[number]
+        assert operand is not None
+        strides = operand_strides(name if place else "", operand, whole)
+        if strides is None:
+            return None
+        every.append(strides)
+    shape, seen = merged(whole, every)
+    steps_of = seen[1 : 1 + count]
     posts = posts_of(work, shape)
     if posts is None:
         return None
-    nanoseconds = prod(shape) * PASS_NANOSECONDS * (1 + len(work.posts))
+    nanoseconds = prod(shape) * nanoseconds_of(work)
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
         result = outputs[0].reshape(shape)
         arrays = [
             viewed(array, shape, steps)
-            for array, steps in zip(inputs[:count], strides, strict=True)
+            for array, steps in zip(inputs[:count], steps_of, strict=True)
             if array is not None
         ]
         on = posts.bind(inputs, result) if posts else None
@@ -85,14 +96,7 @@ def _stage(work: Work, operands: list[Operand]) -> Stage | None:
         return _select if fits else None
     if name == "HardSigmoid-1":
         return _hard_sigmoid if type == "f32" else None
-    if name == "PReLU-1" and not _broadcasts(operands[1], work.outputs[0]):
-        return None
     return stage_of(name, work.attrs, type, *operands[1:])
-
-
-def _broadcasts(operand: Operand, output: Operand) -> bool:
-    """Whether an operand broadcasts by numpy's rule; slopes of channels do so only for some shapes."""
-    return len(operand.shape) != 1 or len(output.shape) < 2 or prod(operand.shape) == 1
 
 
 def _conversion(source: str, target: str) -> Stage | None:
@@ -102,7 +106,7 @@ def _conversion(source: str, target: str) -> Stage | None:
     integers = INTEGERS | BOOLEAN
     exact = {("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("f64", "f32"), ("f16", "f64")}
     truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
-    wrapping = source in integers and target in integers | {"f32", "f64"}
+    wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:
         return lambda data, output: [partial(np.copyto, output, data, "unsafe")]
     return None

@@ -7,7 +7,22 @@ from functools import partial
 
 import numpy as np
 
-from irrun.engines.vectorized import attention, convolution, depthwise, pooling, products
+from irrun.engines import processors
+from irrun.engines.vectorized import (
+    attention,
+    convolution,
+    copies,
+    depthwise,
+    elementwise,
+    gathers,
+    normalization,
+    pooling,
+    products,
+    recurrent,
+    reduction,
+    resampling,
+    transposed_convolution,
+)
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
@@ -15,9 +30,17 @@ from irrun.spec.op import Array
 COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
     **attention.COMPILERS,
     **convolution.COMPILERS,
+    **copies.COMPILERS,
     **depthwise.COMPILERS,
+    **elementwise.COMPILERS,
+    **gathers.COMPILERS,
+    **normalization.COMPILERS,
     **pooling.COMPILERS,
     **products.COMPILERS,
+    **recurrent.COMPILERS,
+    **reduction.COMPILERS,
+    **resampling.COMPILERS,
+    **transposed_convolution.COMPILERS,
 }
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
 
@@ -29,7 +52,7 @@ class VectorizedEngine:
     unaligned = False
 
     def __init__(self, threads: int | None = None) -> None:
-        self.pool = Threads(threads)
+        self.pool = Threads(threads or processors())
         self.threads = self.pool.count
 
     def compile(self, work: Work) -> Compiled | None:

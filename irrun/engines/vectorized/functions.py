@@ -7,21 +7,22 @@ cache: there a pass costs a tenth of a nanosecond an element, and a polynomial o
 from __future__ import annotations
 
 import math
+import sys
 import threading
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from irrun.spec.op import Array
 
-try:
-    from numpy._core._multiarray_umath import __cpu_features__ as _features
-    from numpy._core.umath import clip
-except ImportError:  # numpy 1
-    from numpy.core._multiarray_umath import __cpu_features__ as _features  # type: ignore[no-redef]
-    from numpy.core.umath import clip  # type: ignore[no-redef]
+_core = import_module("numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath")
 
-WIDE_EXP2 = bool(_features.get("AVX512_SKX"))
+clip: Callable[..., object] = _core.clip
+"""The ufunc (x, low, high, output) that np.clip comes to in several steps; np.maximum is slow with a scalar."""
+
+WIDE_EXP2 = sys.platform == "linux" and bool(getattr(_core, "__cpu_features__", {}).get("AVX512_SKX"))
 """Whether numpy's exp2 is vectorized here, and with that twice as quick as its exp; else it is several times slower."""
 
 
@@ -65,7 +66,7 @@ ERF = [
         1.4185222596552194e-07,
     )
 ]
-"""Coefficients, the constant first, of q in tanh(x * q(x^2)), the error function; fitted likewise, to 1e-7 of its value."""
+"""Coefficients, the constant first, of q in tanh(x * q(x^2)), the error function, fitted likewise to 1e-7 of it."""
 
 TANH_GELU = [
     _scalar(-2 * math.sqrt(2 / math.pi) * factor * (math.log2(math.e) if WIDE_EXP2 else 1)) for factor in (1, 0.044715)
@@ -94,7 +95,7 @@ def negative(x: Array, output: Array) -> None:
 
 
 def exp(x: Array, output: Array) -> None:
-    """exp(x), through exp2 where that is quick: the relative error grows to |x| * 1e-7, for sums and quotients of it."""
+    """exp(x), through exp2 where that is quick; then the relative error grows to |x| * 1e-7."""
     if WIDE_EXP2:
         np.multiply(x, LOG2_E, output)
         np.exp2(output, output)

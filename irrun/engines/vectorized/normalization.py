@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, broadcast_strides, cuts, even, share
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, broadcast_strides, even, share
 from irrun.engines.vectorized.elementwise import by_blocks
-from irrun.engines.vectorized.posts import BLOCK, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.lines import Lines, line_cuts, lines, square_summation, summation
+from irrun.engines.vectorized.posts import BLOCK, chain, nanoseconds_of, posts_of, reshaped_strides
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -26,31 +27,6 @@ SHORT = 24
 
 Normalizer = Callable[[Array, Array], Call]
 """Binds the normalization of lines along axis 1 of `[outer, line]` or `[outer, line, inner]`: (input, output)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The axes that lines run along as one, and those before and behind them: `[outer, line, inner]`."""
-
-    shape: tuple[int, int, int]
-    strides: tuple[int, ...] | None
-    """Of the input in that shape; None where it has no such view, or a slow one, and is copied first."""
-
-
-def lines(operand: Operand, axes: Sequence[int]) -> Lines | None:
-    """Lines along `axes`, which must follow one another but for axes of size 1."""
-    sizes = operand.shape
-    real = [axis for axis in range(len(sizes)) if sizes[axis] != 1]
-    along = [axis for axis in real if axis in axes]
-    if not along:
-        return None
-    first, last = along[0], along[-1]
-    if any(first < axis < last and axis not in axes for axis in real):
-        return None
-    shape = prod(sizes[:first]), prod(sizes[first : last + 1]), prod(sizes[last + 1 :])
-    strides = reshaped_strides(sizes, broadcast_strides(operand, sizes), shape)
-    dense = strides is not None and strides[2 if shape[2] > 1 else 1] == 4
-    return Lines(shape, strides if dense else None)
 
 
 def by_lines(work: Work, threads: Threads, axes: Sequence[int], normalizer: Normalizer) -> Compiled | None:
@@ -79,7 +55,8 @@ def _blocks(
     posts = posts_of(work, posts_shape or shape)
     if posts is None:
         return None
-    shared = threads.count if prod(shape) * LINE_NANOSECONDS > SHARED_NANOSECONDS else 1
+    nanoseconds = prod(shape) * (LINE_NANOSECONDS + nanoseconds_of(work, head=False))
+    shared = threads.count if nanoseconds > SHARED_NANOSECONDS else 1
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
         data, output = inputs[0], outputs[0].reshape(shape)
@@ -100,34 +77,9 @@ def _blocks(
     return Compiled(bind)
 
 
-def line_cuts(shape: tuple[int, int, int], most: int) -> list[Cut]:
-    """Slices that cut `[outer, line, inner]` into blocks of whole lines."""
-    outer, line, inner = shape
-    return [
-        (cut[0], slice(None), cut[1] if len(cut) > 1 else slice(None))
-        for cut in cuts((outer, inner), max(most // line, 1))
-    ]
-
-
 def _columns(block: Array) -> Any:
     """Memory for one number of each line along axis 1."""
     return np.empty((block.shape[0], 1, *block.shape[2:]), np.float32)
-
-
-def summation(values: Array, sums: Array) -> Call:
-    """Adds up the lines along axis 1."""
-    if values.ndim == 2:
-        return partial(np.einsum, "ij->i", values, out=sums[:, 0])
-    return partial(np.add.reduce, values, axis=1, keepdims=True, out=sums)
-
-
-def square_summation(values: Array, sums: Array) -> Call:
-    """Adds up the squares of the lines along axis 1."""
-    if values.ndim > 2:
-        return partial(np.einsum, "ijk,ijk->ik", values, values, out=sums[:, 0])
-    if hasattr(np, "vecdot") and values.strides[1] == values.itemsize:  # numpy 2: BLAS for each row
-        return partial(np.vecdot, values, values, out=sums[:, 0])
-    return partial(np.einsum, "ij,ij->i", values, values, out=sums[:, 0])
 
 
 def _softmax(data: Array, output: Array) -> Call:
@@ -270,9 +222,7 @@ def group_normalization(work: Work, threads: Threads) -> Compiled | None:
     shape = (outer, each * prod(spatial), 1)
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), shape)
     dense = strides is not None and strides[1] == 4
-    return _blocks(
-        work, threads, Lines(shape, strides if dense else None), normalizer, (outer, each, prod(spatial))
-    )
+    return _blocks(work, threads, Lines(shape, strides if dense else None), normalizer, (outer, each, prod(spatial)))
 
 
 def batch_norm(work: Work, threads: Threads) -> Compiled | None:

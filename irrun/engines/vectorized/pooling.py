@@ -30,7 +30,7 @@ Function = Callable[..., object]
 
 
 def compile_max_pool(work: Work, threads: Threads) -> Compiled | None:
-    """MaxPool-1 of f32: NaN loses against every number, and padding counts as the lowest finite one."""
+    """MaxPool-1, -8 and -14 of f32, without indices: NaN loses, and padding counts as the lowest finite number."""
     axes, posts = _axes(work), posts_of(work)
     if axes is None or posts is None:
         return None
@@ -48,6 +48,8 @@ def compile_avg_pool(work: Work, threads: Threads) -> Compiled | None:
 
 COMPILERS = {
     "MaxPool-1": compile_max_pool,
+    "MaxPool-8": compile_max_pool,
+    "MaxPool-14": compile_max_pool,
     "AvgPool-1": compile_avg_pool,
     "AvgPool-14": compile_avg_pool,
     "AvgPool-16": compile_avg_pool,
@@ -56,7 +58,7 @@ COMPILERS = {
 
 def _axes(work: Work) -> list[Axis] | None:
     data, output = work.inputs[0], work.outputs[0]
-    if data is None or data.type != "f32":
+    if data is None or data.type != "f32" or len(work.outputs) > 1:
         return None
     return axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
 

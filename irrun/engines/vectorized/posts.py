@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.vectorized import functions
-from irrun.engines.work import Call, Operand, Post, Work
+from irrun.engines.work import Call, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -30,6 +30,7 @@ FLOATS = frozenset({"f16", "f32", "f64"})
 INTEGERS = frozenset(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))
 NUMBERS = FLOATS | INTEGERS
 BOOLEAN = frozenset({"boolean"})
+COMPARABLE = NUMBERS | BOOLEAN
 WIDE = frozenset({"f32", "f64"})
 F32 = frozenset({"f32"})
 
@@ -41,6 +42,7 @@ UNARY: dict[str, tuple[Function, frozenset[str]]] = {
     "Asinh-4": (np.arcsinh, WIDE),
     "Atan-1": (np.arctan, WIDE),
     "Atanh-4": (np.arctanh, WIDE),
+    "BitwiseNot-13": (np.invert, INTEGERS | BOOLEAN),
     "Ceiling-1": (np.ceil, FLOATS),
     "Cos-1": (np.cos, WIDE),
     "Cosh-1": (np.cosh, WIDE),
@@ -69,7 +71,15 @@ UNARY: dict[str, tuple[Function, frozenset[str]]] = {
 
 BINARY: dict[str, tuple[Function, frozenset[str]]] = {
     "Add-1": (np.add, NUMBERS),
+    "BitwiseAnd-13": (np.bitwise_and, INTEGERS | BOOLEAN),
+    "BitwiseOr-13": (np.bitwise_or, INTEGERS | BOOLEAN),
+    "BitwiseXor-13": (np.bitwise_xor, INTEGERS | BOOLEAN),
+    "Equal-1": (np.equal, COMPARABLE),
     "FloorMod-1": (np.mod, NUMBERS),
+    "Greater-1": (np.greater, COMPARABLE),
+    "GreaterEqual-1": (np.greater_equal, COMPARABLE),
+    "Less-1": (np.less, COMPARABLE),
+    "LessEqual-1": (np.less_equal, COMPARABLE),
     "LogicalAnd-1": (np.logical_and, BOOLEAN),
     "LogicalOr-1": (np.logical_or, BOOLEAN),
     "LogicalXor-1": (np.logical_xor, BOOLEAN),
@@ -77,12 +87,29 @@ BINARY: dict[str, tuple[Function, frozenset[str]]] = {
     "Minimum-1": (np.minimum, NUMBERS),
     "Mod-1": (np.fmod, NUMBERS),
     "Multiply-1": (np.multiply, NUMBERS),
+    "NotEqual-1": (np.not_equal, COMPARABLE),
     "PReLU-1": (functions.prelu, F32),
     "Subtract-1": (np.subtract, NUMBERS),
     "Swish-4": (functions.scaled_swish, F32),
     "Xor-1": (np.logical_xor, BOOLEAN),
 }
 """Ops of two tensors of one type, in which no attribute matters but auto_broadcast."""
+
+
+NANOSECONDS = {
+    **dict.fromkeys(("Erf-1", "Gelu-2", "Gelu-7"), 1.8),
+    **dict.fromkeys(("Elu-1", "Mish-4", "Power-1", "SoftPlus-4"), 1.0),
+    **dict.fromkeys(("Cos-1", "Exp-1", "Log-1", "Sigmoid-1", "Sin-1", "Sqrt-1", "Swish-4", "Tanh-1"), 0.5),
+    **dict.fromkeys(("HSwish-4", "PReLU-1", "SoftSign-9"), 0.5),
+    **dict.fromkeys(("FloorMod-1", "Mod-1"), 6.0),
+}
+"""What an op takes about for an element in the cache; those that are not here take 0.15."""
+
+
+def nanoseconds_of(work: Work, *, head: bool = True) -> float:
+    """What the posts of a work take about for an element, and the op itself where it is an element-wise `head`."""
+    names = [*([work.name] if head else []), *(post.name for post in work.posts)]
+    return sum(NANOSECONDS.get(name, 0.15) for name in names)
 
 
 def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | None = None) -> Stage | None:
@@ -97,6 +124,7 @@ def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | N
         return partial(_clip, np.zeros((), dtype), np.array(np.inf if type in FLOATS else np.iinfo(dtype).max, dtype))
     if name == "Clamp-1" and type == "f32":
         return partial(_clip, np.array(attrs["min"], np.float32), np.array(attrs["max"], np.float32))
+    function: Function | None
     if name == "Elu-1":
         function, types = partial(functions.elu, np.array(attrs["alpha"], np.float32)), F32
     elif name == "Gelu-7":
@@ -115,6 +143,7 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
         return _squared_difference if type in NUMBERS else None
     if name == "Power-1":
         return _power(type, second)
+    function: Function | None
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
         types = NUMBERS
@@ -183,7 +212,7 @@ class Posts:
         return bool(self.stages)
 
     def bind(self, inputs: Sequence[Array | None], output: Array) -> Callable[[Index], Call]:
-        """Given a work's inputs and its output as an array of `shape`: what binds the chain to a block of the output."""
+        """Given a work's inputs and its output as an array of `shape`: what binds the chain to a block of it."""
         operands = [
             None if number is None else _viewed(inputs[number], self.shape, strides)
             for (_, number, _), strides in zip(self.stages, self.strides, strict=True)
@@ -228,7 +257,9 @@ def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
             return None
         wanted = None
         if operand is not None:
-            wanted = _strides(post, operand, own, own if shape is None else shape)
+            wanted = () if prod(operand.shape) == 1 else operand_strides(post.name, operand, own)
+            if wanted and shape is not None:
+                wanted = reshaped_strides(own, wanted, shape)
             if wanted is None:
                 return None
         stages.append((stage, post.operand, post.reflected))
@@ -236,18 +267,20 @@ def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
     return Posts(own if shape is None else shape, stages, strides)
 
 
-def _strides(post: Post, operand: Operand, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of an operand when it is broadcast to `own` and seen as `shape`; None where it cannot be."""
-    if prod(operand.shape) == 1:
-        return ()
+def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of the second operand of the op `name` where it is broadcast to `shape`; None where it is larger.
+
+    A vector of slopes, one for each channel, lies along axis 1.
+    """
     sizes, strides = operand.shape, operand.strides
-    if post.name == "PReLU-1" and len(sizes) == 1 and len(own) > 1 and sizes[0] == own[1]:
-        sizes, strides = (sizes[0], *[1] * (len(own) - 2)), (strides[0], *[0] * (len(own) - 2))
-    extra = len(own) - len(sizes)
-    if extra < 0:
+    if name == "PReLU-1" and len(sizes) == 1 and len(shape) > 1 and sizes[0] == shape[1]:
+        sizes, strides = (sizes[0], *[1] * (len(shape) - 2)), (strides[0], *[0] * (len(shape) - 2))
+    while len(sizes) > len(shape) and sizes[0] == 1:
+        sizes, strides = sizes[1:], strides[1:]
+    if len(sizes) > len(shape):
         return None
-    full = (*[0] * extra, *(0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True)))
-    return full if own == shape else reshaped_strides(own, full, shape)
+    own = (0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True))
+    return (*[0] * (len(shape) - len(sizes)), *own)
 
 
 def reshaped_strides(

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.vectorized.posts import BLOCK, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of, reshaped_strides
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -31,12 +31,20 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
     a, b = work.inputs[:2]
     if a is None or b is None or any(tensor.type != "f32" for tensor in (a, b, work.outputs[0])):
         return None
-    left, right = _matrices(a, work.attrs["transpose_a"], 0), _matrices(b, work.attrs["transpose_b"], 1)
-    left, right = _merged(left, right)
-    shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
-    posts = posts_of(work, shape)
-    if posts is None:
-        return None
+    places = _matrices(a, work.attrs["transpose_a"], 0), _matrices(b, work.attrs["transpose_b"], 1)
+    for left, right in (_merged(*places), places):  # posts whose operands vary along a batch may need its axes
+        shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
+        posts = posts_of(work, shape)
+        if posts is not None:
+            return _compiled(left, right, shape, posts, threads)
+    return None
+
+
+COMPILERS = {"MatMul-1": compile_matmul}
+
+
+def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, threads: Threads) -> Compiled:
+    """Multiply matrices that lie as given, into an output that is seen as `shape`."""
     copied = [not direct(place) for place in (left, right)]
     sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
     pieces = _pieces(shape, left[0][-1], threads)
@@ -66,9 +74,6 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
         return chain([*first, threads.call(calls)])
 
     return Compiled(bind, sum(sizes) * ITEM)
-
-
-COMPILERS = {"MatMul-1": compile_matmul}
 
 
 def _matrices(operand: Operand, transpose: bool, vector_axis: int) -> Place:

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, even, share
-from irrun.engines.vectorized.normalization import line_cuts, lines, square_summation, summation
+from irrun.engines.vectorized.lines import line_cuts, lines, square_summation, summation
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, chain, posts_of
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Operand, Work
@@ -65,7 +65,9 @@ Bind = Callable[[Array, Array], list[Call]]
 
 def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> Bind:
     def bind(data: Array, output: Array) -> list[Call]:
-        return [partial(ufunc.reduce, data, tuple(along), data.dtype, output.reshape(kept), True)]
+        return [
+            partial(ufunc.reduce, data, axis=tuple(along), dtype=data.dtype, out=output.reshape(kept), keepdims=True)
+        ]
 
     return bind
 
@@ -102,7 +104,7 @@ def _fold(name: str, data: Array, output: Array) -> Call:
         return partial(_sum_of_absolutes, data, output)
     if name in ("ReduceSum-1", "ReduceMean-1"):
         return summation(data, output)
-    return partial(FLOAT_REDUCTIONS[name].reduce, data, 1, np.float32, output, True)
+    return partial(FLOAT_REDUCTIONS[name].reduce, data, axis=1, out=output, keepdims=True)
 
 
 def _sum_of_absolutes(data: Array, output: Array) -> None:

@@ -19,19 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from irrun.engines.work import Call
+from irrun.engines.work import BUFFER, Call
 
 Piece = Callable[[int, int], object]
 """Computes one piece of a work: (number of the piece, number of the thread)."""
 
 SHARED_SECONDS = 120e-6
 """What one thread must need at least for a work to be shared: to wake another one and wait for it costs 20 to 40 us."""
-
-BUFFER = 512
-"""Elements of numpy's buffers, through which it copies rows of about this length and shorter ones before it computes.
-
-With its own 8192, ufuncs that broadcast, or whose rows are 300 to 3000 elements long, take two to three times as long.
-"""
 
 PRODUCT_SPEED = 90e9
 """Floating point operations per second of one thread in a product of matrices, about."""
@@ -44,21 +38,14 @@ _SETTERS = (
 )
 
 
-def available() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
-
-
 class Threads:
     """`count` threads, the caller's among them; they are started when first needed and end with this object.
 
     Any number of threads may call `run` at once: one has the pool, the others compute alone meanwhile.
     """
 
-    def __init__(self, count: int | None = None) -> None:
-        self.count = available() if count is None else max(count, 1)
+    def __init__(self, count: int) -> None:
+        self.count = count
         self._busy = threading.Lock()
         self._workers: list[_Worker] = []
         _pools.add(self)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.work import Work
+from irrun.engines.work import Operand, Work
 from irrun.spec.op import Array
 
 
@@ -106,12 +106,21 @@ class Geometry:
 
 
 def geometry_of(work: Work) -> Geometry | None:
-    """The geometry of a Convolution-1 or GroupConvolution-1 of dense f32; None if it is something else."""
+    """The geometry of a Convolution-1 or GroupConvolution-1 of f32 with dense filters; None if it is something else."""
     data, filters = work.inputs[:2]
     output = work.outputs[0]
     if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
+        return None
+    if not dense(filters):
         return None
     shape = filters.shape if work.name == "GroupConvolution-1" else (1, *filters.shape)
     groups, features, channels = shape[:3]
     axes = axes_of(work.attrs, data.shape[2:], shape[3:], output.shape[2:])
     return Geometry(data.shape[0], groups, channels, features, tuple(axes))
+
+
+def dense(tensor: Operand) -> bool:
+    """Whether a tensor of f32 lies in C order without gaps."""
+    strides = [4 * prod(tensor.shape[number + 1 :]) for number in range(len(tensor.shape))]
+    parts = zip(tensor.shape, tensor.strides, strides, strict=True)
+    return all(size == 1 or stride == expected for size, stride, expected in parts)

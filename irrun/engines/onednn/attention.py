@@ -1,0 +1,253 @@
+"""Scaled dot product attention: scores, their softmax and the sums of values, a few heads at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irrun.engines.onednn.library import (
+    DST,
+    FEW_PRODUCTS,
+    INFERENCE,
+    POST,
+    SRC,
+    SRC_1,
+    WEIGHTS,
+    Layout,
+    Library,
+    Primitive,
+)
+from irrun.engines.onednn.library import dense_strides as dense
+from irrun.engines.onednn.posts import ADD, LINEAR, scalar
+from irrun.engines.onednn.tensors import Sizes, joined, lies_so, spread, spread_layout
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Layout as AnyLayout
+from irrun.spec.op import Array
+
+_SOFTMAX = 0x30000
+"""The algorithm that takes the largest element off first."""
+
+MOST_SCORES = 16 << 20
+"""Bytes of scores at a time, which must not be much more than a cache holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walks:
+    """The strides of all tensors over [*batch, rows, columns]; those of `mask` are 0 where there is none."""
+
+    query: Sizes
+    key: Sizes
+    value: Sizes
+    mask: Sizes
+    result: Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """[*batch, rows, size] times [*batch, size, keys], and that times [*batch, keys, width]."""
+
+    batch: Sizes
+    rows: int
+    keys: int
+    size: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """The primitives of one part of the scores, and the layouts of their arguments."""
+
+    scores: Primitive
+    softmax: Primitive
+    sums: Primitive
+    layouts: Sequence[Layout]
+
+    @property
+    def scratch(self) -> int:
+        return max(self.scores.scratch, self.softmax.scratch, self.sums.scratch)
+
+    def bind(self, arrays: Sequence[Array | None], weights: Array, scratch: Array) -> list[Callable[[], object]]:
+        """Calls for query, key, value, mask and result, in memory for weights."""
+        query, key, value, mask, result = self.layouts[:5]
+        score, rows = self.layouts[5:]
+        first, second, third, added, written = arrays
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        assert written is not None
+        read = [(SRC, query, first), (WEIGHTS, key, second), (DST, score, weights)]
+        if added is not None:
+            read.append((2 * POST + SRC_1, mask, added))
+        return [
+            self.scores.bind(read, scratch),
+            self.softmax.bind([(SRC, rows, weights), (DST, rows, weights)], scratch),
+            self.sums.bind([(SRC, score, weights), (WEIGHTS, value, third), (DST, result, written)], scratch),
+        ]
+
+
+def compile(library: Library, work: Work) -> Compiled | None:
+    """ScaledDotProductAttention-13 without a sink. The result comes with the heads next to their elements."""
+    query, key, value, mask, scale, sink = (*work.inputs, None, None, None)[:6]
+    assert query is not None
+    assert key is not None
+    assert value is not None
+    factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
+    if factor is None or sink is not None or work.posts:
+        return None
+    if any(own.layout is not None or own.type != "f32" or 0 in own.strides[-2:] for own in (query, key, value)):
+        return None
+    result = work.outputs[0].shape
+    sizes = _Sizes(result[:-2], query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1])
+    added = _added(mask, sizes, causal=bool(work.attrs["causal"]))
+    if added is not None and (added.layout is not None or added.type not in ("f32", "boolean")):
+        return None
+    if added is not None and added.value is not None and len(result) == 4 and result[0] > 1:
+        # one that is the same for all of a batch but not for all rows is not known to oneDNN
+        own = np.broadcast_to(added.value, np.broadcast_shapes(added.value.shape, (result[0], 1, 1, 1))).copy()
+        added = Operand("f32", own.shape, own.strides, own)
+    batch, walks = _walks(sizes, (query, key, value), added, result)
+    given = library.strided(result, _heads_inside(result))
+    assert given is not None
+
+    parts = list(_parts(batch, sizes))
+    kernels: dict[Sizes, _Kernel] = {}
+    for heads, rows in parts:
+        some = _Sizes((*batch[:-1], _length(heads)), _length(rows), sizes.keys, sizes.size, sizes.width)
+        shape = (*some.batch, some.rows)
+        kernel = kernels.get(shape) or _kernel(library, some, walks, factor, masked=added is not None)
+        if kernel is None:
+            return None
+        kernels[shape] = kernel
+    room = -(-max(prod(shape) for shape in kernels) * sizes.keys * 4 // 64) * 64
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert scratch is not None
+        fill, buffer = _mask_array(added, inputs[3] if len(inputs) > 3 else None)
+        given = (*inputs[:3], buffer, outputs[0].view(np.float32))
+        lines, keys = sizes.rows, sizes.keys
+        ends = ((lines, sizes.size), (sizes.size, keys), (keys, sizes.width), (lines, keys), (lines, sizes.width))
+        steps = (walks.query, walks.key, walks.value, walks.mask, walks.result)
+        views = [
+            None if array is None else as_strided(array, (*batch, *end), own)
+            for array, end, own in zip(given, ends, steps, strict=True)
+        ]
+        calls = [] if fill is None else [fill]
+        for heads, rows in parts:
+            all = slice(None)
+            cuts = [(..., heads, all if number in (1, 2) else rows, all) for number in range(5)]
+            arrays = [None if view is None else view[cut] for view, cut in zip(views, cuts, strict=True)]
+            kernel = kernels[*batch[:-1], _length(heads), _length(rows)]
+            calls += kernel.bind(arrays, scratch[:room], scratch[room:])
+
+        def call() -> None:
+            for part in calls:
+                part()
+
+        return call
+
+    gives: dict[int, AnyLayout] = {} if lies_so(work.outputs[0], given) else {0: given}
+    taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
+    return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
+
+
+def _added(mask: Operand | None, sizes: _Sizes, *, causal: bool) -> Operand | None:
+    """What is added to the scores; where that is known, it has a value of numbers."""
+    if causal:
+        hidden = np.arange(sizes.keys) > np.arange(sizes.rows)[:, None]
+        value = np.where(hidden, np.float32(-inf), np.float32(0))
+        return Operand("f32", value.shape, value.strides, value)
+    if mask is None or not mask.shape:
+        return None
+    if mask.type == "boolean" and mask.value is not None:
+        value = np.where(mask.value, np.float32(0), np.float32(-inf))
+        return Operand("f32", value.shape, value.strides, value)
+    return mask
+
+
+def _mask_array(added: Operand | None, given: Array | None) -> tuple[Callable[[], object] | None, Array | None]:
+    """The array that is added to the scores, and what makes it of booleans first."""
+    if added is None:
+        return None, None
+    if added.value is not None:
+        return None, added.value
+    if added.type == "f32" or given is None:
+        return None, given
+    buffer = np.empty(added.shape, np.float32)
+
+    def fill() -> None:
+        buffer.fill(-inf)
+        np.copyto(buffer, 0, where=given)
+
+    return fill, buffer
+
+
+def _walks(sizes: _Sizes, operands: Sequence[Operand], added: Operand | None, result: Sizes) -> tuple[Sizes, _Walks]:
+    """The axes of batches and heads, as few as can be, and the strides of all tensors over them."""
+    query, key, value = (spread(own, (*sizes.batch, *own.shape[-2:])) for own in operands)
+    mask = (0,) * len(result)
+    if added is not None:
+        steps = added.strides if added.type == "f32" else dense(added.shape)
+        mask = spread(Operand("f32", added.shape, steps), (*sizes.batch, sizes.rows, sizes.keys))
+    written = _heads_inside(result)
+    scores = dense((*sizes.batch, sizes.rows, sizes.keys))
+    walks = (query, (*key[:-2], key[-1], key[-2]), value, mask, written)
+    batch, outer = joined(sizes.batch, [own[:-2] for own in (*walks, scores)])
+    if not batch:
+        batch, outer = (1,), [(0,)] * 6
+    if len(batch) == 1:  # a mask that is the same for all heads is known in this form only
+        batch, outer = (1, *batch), [(0, *own) for own in outer]
+    return batch, _Walks(*((*new, *own[-2:]) for new, own in zip(outer[:5], walks, strict=True)))
+
+
+def _heads_inside(shape: Sizes) -> Sizes:
+    """Strides for [N, heads, rows, width] that lies as [N, rows, heads, width], which is what follows wants."""
+    steps = dense(shape)
+    if len(shape) != 4:
+        return steps
+    moved = dense((shape[0], shape[2], shape[1], shape[3]))
+    return moved[0], moved[2], moved[1], moved[3]
+
+
+def _parts(batch: Sizes, sizes: _Sizes) -> Iterator[tuple[slice, slice]]:
+    """Slices of the heads and of the rows that have few enough scores."""
+    row = sizes.keys * 4 * prod(batch[:-1])
+    heads = min(max(MOST_SCORES // (row * sizes.rows), 1), batch[-1])
+    rows = min(max(MOST_SCORES // row, 1), sizes.rows) if heads == 1 else sizes.rows
+    for head in range(0, batch[-1], heads):
+        for first in range(0, sizes.rows, rows):
+            yield slice(head, min(head + heads, batch[-1])), slice(first, min(first + rows, sizes.rows))
+
+
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)
+
+
+def _kernel(library: Library, sizes: _Sizes, walks: _Walks, factor: float, *, masked: bool) -> _Kernel | None:
+    shape = (*sizes.batch, sizes.rows, sizes.keys)
+    layouts = [
+        spread_layout(library, (*sizes.batch, sizes.rows, sizes.size), walks.query),
+        spread_layout(library, (*sizes.batch, sizes.size, sizes.keys), walks.key),
+        spread_layout(library, (*sizes.batch, sizes.keys, sizes.width), walks.value),
+        spread_layout(library, shape, walks.mask),
+        spread_layout(library, (*sizes.batch, sizes.rows, sizes.width), walks.result),
+        library.dense(shape),
+        library.dense((prod(shape[:-1]), sizes.keys)),
+    ]
+    known = [layout for layout in layouts if layout is not None]
+    if len(known) < len(layouts):
+        return None
+    query, key, value, mask, result, score, rows = known
+    posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
+    if masked:
+        posts.append(("binary", ADD, mask))
+    small = prod(shape) * sizes.size < FEW_PRODUCTS
+    scores = library.primitive("matmul", query, key, None, score, posts=posts, small=small)
+    softmax = library.primitive("softmax_forward", INFERENCE, _SOFTMAX, rows, rows, 1, small=small)
+    sums = library.primitive("matmul", score, value, None, result, small=small)
+    if scores is None or softmax is None or sums is None:
+        return None
+    return _Kernel(scores, softmax, sums, known)

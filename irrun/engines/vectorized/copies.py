@@ -1,0 +1,247 @@
+"""Ops that only move elements, on numpy: which views of the output are filled with which of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.copying import Mover, Pairs, moving
+from irrun.engines.vectorized.elementwise import own_inputs
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Compiled, Operand, Work
+from irrun.spec.op import Array
+
+
+def _constant(operand: Operand | None) -> list[int] | None:
+    """The numbers in a constant input."""
+    return None if operand is None or operand.value is None else [int(value) for value in operand.value.ravel()]
+
+
+def _first(inputs: Sequence[Array | None]) -> Any:
+    assert inputs[0] is not None
+    return inputs[0]
+
+
+def _reshaped(_: Work) -> Mover:
+    return lambda inputs, outputs: [(outputs[0].reshape(_first(inputs).shape), _first(inputs))]
+
+
+def _transposed(work: Work) -> Mover | None:
+    order = _constant(work.inputs[1])
+    return None if order is None else lambda inputs, outputs: [(outputs[0], _first(inputs).transpose(order or None))]
+
+
+def _concatenated(work: Work) -> Mover:
+    axis = work.attrs["axis"] % len(work.outputs[0].shape)
+    sizes = [operand.shape[axis] for operand in own_inputs(work) if operand is not None]
+    count = len(sizes)
+
+    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
+        parts = np.split(outputs[0], np.cumsum(sizes[: count - 1]), axis)
+        return list(zip(parts, inputs[:count], strict=True))
+
+    return views
+
+
+def _split(work: Work) -> Mover | None:
+    axes = _constant(work.inputs[1])
+    if axes is None:
+        return None
+    sizes = [output.shape[axes[0]] for output in work.outputs]
+
+    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
+        return list(zip(outputs, np.split(_first(inputs), np.cumsum(sizes[:-1]), axes[0]), strict=True))
+
+    return views
+
+
+def _sliced(work: Work) -> Mover | None:
+    start, stop, step = (_constant(operand) for operand in work.inputs[1:4])
+    given = work.inputs[4] if len(own_inputs(work)) > 4 else None
+    axes = list(range(len(start or ()))) if given is None else _constant(given)
+    if start is None or stop is None or step is None or axes is None or work.inputs[0] is None:
+        return None
+    index = [slice(None)] * len(work.inputs[0].shape)
+    for axis, *bounds in zip(axes, start, stop, step, strict=True):
+        index[axis] = slice(*bounds)
+    cut = tuple(index)
+    return lambda inputs, outputs: [(outputs[0], _first(inputs)[cut])]
+
+
+def _strided_slice(work: Work) -> Mover | None:
+    """Masks leave bounds out, add and remove axes; an ellipsis goes before a new axis, that before a removed one."""
+    begin, end = _constant(work.inputs[1]), _constant(work.inputs[2])
+    given = work.inputs[3] if len(own_inputs(work)) > 3 else None
+    stride = [1] * len(begin or ()) if given is None else _constant(given)
+    if begin is None or end is None or stride is None:
+        return None
+
+    def masked(name: str, number: int) -> bool:
+        mask = work.attrs[name]
+        return number < len(mask) and mask[number] == 1
+
+    index: list[Any] = []
+    for number in range(len(begin)):
+        start = None if masked("begin_mask", number) else begin[number]
+        if masked("ellipsis_mask", number):
+            index.append(...)
+        elif masked("new_axis_mask", number):
+            index.append(None)
+        elif masked("shrink_axis_mask", number):
+            index.append(start or 0)
+        else:
+            index.append(slice(start, None if masked("end_mask", number) else end[number], stride[number]))
+    cut = tuple(index) if ... in index else (*index, ...)
+    return lambda inputs, outputs: [(outputs[0], _first(inputs)[cut])]
+
+
+def _broadcast(work: Work) -> Mover | None:
+    data, output = work.inputs[0], work.outputs[0]
+    mapping = work.inputs[2] if len(own_inputs(work)) > 2 else None
+    axes = _constant(mapping)
+    if data is None or (mapping is not None and axes is None):
+        return None
+    shape = data.shape
+    if work.attrs["mode"] in ("explicit", "none") and axes is not None:
+        sizes = dict(zip(axes, data.shape, strict=True))
+        shape = tuple(sizes.get(axis, 1) for axis in range(len(output.shape)))
+    return lambda inputs, outputs: [(outputs[0], np.broadcast_to(_first(inputs).reshape(shape), outputs[0].shape))]
+
+
+def _tiled(work: Work) -> Mover | None:
+    """The output with an axis for the repeats before each of its axes, filled from the input broadcast to that."""
+    data, output = work.inputs[0], work.outputs[0]
+    if data is None:
+        return None
+    sizes = (*[1] * (len(output.shape) - len(data.shape)), *data.shape)
+    shape = [number for size, total in zip(sizes, output.shape, strict=True) for number in (total // size, size)]
+    single = [number for size in sizes for number in (1, size)]
+    return lambda inputs, outputs: [(outputs[0].reshape(shape), np.broadcast_to(_first(inputs).reshape(single), shape))]
+
+
+def _rolled(work: Work) -> Mover | None:
+    shifts, axes = _constant(work.inputs[1]), _constant(work.inputs[2])
+    if shifts is None or axes is None:
+        return None
+    shape = work.outputs[0].shape
+    total = [0] * len(shape)
+    for axis, shift in zip(axes, shifts * (len(axes) if len(shifts) == 1 else 1), strict=True):
+        total[axis] += shift
+    parts: list[list[tuple[slice, slice]]] = []
+    for shift, size in zip(total, shape, strict=True):
+        edge = shift % size
+        wrapped = [(slice(0, edge), slice(size - edge, size))] if edge else []
+        parts.append([*wrapped, (slice(edge, size), slice(0, size - edge))])
+    places = [tuple(zip(*pieces, strict=True)) for pieces in product(*parts)]
+    return lambda inputs, outputs: [(outputs[0][into], _first(inputs)[out_of]) for into, out_of in places]
+
+
+def _depth_to_space(work: Work) -> Mover | None:
+    data = work.inputs[0]
+    if data is None:
+        return None
+    block, blocks_first = work.attrs["block_size"], work.attrs["mode"] == "blocks_first"
+    batch, channels, *spatial = data.shape
+    count = len(spatial)
+    depth = channels // block**count
+    grouped = [*[block] * count, depth] if blocks_first else [depth, *[block] * count]
+    first, order = (1, [0, count + 1]) if blocks_first else (2, [0, 1])
+    for number in range(count):
+        order += [count + 2 + number, first + number]
+    shape = (batch, *grouped, *spatial)
+    return lambda inputs, outputs: [
+        (outputs[0].reshape([shape[axis] for axis in order]), _first(inputs).reshape(shape).transpose(order))
+    ]
+
+
+def _space_to_depth(work: Work) -> Mover | None:
+    data = work.inputs[0]
+    if data is None:
+        return None
+    block, count = work.attrs["block_size"], len(data.shape) - 2
+    shape = (*data.shape[:2], *(number for size in data.shape[2:] for number in (size // block, block)))
+    blocks, rest = range(3, 3 + 2 * count, 2), range(2, 2 + 2 * count, 2)
+    order = (0, *blocks, 1, *rest) if work.attrs["mode"] == "blocks_first" else (0, 1, *blocks, *rest)
+    return lambda inputs, outputs: [
+        (outputs[0].reshape([shape[axis] for axis in order]), _first(inputs).reshape(shape).transpose(order))
+    ]
+
+
+def _shuffled(work: Work) -> Mover:
+    shape, group = work.outputs[0].shape, work.attrs["group"]
+    axis = work.attrs["axis"] % len(shape)
+    split = (*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :])
+    swapped = (*shape[:axis], shape[axis] // group, group, *shape[axis + 1 :])
+    return lambda inputs, outputs: [
+        (outputs[0].reshape(swapped), _first(inputs).reshape(split).swapaxes(axis, axis + 1))
+    ]
+
+
+def _padded(work: Work) -> Mover | None:
+    """The interior, then the margins of axis after axis, each over all that is there of the axes before it."""
+    data, mode = work.inputs[0], work.attrs["pad_mode"]
+    begins, ends = _constant(work.inputs[1]), _constant(work.inputs[2])
+    if data is None or begins is None or ends is None or (mode != "constant" and min(*begins, *ends) < 0):
+        return None
+    given = len(own_inputs(work)) > 3 and work.inputs[3] is not None
+    cut = tuple(
+        slice(max(-begin, 0), size + min(end, 0)) for size, begin, end in zip(data.shape, begins, ends, strict=True)
+    )
+    interior = [
+        slice(max(begin, 0), total - max(end, 0))
+        for total, begin, end in zip(work.outputs[0].shape, begins, ends, strict=True)
+    ]
+    if any(part.start >= part.stop for part in (*cut, *interior)):
+        return None
+
+    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
+        output = outputs[0]
+        constant = inputs[3] if given else np.zeros((), output.dtype)
+        pairs: Pairs = [(output[tuple(interior)], _first(inputs)[cut])]
+        for axis, inside in enumerate(interior):
+            there = np.moveaxis(output[(*[slice(None)] * (axis + 1), *interior[axis + 1 :])], axis, 0)
+            for margin, source in _margins(there, inside.start, inside.stop, mode):
+                if len(margin):
+                    pairs.append((margin, constant if source is None else source))
+        return pairs
+
+    return views
+
+
+def _margins(there: Array, start: int, stop: int, mode: str) -> Pairs:
+    """What lies before `start` and from `stop` on, and what of the rest it is filled with; None for a constant."""
+    after = len(there) - stop
+    if mode == "constant":
+        sources: list[Any] = [None, None]
+    elif mode == "edge":
+        sources = [there[start : start + 1], there[stop - 1 : stop]]
+    else:
+        beyond = 1 if mode == "reflect" else 0
+        sources = [
+            there[start + beyond : 2 * start + beyond][::-1],
+            there[stop - beyond - after : stop - beyond][::-1],
+        ]
+    return list(zip((there[:start], there[stop:]), sources, strict=True))
+
+
+COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+    **dict.fromkeys(("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1"), moving(_reshaped)),
+    "Broadcast-1": moving(_broadcast),
+    "Broadcast-3": moving(_broadcast),
+    "Concat-1": moving(_concatenated),
+    "DepthToSpace-1": moving(_depth_to_space),
+    "Pad-1": moving(_padded),
+    "Pad-12": moving(_padded),
+    "Roll-7": moving(_rolled),
+    "ShuffleChannels-1": moving(_shuffled),
+    "Slice-8": moving(_sliced),
+    "SpaceToDepth-1": moving(_space_to_depth),
+    "Split-1": moving(_split),
+    "StridedSlice-1": moving(_strided_slice),
+    "Tile-1": moving(_tiled),
+    "Transpose-1": moving(_transposed),
+    "VariadicSplit-1": moving(_split),
+}

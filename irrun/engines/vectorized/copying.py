@@ -1,0 +1,103 @@
+"""Copies of views: how numpy does them quickly, and the frame of all ops that only move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, merged, share
+from irrun.engines.vectorized.posts import chain, posts_of
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.op import Array
+
+TILE = 256
+"""Rows and columns of a tile of a transposed copy: its lines stay in the cache until all their elements are used."""
+
+MOST_BYTES = 1 << 20
+"""Bytes that one call copies, so that threads can share them."""
+
+SMALL = 1 << 12
+"""A tensor of fewer elements is copied by one call."""
+
+SHORT = 8
+"""An axis with no more elements is slow as the inner loop of a copy."""
+
+BYTE_NANOSECONDS = 0.1
+"""What copying a byte takes about."""
+
+Pairs = list[tuple[Any, Any]]
+"""Views of outputs, and the views of inputs or numbers that they are filled with, in order where they overlap."""
+
+Mover = Callable[[Sequence[Array | None], Sequence[Array]], Pairs]
+
+
+def copy_calls(target: Array, source: Array) -> list[Call]:
+    """The calls that copy a view to another one of the same shape and type; in any order, by any threads.
+
+    numpy takes the elements in the order of the target. That is slow where its last axis is short, which is made a
+    call for each of its elements then, and where that of the source is another one, which is cut into tiles then.
+    """
+    if target.size < SMALL:
+        return [partial(np.copyto, target, source)]
+    shape, (to, come) = merged(target.shape, [target.strides, source.strides])
+    target, source = (
+        np.lib.stride_tricks.as_strided(array, shape, strides) for array, strides in ((target, to), (source, come))
+    )
+    rank = len(shape)
+    last = min(range(rank), key=lambda axis: abs(to[axis]))
+    if rank > 1 and shape[last] <= SHORT and abs(come[last]) != target.itemsize:
+        ahead: tuple[Any, ...] = (slice(None),) * last
+        return [call for i in range(shape[last]) for call in copy_calls(target[(*ahead, i)], source[(*ahead, i)])]
+    steps = dict.fromkeys(range(rank), 1)
+    first = min(range(rank), key=lambda axis: (abs(come[axis]) or 1 << 62, -axis))
+    if last != first and shape[last] * shape[first] >= TILE * TILE and min(shape[last], shape[first]) >= TILE // 4:
+        steps |= {last: TILE, first: TILE}
+    else:
+        steps = {0: -(-shape[0] * MOST_BYTES // target.nbytes)}
+    ranges = [range(0, size, steps.get(axis, size)) for axis, size in enumerate(shape)]
+    tiles = [
+        tuple(slice(begin, begin + kind.step) for begin, kind in zip(place, ranges, strict=True))
+        for place in product(*ranges)
+    ]
+    return [partial(np.copyto, target[tile], source[tile]) for tile in tiles]
+
+
+def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads], Compiled | None]:
+    """A compiler of ops whose `prepare` tells which views are filled with which."""
+
+    def compile(work: Work, threads: Threads) -> Compiled | None:
+        if any(operand.type == "string" for operand in (*work.inputs, *work.outputs) if operand is not None):
+            return None
+        mover = prepare(work)
+        posts = posts_of(work)
+        if mover is None or posts is None or (posts and len(work.outputs) > 1):
+            return None
+
+        def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+            pairs = mover(inputs, outputs)
+            size = sum(target.nbytes for target, _ in pairs)
+            if size * BYTE_NANOSECONDS < SHARED_NANOSECONDS or threads.count == 1 or _depend(pairs):
+                calls = [call for target, source in pairs for call in _calls(target, source)]
+            else:
+                calls = [share(threads, [call for target, source in pairs for call in _calls(target, source)])]
+            return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+
+        return Compiled(bind)
+
+    return compile
+
+
+def _calls(target: Array, source: Any) -> list[Call]:
+    if isinstance(source, np.ndarray) and source.shape == target.shape:
+        return copy_calls(target, source)
+    return [partial(np.copyto, target, source)]
+
+
+def _depend(pairs: Pairs) -> bool:
+    """Whether some view of an output is read again."""
+    return any(isinstance(source, np.ndarray) and np.may_share_memory(target, source) for target, source in pairs)

@@ -1,0 +1,169 @@
+"""Gathers on numpy: slices at indices along an axis, elements and slices at constant places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, dense, share
+from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, copy_calls
+from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.op import Array
+
+
+def gather(work: Work, threads: Threads) -> Compiled | None:
+    """Gather-1, -7 and -8 along a constant axis, without batch dimensions.
+
+    Indices that are not constant come only to Gather-8, whose negative ones count from the end and whose others
+    outside give zeros; those of the other versions were checked.
+    """
+    data, indices, axes = work.inputs[:3]
+    posts = posts_of(work)
+    if data is None or indices is None or axes is None or axes.value is None or posts is None:
+        return None
+    rank = len(data.shape)
+    axis = int(axes.value.item()) % rank
+    if "string" in (data.type, indices.type) or work.attrs.get("batch_dims", 0) % max(len(indices.shape), 1):
+        return None
+    if indices.value is not None:
+        return _constant(work, posts, axis, indices.value, threads)
+    if work.name != "Gather-8" or not dense(data):
+        return None
+    size, count = data.shape[axis], prod(indices.shape)
+    needed = count * np.dtype(np.intp).itemsize
+    shape = (prod(data.shape[:axis]), size, prod(data.shape[axis + 1 :]))
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert inputs[0] is not None
+        assert inputs[1] is not None
+        assert scratch is not None
+        source, given = inputs[0].reshape(shape), inputs[1]
+        target = outputs[0].reshape(shape[0], count, shape[2])
+        places = scratch[:needed].view(np.intp)
+        same = places.reshape(given.shape)
+        take = _taken(source, places, target, threads)
+
+        def call() -> None:
+            np.copyto(same, given, "unsafe")
+            if places.min() >= -size and places.max() < size:
+                take()
+                return
+            outside = (places < -size) | (places >= size)
+            places[outside] = 0
+            take()
+            target[:, outside] = 0
+
+        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+
+    return Compiled(bind, scratch=needed)
+
+
+def _taken(source: Array, places: Array, target: Array, threads: Threads) -> Call:
+    """Takes `[outer, places, inner]` out of `[outer, size, inner]`; negative places count from the end."""
+    if source.shape[0] == 1:  # numpy takes rows of a matrix quicker
+        source, target, axis = source[0], target[0], 0
+    else:
+        axis = 1
+    count = len(places)
+    if (
+        target.nbytes * BYTE_NANOSECONDS < SHARED_NANOSECONDS
+        or threads.count == 1
+        or axis == 1
+        or count < threads.count
+    ):
+        return partial(np.take, source, places, axis, target, "wrap")
+    step = -(-count // (2 * threads.count))
+    cuts = [slice(begin, begin + step) for begin in range(0, count, step)]
+    return share(threads, [partial(np.take, source, places[cut], 0, target[cut], "wrap") for cut in cuts])
+
+
+def _constant(work: Work, posts: Posts, axis: int, indices: Array, threads: Threads) -> Compiled | None:
+    """A gather at constant indices: a strided copy where they go up or down by equal steps."""
+    data = work.inputs[0]
+    assert data is not None
+    size = data.shape[axis]
+    places = indices.astype(np.intp).ravel()
+    if ((places < -size) | (places >= size)).any():
+        return None
+    places %= size
+    steps = np.diff(places)
+    even = bool(steps.size == 0 or (steps == steps[0]).all())
+    if not even and not dense(data):
+        return None
+    outer, inner = data.shape[:axis], data.shape[axis + 1 :]
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        array: Any = inputs[0]
+        if even:
+            calls = copy_calls(outputs[0].reshape(*outer, len(places), *inner), _stepped(array, axis, places))
+        else:
+            source = array.reshape(prod(outer), size, prod(inner))
+            calls = [_taken(source, places, outputs[0].reshape(prod(outer), len(places), prod(inner)), threads)]
+        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+
+    return Compiled(bind)
+
+
+def _stepped(array: Any, axis: int, places: Array) -> Any:
+    """The view of an array at places along an axis that follow one another by equal steps."""
+    strides, shape = list(array.strides), list(array.shape)
+    strides[axis] *= int(places[1] - places[0]) if len(places) > 1 else 1
+    shape[axis] = len(places)
+    begin = array[(*[slice(None)] * axis, slice(int(places[0]), None))]
+    return np.lib.stride_tricks.as_strided(begin, shape, strides)
+
+
+def gather_elements(work: Work, threads: Threads) -> Compiled | None:
+    """GatherElements-6 at constant indices."""
+    data, indices = work.inputs[:2]
+    posts = posts_of(work)
+    if data is None or indices is None or indices.value is None or posts is None or not dense(data):
+        return None
+    axis = work.attrs["axis"] % len(data.shape)
+    places = np.zeros(indices.shape, np.intp)
+    for number, size in enumerate(data.shape):
+        along = np.arange(indices.shape[number]).reshape([-1 if i == number else 1 for i in range(len(data.shape))])
+        places *= size
+        places += indices.value.astype(np.intp) if number == axis else along
+    return _flat(places.ravel(), (prod(data.shape), 1), posts, threads)
+
+
+def gather_nd(work: Work, threads: Threads) -> Compiled | None:
+    """GatherND-5 and -8 at constant indices, without batch dimensions."""
+    data, indices = work.inputs[:2]
+    posts = posts_of(work)
+    if data is None or indices is None or indices.value is None or posts is None or not dense(data):
+        return None
+    if work.attrs.get("batch_dims", 0):
+        return None
+    length = indices.shape[-1]
+    places = np.zeros(indices.shape[:-1], np.intp)
+    for column, size in enumerate(data.shape[:length]):
+        places *= size
+        places += indices.value[..., column].astype(np.intp) % size
+    return _flat(places.ravel(), (prod(data.shape[:length]), prod(data.shape[length:])), posts, threads)
+
+
+def _flat(places: Array, shape: tuple[int, int], posts: Posts, threads: Threads) -> Compiled:
+    """Rows of the data, seen as `shape`, at constant places."""
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        assert inputs[0] is not None
+        source, target = inputs[0].reshape(1, *shape), outputs[0].reshape(1, len(places), shape[1])
+        call = _taken(source, places, target, threads)
+        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+
+    return Compiled(bind)
+
+
+COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+    **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather),
+    "GatherElements-6": gather_elements,
+    **dict.fromkeys(("GatherND-5", "GatherND-8"), gather_nd),
+}

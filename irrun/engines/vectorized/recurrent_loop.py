@@ -1,0 +1,286 @@
+"""The loop of a recurrent layer: few calls on fixed memory for each time step.
+
+Arrays are `[directions, ..., batch, features]`: both directions take a step in the same calls. Gates stand side by side
+with those of the same activation function next to each other: f, i, o, c of an LSTM, z, r, h of a GRU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized import functions
+from irrun.engines.work import Call
+from irrun.spec.op import Array
+
+HALF = np.array(0.5, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of network: its gates, in the order of the loop, by their place in the weights; and its states."""
+
+    gates: tuple[int, ...]
+    curved: int
+    """How many gates, the first ones, have the first activation function."""
+    states: int
+    functions: int
+
+
+KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2, 3), "GRU": Kind((0, 1, 2), 2, 1, 2), "RNN": Kind((0,), 0, 1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The sizes of a layer; a cell has one step, one direction and no lengths."""
+
+    directions: int
+    batch: int
+    steps: int
+    inputs: int
+    hidden: int
+    reverse: bool
+    """Whether the last direction runs backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Weights as the loop has them, from `[directions, gates * hidden, ...]`."""
+
+    W: Any
+    """[directions, gates * hidden, inputs]"""
+    R: Any
+    """[directions, hidden, gates * hidden]"""
+    bias: Any
+    """[directions, 1, gates * hidden], of the projected inputs"""
+    recurrent_bias: Any
+    """[directions, 1, hidden], of the recurrent part of the last gate, or None"""
+
+
+def halved(attrs: Any, kind: Kind) -> bool:
+    """Whether arguments of the sigmoid come halved, so that one tanh computes all gates: (1 + tanh(x / 2)) / 2."""
+    names = [name.lower() for name in attrs["activations"]]
+    return kind.curved > 0 and names[:2] == ["sigmoid", "tanh"] and not 0 < attrs["clip"] < inf
+
+
+def parameters_of(
+    kind: Kind, geometry: Geometry, W: Any, R: Any, B: Any, before_reset: bool, halved: bool
+) -> Parameters:
+    directions, hidden, count = geometry.directions, geometry.hidden, len(kind.gates)
+    order = list(kind.gates)
+    factors = np.array([0.5 if halved and gate < kind.curved else 1 for gate in range(count)], np.float32)
+    W = W.reshape(directions, count, hidden, -1)[:, order] * factors[:, None, None]
+    R = R.reshape(directions, count, hidden, hidden)[:, order] * factors[:, None, None]
+    bias: Any = np.zeros((directions, 1, count * hidden), np.float32)
+    recurrent_bias = None
+    if B is not None:
+        B = B.reshape(directions, -1, hidden)
+        bias = (B[:, order] * factors[:, None]).reshape(directions, 1, -1)
+        recurrent_bias = B[:, None, count] if before_reset else None
+    return Parameters(
+        W.reshape(directions, count * hidden, -1),
+        np.ascontiguousarray(R.reshape(directions, count * hidden, hidden).swapaxes(1, 2)),
+        bias,
+        recurrent_bias,
+    )
+
+
+def memory_of(kind: Kind, geometry: Geometry) -> list[tuple[int, ...]]:
+    """The shapes of what a loop needs: inputs, projected inputs, outputs, gates, two states, and one more of them."""
+    directions, batch, steps, hidden = geometry.directions, geometry.batch, geometry.steps, geometry.hidden
+    gates = len(kind.gates) * hidden
+    state = (directions, batch, hidden)
+    return [
+        (directions, steps, batch, geometry.inputs),
+        (directions, steps, batch, gates),
+        (directions, steps, batch, hidden),
+        (directions, batch, gates),
+        state,
+        state,
+        state,
+    ]
+
+
+class Loop:
+    """A recurrent layer bound to its memory."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        geometry: Geometry,
+        parameters: Parameters,
+        attrs: Any,
+        inputs: Sequence[Array | None],
+        outputs: Sequence[Array],
+        scratch: Array,
+        cell: bool,
+    ) -> None:
+        self.kind, self.geometry, self.parameters, self.attrs = kind, geometry, parameters, attrs
+        self.before_reset = bool(attrs.get("linear_before_reset"))
+        parts, start, memory = [], 0, scratch[: scratch.size // 4 * 4].view(np.float32)
+        for shape in memory_of(kind, geometry):
+            parts.append(memory[start : start + prod(shape)].reshape(shape))
+            start += prod(shape)
+        self.X, self.projected, self.hidden, self.gates, self.first, self.cell, self.other = parts
+        data, *states = inputs[: 1 + kind.states]
+        assert data is not None
+        self.data = data[None] if cell else data.transpose(1, 0, 2)  # [steps, batch, inputs]
+        self.states = [
+            (state[None] if cell else state.transpose(1, 0, 2)) for state in states if state is not None
+        ]  # [directions, batch, hidden]
+        self.Y = None if cell else outputs[0].transpose(1, 2, 0, 3)  # [directions, steps, batch, hidden]
+        # a file may leave out the last outputs
+        self.last = [output[None] if cell else output.transpose(1, 0, 2) for output in outputs[0 if cell else 1 :]]
+
+    def calls(self) -> list[Call]:
+        """Everything, for sequences of full length."""
+        geometry = self.geometry
+        calls = self._given()
+        for direction in range(geometry.directions):
+            backward = geometry.reverse and direction == geometry.directions - 1
+            calls.append(partial(np.copyto, self.X[direction], self.data[::-1] if backward else self.data))
+        calls += self._projection()
+        before = self.first
+        for time in range(geometry.steps):
+            calls += self._step(time, before, self.hidden[:, time])
+            before = self.hidden[:, time]
+        if self.Y is not None:
+            for direction in range(geometry.directions):
+                backward = geometry.reverse and direction == geometry.directions - 1
+                result = self.hidden[direction, ::-1] if backward else self.hidden[direction]
+                calls.append(partial(np.copyto, self.Y[direction], result))
+        calls += [partial(np.copyto, last, state) for last, state in zip(self.last, (before, self.cell), strict=False)]
+        return calls
+
+    def run_to(self, lengths: Any) -> None:
+        """Everything, for sequences of lengths of their own."""
+        geometry = self.geometry
+        times = np.arange(geometry.steps)[:, None]
+        alive = times < lengths  # [steps, batch]
+        backward = np.where(alive, lengths - 1 - times, times)[:, :, None]
+        for call in self._given():
+            call()
+        for direction in range(geometry.directions):
+            reverse = geometry.reverse and direction == geometry.directions - 1
+            self.X[direction] = np.take_along_axis(self.data, backward, 0) if reverse else self.data
+        for call in self._projection():
+            call()
+        for time in range(geometry.steps):
+            before = self.hidden[:, time - 1] if time else self.first
+            cell = self.cell.copy()
+            for call in self._step(time, before, self.hidden[:, time]):
+                call()
+            ended = ~alive[time, :, None]
+            np.copyto(self.hidden[:, time], before, where=ended)
+            np.copyto(self.cell, cell, where=ended)
+        some = (lengths > 0)[:, None]
+        for last, state in zip(self.last, (self.hidden[:, -1], self.cell), strict=False):
+            last[...] = np.where(some, state, 0)
+        assert self.Y is not None
+        outputs = np.where(alive[:, :, None], self.hidden, 0)
+        if geometry.reverse:
+            outputs[-1] = np.take_along_axis(outputs[-1], backward, 0)
+        self.Y[...] = outputs
+
+    def _given(self) -> list[Call]:
+        return [
+            partial(np.copyto, memory, state)
+            for memory, state in zip((self.first, self.cell), self.states, strict=False)
+        ]
+
+    def _projection(self) -> list[Call]:
+        calls: list[Call] = []
+        for X, W, bias, result in zip(self.X, self.parameters.W, self.parameters.bias, self.projected, strict=True):
+            rows = X.shape[0] * X.shape[1]
+            product = result.reshape(rows, -1)
+            calls.append(partial(np.matmul, X.reshape(rows, -1), W.T, product))
+            calls.append(partial(np.add, product, bias, product))
+        return calls
+
+    def _step(self, time: int, before: Any, after: Any) -> list[Call]:
+        """The calls of a step, from the hidden state `before` to the one `after`; the cell state is changed."""
+        inputs = self.projected[:, time]
+        if len(self.kind.gates) == 1:
+            product = partial(np.matmul, before, self.parameters.R, after)
+            return [product, partial(np.add, after, inputs, after), *self._activated(0, after)]
+        return self._lstm(inputs, before, after) if self.kind.states == 2 else self._gru(inputs, before, after)
+
+    def _lstm(self, inputs: Any, before: Any, after: Any) -> list[Call]:
+        gates, cell, size = self.gates, self.cell, self.geometry.hidden
+        forget, take, output, candidate = (gates[..., size * k : size * (k + 1)] for k in range(4))
+        return [
+            partial(np.matmul, before, self.parameters.R, gates),
+            partial(np.add, gates, inputs, gates),
+            *self._gated(3, gates),
+            partial(np.multiply, cell, forget, cell),
+            partial(np.multiply, candidate, take, candidate),
+            partial(np.add, cell, candidate, cell),
+            *(ACTIVATIONS[self.attrs["activations"][2].lower()](cell, after)),
+            partial(np.multiply, after, output, after),
+        ]
+
+    def _gru(self, inputs: Any, before: Any, after: Any) -> list[Call]:
+        gates, size, R, recurrent = self.gates, self.geometry.hidden, self.parameters.R, self.other
+        update, reset = gates[..., :size], gates[..., size : 2 * size]
+        both = gates[..., : 2 * size]
+        if self.before_reset:
+            recurrent = gates[..., 2 * size :]
+            calls: list[Call] = [partial(np.matmul, before, R, gates)]
+            if self.parameters.recurrent_bias is not None:
+                calls.append(partial(np.add, recurrent, self.parameters.recurrent_bias, recurrent))
+        else:
+            calls = [partial(np.matmul, before, R[..., : 2 * size], both)]
+        calls += [partial(np.add, both, inputs[..., : 2 * size], both), *self._curved(2, both)]
+        if self.before_reset:
+            calls.append(partial(np.multiply, recurrent, reset, recurrent))
+        else:
+            calls.append(partial(np.multiply, before, reset, after))
+            calls.append(partial(np.matmul, after, R[..., 2 * size :], recurrent))
+        return [
+            *calls,
+            partial(np.add, recurrent, inputs[..., 2 * size :], recurrent),
+            *self._activated(1, recurrent),
+            partial(np.subtract, before, recurrent, after),
+            partial(np.multiply, after, update, after),
+            partial(np.add, after, recurrent, after),
+        ]
+
+    def _gated(self, curved: int, gates: Any) -> list[Call]:
+        """The activations of all gates, of which the first `curved` have the first function and the last the other."""
+        edge = curved * self.geometry.hidden
+        if halved(self.attrs, self.kind):
+            part = gates[..., :edge]
+            return [
+                partial(np.tanh, gates, gates),
+                partial(np.multiply, part, HALF, part),
+                partial(np.add, part, HALF, part),
+            ]
+        return [*self._activated(0, gates[..., :edge]), *self._activated(1, gates[..., edge:])]
+
+    def _curved(self, curved: int, gates: Any) -> list[Call]:
+        """The first activation of the gates that have it."""
+        if halved(self.attrs, self.kind):
+            return [
+                partial(np.tanh, gates, gates),
+                partial(np.multiply, gates, HALF, gates),
+                partial(np.add, gates, HALF, gates),
+            ]
+        return self._activated(0, gates)
+
+    def _activated(self, number: int, gates: Any) -> list[Call]:
+        clip = self.attrs["clip"]
+        limits = np.array([-clip, clip], np.float32)
+        clipped = [partial(functions.clip, gates, limits[0], limits[1], gates)] if 0 < clip < inf else []
+        return [*clipped, *ACTIVATIONS[self.attrs["activations"][number].lower()](gates, gates)]
+
+
+ACTIVATIONS: dict[str, Callable[[Any, Any], list[Call]]] = {
+    "relu": lambda x, output: [partial(functions.clip, x, functions.ZERO, functions.INFINITY, output)],
+    "sigmoid": lambda x, output: [partial(functions.sigmoid, x, output)],
+    "tanh": lambda x, output: [partial(np.tanh, x, output)],
+}

@@ -1,0 +1,218 @@
+"""Interpolation on numpy as products with small matrices, one for each axis, cut into tiles because they are banded.
+
+The op itself is asked for the matrices: resampling is linear and goes axis by axis, so its kernel makes of the unit
+vectors of an axis the columns of the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, broadcast_strides, dense
+from irrun.engines.vectorized.copying import copy_calls
+from irrun.engines.vectorized.elementwise import own_inputs
+from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.op import Array
+from irrun.spec.registry import registry
+
+MOST_PROBED = 1 << 22
+"""Elements of a matrix; a larger one is not made."""
+
+TILE = 32
+"""Elements of the result that are computed at once from the part of the data under them."""
+
+ELEMENT_NANOSECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """An axis that is resampled, with its matrix `[before, after]`."""
+
+    axis: int
+    matrix: Any
+
+
+def interpolate(work: Work, threads: Threads) -> Compiled | None:
+    """Interpolate-4 and -11 to constant sizes, without pads."""
+    inputs, data, output = own_inputs(work), work.inputs[0], work.outputs[0]
+    if data is None or any(operand is not None and operand.value is None for operand in inputs[1:]):
+        return None
+    if any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
+        return None
+    changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
+    shrinking = {output.shape[axis] < data.shape[axis] for axis in changed}
+    if work.attrs["antialias"] and len(shrinking) > 1:
+        return None
+    if any(data.shape[axis] * output.shape[axis] > MOST_PROBED for axis in changed):
+        return None
+    posts = posts_of(work)
+    if posts is None:
+        return None
+    if not changed or work.attrs["mode"] == "nearest":
+        return _nearest(work, changed, posts)
+    if data.type != "f32":
+        return None
+    order = sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
+    return _products(work, posts, [Resampled(axis, _matrix(work, axis)) for axis in order], threads)
+
+
+def _kernel(work: Work) -> Callable[..., Any]:
+    type, version = work.name.split("-")
+    op = registry().find(type, f"opset{version}")
+    assert op is not None, "the work is of a known op"
+    return partial(op.kernel, **work.attrs)
+
+
+def _matrix(work: Work, axis: int) -> Any:
+    """What the op makes of the unit vectors along an axis of the data: `[before, after]`."""
+    data, *rest = own_inputs(work)
+    assert data is not None
+    values = [None if operand is None else operand.value for operand in rest]
+    given = values.pop() if len(values) == (3 if work.name == "Interpolate-4" else 2) else None
+    place = axis if given is None else given.tolist().index(axis)
+    targets = [None if value is None else value[place : place + 1] for value in values]
+    unit = np.eye(data.shape[axis], dtype=np.float32)
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(_kernel(work)(unit, *targets, np.array([1])))
+
+
+def _nearest(work: Work, changed: Sequence[int], posts: Posts) -> Compiled | None:
+    """Every element of the result is one of the data: a copy where sizes are multiples; others are refused."""
+    data, output = work.inputs[0], work.outputs[0]
+    assert data is not None
+    shape: list[int] = []
+    expanded: list[Any] = []
+    slots: dict[int, int] = {}  # where the repeats of an axis are
+    for axis, (before, after) in enumerate(zip(data.shape, output.shape, strict=True)):
+        shape.append(before)
+        expanded.append(slice(None))
+        if axis in changed:
+            if after % before or not np.array_equal(
+                _matrix(work, axis).argmax(axis=0), np.arange(after) // (after // before)
+            ):
+                return None
+            slots[axis] = len(shape)
+            shape.append(after // before)
+            expanded.append(None)
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        assert inputs[0] is not None
+        source, target = inputs[0][tuple(expanded)], outputs[0].reshape(shape)
+        index = [slice(None)] * len(shape)
+        for axis in changed[:-1]:
+            index[slots[axis]] = slice(0, 1)
+        first = target[tuple(index)]
+        calls = copy_calls(first, np.broadcast_to(source, first.shape))
+        for axis in reversed(changed[:-1]):
+            one = target[tuple(index)]
+            index[slots[axis]] = slice(1, None)
+            calls.append(partial(np.copyto, target[tuple(index)], one))
+            index[slots[axis]] = slice(None)
+        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+
+    return Compiled(bind)
+
+
+def _products(work: Work, posts: Posts, axes: Sequence[Resampled], threads: Threads) -> Compiled | None:
+    """The axes in turn, block by block of what lies before the first of them, so that a block stays in the cache.
+
+    Where the data are not finite, a product with zeros would spread that over a tile: then the op itself computes.
+    """
+    data, output = work.inputs[0], work.outputs[0]
+    assert data is not None
+    first = min(found.axis for found in axes)
+    outer, shape, whole = prod(data.shape[:first]), data.shape[first:], output.shape[first:]
+    strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
+    ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
+    copied = strides is not None and not dense(data)
+    kernel, count = _kernel(work), len(own_inputs(work))
+    shapes = [shape]
+    for found in axes:
+        place = found.axis - first
+        shapes.append((*shapes[-1][:place], found.matrix.shape[1], *shapes[-1][place + 1 :]))
+    rows = max(1, min(outer, BLOCK // prod(whole)))
+    if prod(output.shape) * ELEMENT_NANOSECONDS > SHARED_NANOSECONDS:
+        rows = min(rows, -(-outer // threads.count))
+    blocks = [slice(begin, min(begin + rows, outer)) for begin in range(0, outer, rows)]
+    between = [rows * prod(inner) for inner in (shapes[:-1] if copied else shapes[1:-1])]
+    needed = 4 * (ahead + threads.count * sum(between))  # bytes
+    ends = np.cumsum(between[:-1], dtype=np.intp)
+    tiles = [_tiles(found.matrix, transposed=found.axis + 1 < len(data.shape)) for found in axes]
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert inputs[0] is not None
+        numbers = np.empty(0, np.float32) if scratch is None else scratch[:needed].view(np.float32)
+        memory = numbers[ahead:].reshape(threads.count, -1)
+        if strides is None:
+            source = numbers[:ahead].reshape(outer, *shape)
+            first_call: list[Call] = [partial(np.copyto, source.reshape(data.shape), inputs[0])]
+        else:
+            source = np.lib.stride_tricks.as_strided(inputs[0], (outer, *shape), strides)
+            first_call = []
+        target = outputs[0].reshape(outer, *whole)
+        finite = np.ones(len(blocks), bool)
+
+        def piece(number: int, thread: int) -> None:
+            now = source[blocks[number]]
+            free = iter(np.split(memory[thread], ends))
+            if copied:
+                dense_copy = next(free)[: now.size].reshape(now.shape)
+                np.copyto(dense_copy, now)
+                now = dense_copy
+            for step, found in enumerate(axes):
+                sizes = (len(now), *shapes[step + 1])
+                last = step + 1 == len(axes)
+                after = target[blocks[number]] if last else next(free)[: prod(sizes)].reshape(sizes)
+                _multiply(now, after, found.axis - first + 1, tiles[step])
+                now = after
+            finite[number] = np.isfinite(np.einsum("i->", now.reshape(-1)))
+
+        def call() -> None:
+            threads.run(piece, len(blocks))
+            if not finite.all():
+                np.copyto(outputs[0], kernel(*inputs[:count]))
+
+        return chain([*first_call, call, *([posts.bind(inputs, outputs[0])(...)] if posts else [])])
+
+    return Compiled(bind, scratch=needed)
+
+
+Tile = tuple[slice, slice, Any]
+"""Elements before, elements after, and the part of the matrix between them that is not 0."""
+
+
+def _tiles(matrix: Any, *, transposed: bool) -> list[Tile]:
+    """The matrix in parts of a few elements after, which need few of those before."""
+    tiles = []
+    for begin in range(0, matrix.shape[1], TILE):
+        after = slice(begin, min(begin + TILE, matrix.shape[1]))
+        used = np.flatnonzero(matrix[:, after].any(axis=1))
+        before = slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 1)
+        part = matrix[before, after]
+        tiles.append((before, after, np.ascontiguousarray(part.T if transposed else part)))
+    return tiles
+
+
+def _multiply(source: Array, target: Array, axis: int, tiles: list[Tile]) -> None:
+    """Products along an axis of `[..., before, ...]`."""
+    outer, inner = prod(source.shape[:axis]), prod(source.shape[axis + 1 :])
+    come, to = source.reshape(outer, -1, inner), target.reshape(outer, -1, inner)
+    last = axis + 1 == source.ndim
+    for before, after, part in tiles:
+        if last:
+            np.matmul(come[:, before, 0], part, to[:, after, 0])
+        else:
+            np.matmul(part, come[:, before], to[:, after])
+
+
+COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
+    ("Interpolate-4", "Interpolate-11"), interpolate
+)

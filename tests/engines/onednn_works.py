@@ -1,0 +1,160 @@
+"""Works for the tests of the oneDNN engine: compiled and run as a program does it, beside the plain ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irrun.engines.onednn import load
+from irrun.engines.work import Compiled, Layout, Operand, Post, Work
+from irrun.spec.dtypes import element_type
+from irrun.spec.op import Array
+from irrun.spec.registry import registry
+
+ENGINE = load(2)
+needs_onednn = pytest.mark.skipif(ENGINE is None, reason="oneDNN is not installed")
+
+
+def normal(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(np.float32)
+
+
+def channels_last(*shape: int) -> Array:
+    """Data [N, C, *spatial] that lies as [N, *spatial, C]."""
+    return np.moveaxis(normal(shape[0], *shape[2:], shape[1]), -1, 1)
+
+
+def apply(name: str, attrs: Mapping[str, Any], *arrays: Array | None) -> list[Array]:
+    """What the op's own kernel gives."""
+    op = registry().ops[name]
+    values = op.defaults | dict(attrs)
+    context = {"types": {"T": "f32"}} if op.context else {}
+    with np.errstate(all="ignore"):
+        results = op.kernel(*arrays, **values, **context)
+    return [np.asarray(result) for result in (results if isinstance(results, tuple | list) else (results,))]
+
+
+def expected(name: str, attrs: Mapping[str, Any], arrays: Sequence[Array | None], posts: Sequence[Post]) -> list[Array]:
+    operands = [post.operand for post in posts if post.operand is not None]
+    first = min(operands, default=len(arrays))
+    results = apply(name, attrs, *arrays[:first])
+    for post in posts:
+        if post.operand is None:
+            results = apply(post.name, post.attrs, results[0])
+        elif post.reflected:
+            results = apply(post.name, post.attrs, arrays[post.operand], results[0])
+        else:
+            results = apply(post.name, post.attrs, results[0], arrays[post.operand])
+    return results
+
+
+def work_of(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array | None],
+    results: Sequence[Array],
+    constants: Sequence[int] = (),
+    posts: Sequence[Post] = (),
+) -> Work:
+    values = registry().ops[name].defaults | dict(attrs)
+    inputs = [
+        None
+        if array is None
+        else Operand(element_type(array.dtype), array.shape, array.strides, array if n in constants else None)
+        for n, array in enumerate(arrays)
+    ]
+    outputs = [Operand("f32", array.shape, np.empty(array.shape, np.float32).strides) for array in results]
+    return Work(name, values, inputs, outputs, list(posts))
+
+
+def prepared(work: Work) -> Compiled | None:
+    assert ENGINE is not None
+    return ENGINE.compile(work)
+
+
+def room(nbytes: int) -> Array:
+    """Bytes at an address of 64, which are NaN if they are read as numbers."""
+    memory = np.full(nbytes + 64, 255, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + nbytes]
+
+
+def placed(shape: tuple[int, ...], layout: Layout | None) -> Array:
+    """An array for a tensor in a layout with strides, or dense, and bytes for one in a layout without."""
+    size = 4 * int(np.prod(shape)) if layout is None else layout.nbytes
+    if layout is not None and layout.strides is None:
+        return room(size)
+    return np.ndarray(shape, np.float32, room(size), strides=None if layout is None else layout.strides)
+
+
+def computed(work: Work, compiled: Compiled, arrays: Sequence[Array | None], calls: int = 2) -> list[Array]:
+    """The outputs after some calls of what is bound to copies of the inputs in the layouts that are wanted."""
+    assert ENGINE is not None
+    inputs: list[Array | None] = list(arrays)
+    for number, layout in compiled.wants.items():
+        operand, array = work.inputs[number], arrays[number]
+        assert operand is not None
+        assert array is not None
+        copy = placed(operand.shape, layout)
+        reorder = ENGINE.reorder(operand, layout)
+        reorder.bind([array], [copy], room(reorder.scratch))()
+        if copy.dtype == array.dtype:
+            np.testing.assert_array_equal(copy, array)
+        inputs[number] = copy
+    for number in compiled.taken:
+        inputs[number] = None
+    outputs = [placed(operand.shape, compiled.gives.get(number)) for number, operand in enumerate(work.outputs)]
+    call = compiled.bind(inputs, outputs, room(compiled.scratch))
+    first: list[Array] = []
+    for _ in range(calls):
+        call()
+        first = first or [output.copy() for output in outputs]
+    for output, before in zip(outputs, first, strict=True):
+        if output.dtype == np.float32:
+            np.testing.assert_allclose(output, before, rtol=1e-5, atol=1e-5)
+    return [
+        output if layout is None or layout.strides is not None else dense(output, operand.shape, layout)
+        for output, operand, layout in zip(outputs, work.outputs, map(compiled.gives.get, range(9)), strict=False)
+    ]
+
+
+def dense(blocked: Array, shape: tuple[int, ...], layout: Layout) -> Array:
+    """A tensor that came in a layout without strides."""
+    assert ENGINE is not None
+    result = placed(shape, None)
+    reorder = ENGINE.reorder(Operand("f32", shape, (), None, layout), None)
+    reorder.bind([blocked], [result], room(reorder.scratch))()
+    return result
+
+
+def check(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array | None],
+    constants: Sequence[int] = (),
+    posts: Sequence[Post] = (),
+    tolerance: float = 2e-6,
+) -> Compiled:
+    """Compare a work with the plain op; `tolerance` is relative to the largest result."""
+    results = expected(name, attrs, arrays, posts)
+    work = work_of(name, attrs, arrays, results, constants, posts)
+    compiled = prepared(work)
+    assert compiled is not None, "the engine does not take it"
+    outputs = computed(work, compiled, arrays)
+    for output, result in zip(outputs, results, strict=True):
+        finite = np.abs(result[np.isfinite(result)])
+        np.testing.assert_allclose(output, result, rtol=1e-5, atol=tolerance * float(finite.max(initial=1e-30)))
+    return compiled
+
+
+def refused(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array | None],
+    constants: Sequence[int] = (),
+    posts: Sequence[Post] = (),
+) -> bool:
+    return prepared(work_of(name, attrs, arrays, expected(name, attrs, arrays, posts), constants, posts)) is None

@@ -1,0 +1,94 @@
+"""Attention by blocks against the op's kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines.agreement import agrees, share_all
+from engines.works import THREADS, work_of
+
+from irrun.engines.vectorized import attention
+from irrun.engines.work import Post
+
+COMPILER = attention.COMPILERS["ScaledDotProductAttention-13"]
+
+
+@pytest.fixture(params=[False, True], autouse=True)
+def _shared(request, monkeypatch):
+    if request.param:
+        share_all(monkeypatch)
+        monkeypatch.setattr(attention, "BLOCK", 200)
+
+
+def random_array(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def compare(*arrays, causal=False, posts=(), operands=()):
+    agrees(COMPILER, "ScaledDotProductAttention-13", {"causal": causal}, arrays, posts, operands, ())
+
+
+def heads(*shape):
+    """Heads [N, H, L, E] that lie in memory as a projection gives them, [N, L, H, E]."""
+    return random_array(shape[0], shape[2], shape[1], shape[3]).transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("rows", "keys"), [(1, 1), (1, 30), (30, 1), (40, 40), (33, 50), (50, 33)])
+def test_sizes(rows, keys, causal):
+    compare(heads(2, 3, rows, 8), heads(2, 3, keys, 8), heads(2, 3, keys, 5), causal=causal)
+
+
+def test_batches_that_broadcast():
+    compare(random_array(2, 3, 9, 8), random_array(2, 1, 7, 8), random_array(3, 7, 5))
+    compare(random_array(1, 1, 9, 8), random_array(2, 3, 7, 8), random_array(7, 5))
+    compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), random_array(4, 9, 7))
+
+
+@pytest.mark.parametrize("shape", [(9, 7), (1, 7), (3, 9, 7), (2, 1, 9, 7), (2, 3, 1, 7)])
+def test_masks(shape):
+    arrays = random_array(2, 3, 9, 8), random_array(2, 3, 7, 8), random_array(2, 3, 7, 5)
+    compare(*arrays, random_array(*shape))
+    seen = random_array(*shape) > 0
+    compare(*arrays, seen)
+    compare(*arrays, seen, random_array(1))
+
+
+def test_a_mask_that_is_not_one():
+    arrays = random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)
+    compare(*arrays, np.zeros((), np.float32), np.array(0.3, np.float32))
+    compare(*arrays, random_array(9, 7), causal=True)
+    compare(*arrays, None, np.float32([0.3]))
+
+
+def test_a_row_that_sees_nothing_is_nan():
+    seen = np.ones((9, 7), np.bool_)
+    seen[4] = False
+    compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), seen)
+    compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), np.where(seen, 0, -np.inf).astype("f"))
+
+
+def test_numbers_that_are_none():
+    query, key, value = random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)
+    query[0, 1, 2], query[0, 3, 3], key[0, 2, 1], value[0, 6, 0] = np.nan, np.inf, np.inf, np.nan
+    for causal in (False, True):
+        compare(query, key, value, causal=causal)
+    compare(query, key, value, random_array(9, 7) > 0)
+
+
+def test_posts():
+    posts = [Post("Multiply-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {})]
+    arrays = random_array(2, 3, 9, 8), random_array(2, 3, 7, 8), random_array(2, 3, 7, 5)
+    compare(*arrays, posts=posts, operands=[random_array(3, 1, 5)])
+
+
+def test_what_is_left_to_others():
+    arrays = [random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)]
+
+    def compiled(arrays, type="f32"):
+        work = work_of("ScaledDotProductAttention-13", {"causal": False}, arrays, [((1, 9, 5), type)])
+        return COMPILER(work, THREADS)
+
+    assert compiled([*arrays, None, None, random_array(1, 9, 1)]) is None
+    assert compiled([array.astype(np.float64) for array in arrays], "f64") is None
+    assert compiled([arrays[0], random_array(1, 7, 16)[..., ::2], arrays[2]]) is None

@@ -1,0 +1,286 @@
+"""Element-wise ops and their posts on numpy, against the plain kernels: shapes, strides, NaN and infinities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import THREADS, computed, plain, posted, work_of
+
+from irrun.engines.vectorized.blocks import cuts, even, merged
+from irrun.engines.vectorized.elementwise import COMPILERS
+from irrun.engines.vectorized.posts import posts_of, reshaped_strides
+from irrun.engines.work import Post
+from irrun.spec.dtypes import element_type, numpy_dtype
+
+rng = np.random.default_rng(1)
+NUMPY = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+SPECIAL = np.array([0, -0.0, 1, -1, 0.5, -2.5, 1e-30, -1e-30, 6, -3, 40, -40, 200, -200, 1e30, -1e30], np.float32)
+LIMITS = np.array([np.nan, np.inf, -np.inf], np.float32)
+
+
+def numbers(*shape: int) -> Any:
+    return (rng.standard_normal(shape) * 3).astype(np.float32)
+
+
+def check(
+    name: str,
+    attrs: dict[str, Any],
+    *arrays: Any,
+    posts: Sequence[Post] = (),
+    constant: Sequence[int] = (),
+    rtol: float = 0,
+    atol: float = 0,
+) -> None:
+    own = min((post.operand for post in posts if post.operand is not None), default=len(arrays))
+    types = {"T": element_type(arrays[0].dtype)}
+    expected = posted(posts, np.asarray(plain(name, attrs, arrays[:own], types)), arrays)
+    work = work_of(name, attrs, arrays, [(expected.shape, element_type(expected.dtype))], posts, constant)
+    compiled = COMPILERS[name](work, THREADS)
+    assert compiled is not None
+    got = computed(compiled, work, arrays)[0]
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol, atol)
+
+
+def refused(name: str, attrs: dict[str, Any], *arrays: Any, output: Any, posts: Sequence[Post] = ()) -> bool:
+    work = work_of(name, attrs, arrays, [(output.shape, element_type(output.dtype))], posts)
+    return COMPILERS[name](work, THREADS) is None
+
+
+EXACT = ["Abs-1", "Ceiling-1", "Floor-1", "Negative-1", "ReLU-1", "Sign-1", "Sin-1", "Sqrt-1", "Tanh-1", "Exp-1"]
+CLOSE: dict[str, dict[str, Any]] = {
+    "Clamp-1": {"min": -1.5, "max": 2.0},
+    "Elu-1": {"alpha": 0.7},
+    "Erf-1": {},
+    "Gelu-2": {},
+    "Gelu-7": {"approximation_mode": "tanh"},
+    "HSigmoid-5": {},
+    "HSwish-4": {},
+    "Mish-4": {},
+    "Sigmoid-1": {},
+    "SoftPlus-4": {},
+    "SoftSign-9": {},
+    "Swish-4": {},
+}
+
+
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5, 7), (401, 1001)])
+def test_functions_of_one_tensor(name: str, shape: tuple[int, ...]) -> None:
+    check(name, CLOSE.get(name, {}), numbers(*shape), rtol=3e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*EXACT, *CLOSE])
+def test_special_values(name: str) -> None:
+    data = np.concatenate([SPECIAL, LIMITS])
+    check(name, CLOSE.get(name, {}), data, rtol=3e-6, atol=1e-6)
+    check(name, CLOSE.get(name, {}), np.concatenate([data] * 20000), rtol=3e-6, atol=1e-6)
+
+
+def test_gelu_is_as_exact_as_f32_is() -> None:
+    from scipy.special import ndtr
+
+    data = np.linspace(-20, 20, 200_001).astype(np.float32)
+    work = work_of("Gelu-2", {}, [data], [(data.shape, "f32")])
+    compiled = COMPILERS["Gelu-2"](work, THREADS)
+    assert compiled is not None
+    exact = data.astype(np.float64) * ndtr(data.astype(np.float64))
+    np.testing.assert_allclose(computed(compiled, work, [data])[0], exact, rtol=4e-7, atol=1.5e-7)
+
+
+def test_error_function_keeps_small_values() -> None:
+    data = np.concatenate([10.0 ** np.arange(-30, 2), np.linspace(-6, 6, 10001), [50, 1e10, 1e30]]).astype(np.float32)
+    check("Erf-1", {}, data, rtol=4e-7)
+
+
+BINARY = ["Add-1", "Subtract-1", "Multiply-1", "Maximum-1", "Minimum-1", "SquaredDifference-1", "Mod-1", "FloorMod-1"]
+COMPARISONS = ["Equal-1", "NotEqual-1", "Greater-1", "GreaterEqual-1", "Less-1", "LessEqual-1"]
+SHAPES = [
+    ((4, 5), (4, 5)),
+    ((4, 5), (5,)),
+    ((4, 5), ()),
+    ((), (4, 5)),
+    ((4, 1, 6), (5, 1)),
+    ((2, 3, 4, 5), (1, 3, 1, 1)),
+    ((1, 1), (1,)),
+    ((300, 700), (700,)),
+    ((300, 1), (1, 700)),
+    ((2, 64, 40, 50), (64, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("name", [*BINARY, *COMPARISONS])
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_functions_of_two_tensors(name: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(name, NUMPY, numbers(*a), numbers(*b))
+
+
+@pytest.mark.parametrize("name", [*BINARY, *COMPARISONS])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1", "f2", "f8"])
+def test_other_element_types(name: str, dtype: str) -> None:
+    a, b = (rng.integers(1, 100, (3, 4)).astype(dtype) for _ in range(2))
+    check(name, NUMPY, a, b)
+    check(name, NUMPY, a, b[0])
+
+
+@pytest.mark.parametrize("name", ["LogicalAnd-1", "LogicalOr-1", "LogicalXor-1", "Equal-1"])
+def test_booleans(name: str) -> None:
+    check(name, NUMPY, numbers(3, 4) > 0, numbers(4) > 0)
+    check("LogicalNot-1", {}, numbers(3, 4) > 0)
+
+
+def test_divisions() -> None:
+    attrs = NUMPY | {"m_pythondiv": True}
+    check("Divide-1", attrs, np.concatenate([SPECIAL, LIMITS]), np.concatenate([LIMITS, SPECIAL]))
+    check("Divide-1", attrs, rng.integers(-9, 9, 50), rng.integers(1, 5, 50))
+    check("Divide-1", attrs, numbers(300, 700), numbers(300, 1))
+    whole = rng.integers(1, 9, 5)
+    assert refused("Divide-1", NUMPY | {"m_pythondiv": False}, whole, whole, output=whole)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, 1.5])
+def test_powers(exponent: float) -> None:
+    data = np.concatenate([np.abs(numbers(50)), SPECIAL, LIMITS])
+    check("Power-1", NUMPY, data, np.array(exponent, np.float32), constant=(1,), rtol=3e-7)
+    check("Power-1", NUMPY, data, np.array([exponent], np.float32), rtol=3e-7)
+    check("Power-1", NUMPY, np.array(2, np.float32), numbers(3, 4), rtol=3e-7)
+    check("Power-1", NUMPY, rng.integers(-5, 5, 9), np.array(3), constant=(1,))
+    assert refused("Power-1", NUMPY, np.arange(3), np.arange(3), output=np.arange(3))
+
+
+def test_parametric_functions() -> None:
+    check("PReLU-1", {}, np.concatenate([numbers(5), SPECIAL, LIMITS]), np.array(0.25, np.float32))
+    check("PReLU-1", {}, numbers(2, 3, 4), numbers(3, 1))
+    check("PReLU-1", {}, numbers(2, 3, 4), numbers(3))
+    check("PReLU-1", {}, numbers(2, 3, 300, 400), numbers(3))
+    check("PReLU-1", {}, numbers(2, 3), numbers(3))
+    check("Swish-4", {}, numbers(2, 3), np.array(1.7, np.float32), rtol=1e-6, atol=1e-7)
+    check("HardSigmoid-1", {}, numbers(2, 3), np.array(0.3, np.float32), np.array(0.4, np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?"])
+def test_selections(dtype: str) -> None:
+    attrs = NUMPY
+    for a, b, c in [((3, 4), (3, 4), (3, 4)), ((4,), (), (3, 1)), ((2, 1, 3, 1), (3, 5), (1,)), ((9, 300, 100),) * 3]:
+        check("Select-1", attrs, numbers(*a) > 0, numbers(*b).astype(dtype), numbers(*c).astype(dtype))
+
+
+TYPES = ["boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bf16"]
+
+
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("target", TYPES)
+def test_conversions(source: str, target: str) -> None:
+    """Those that are taken agree, for values that do not fit as well."""
+    values = np.concatenate([SPECIAL, LIMITS, rng.standard_normal(50) * 100, [3e9, -3e9, 70000, 1e19, -1e19]])
+    if source != "boolean" and numpy_dtype(source).kind in "iu":
+        values = rng.integers(-(2**62), 2**62, 50)
+    with np.errstate(all="ignore"):
+        data = values.astype(numpy_dtype(source))
+    types = {"T": source}
+    expected = plain("Convert-1", {"destination_type": target}, [data], types)
+    work = work_of("Convert-1", {"destination_type": target}, [data], [(data.shape, target)])
+    compiled = COMPILERS["Convert-1"](work, THREADS)
+    if compiled is None or source == target == "bf16":
+        assert "bf16" in (source, target) or source[0] == "f"
+        return
+    np.testing.assert_array_equal(computed(compiled, work, [data])[0], expected)
+
+
+VIEWS = {
+    "transposed": lambda array: np.ascontiguousarray(array.T).T,
+    "every other": lambda array: np.repeat(array, 2, -1)[..., ::2],
+    "every fourth": lambda array: np.repeat(array, 4, -1)[..., ::4],
+    "reversed": lambda array: np.ascontiguousarray(array[::-1])[::-1],
+    "repeated": lambda array: np.broadcast_to(array[:, :1], array.shape),
+    "swapped": lambda array: np.ascontiguousarray(array.swapaxes(0, 1)).swapaxes(0, 1),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape", [(4, 6, 5), (40, 60, 101)])
+def test_views(view: str, shape: tuple[int, ...]) -> None:
+    a, b = VIEWS[view](numbers(*shape)), numbers(*shape)
+    check("Add-1", NUMPY, a, b)
+    check("Subtract-1", NUMPY, b, a)
+    for name in ("Negative-1", "ReLU-1", "Sigmoid-1", "Gelu-2", "HSwish-4", "Erf-1"):
+        check(name, {}, a, rtol=3e-6, atol=1e-6)
+    check("Multiply-1", NUMPY, b, b[0], a, posts=[Post("Add-1", NUMPY, 2)], rtol=1e-6)
+
+
+CHAINS = {
+    "bias and gelu": [Post("Add-1", NUMPY, 2), Post("Gelu-7", {"approximation_mode": "erf"})],
+    "reflected": [Post("Subtract-1", NUMPY, 2, True), Post("Divide-1", NUMPY | {"m_pythondiv": True}, 3)],
+    "many": [
+        Post("Multiply-1", NUMPY, 3),
+        Post("Sigmoid-1", {}),
+        Post("Add-1", NUMPY, 4),
+        Post("Clamp-1", {"min": -0.5, "max": 0.9}),
+        Post("Swish-4", {}),
+        Post("Maximum-1", NUMPY, 2),
+    ],
+    "slopes": [Post("PReLU-1", {}, 3), Post("Add-1", NUMPY, 4), Post("ReLU-1", {}), Post("Add-1", NUMPY, 2)],
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 8, 150, 170)])
+def test_posts(chain: str, shape: tuple[int, ...]) -> None:
+    operands = [numbers(*shape), numbers(shape[1], 1, 1), numbers(*shape[::-1]).T]
+    check("Add-1", NUMPY, numbers(*shape), numbers(shape[-1]), *operands, posts=CHAINS[chain], rtol=2e-5, atol=2e-6)
+
+
+def test_post_operands_where_the_output_is_seen_in_another_shape() -> None:
+    data, bias, rows, whole = numbers(2, 3, 4, 5), numbers(5), numbers(2, 3, 4, 1), numbers(2, 3, 4, 5)
+    posts = [Post("Add-1", NUMPY, 1), Post("Multiply-1", NUMPY, 2), Post("Subtract-1", NUMPY, 3)]
+    work = work_of("Identity-16", {}, [data, bias, rows, whole], [(data.shape, "f32")], posts)
+    expected = (data + bias) * rows - whole
+    for shape in ((24, 5), (6, 4, 5), (2, 12, 5), (2, 3, 4, 5)):
+        found = posts_of(work, shape)
+        assert found
+        output = data.copy().reshape(shape)
+        on = found.bind([data, bias, rows, whole], output)
+        half = shape[0] // 2
+        on((slice(0, half),))()
+        on((slice(half, None), slice(None)))()
+        np.testing.assert_allclose(output.reshape(data.shape), expected, rtol=1e-6)
+    assert posts_of(work, (2, 60)) is None
+    assert posts_of(work_of("Identity-16", {}, [data], [(data.shape, "f32")], [Post("Selu-1", {})])) is None
+
+
+def test_what_is_left_to_others() -> None:
+    data = numbers(2, 3)
+    assert refused("Add-1", {"auto_broadcast": "pdpd", "auto_broadcast_axis": -1}, data, data, output=data)
+    assert refused("Exp-1", {}, np.arange(3), output=np.arange(3))
+    assert refused("Gelu-2", {}, data.astype(np.float16), output=data.astype(np.float16))
+    assert refused("ReLU-1", {}, data, output=data, posts=[Post("CumSum-3", {})])
+    assert refused("ReLU-1", {}, data, data.astype(np.float64), output=data, posts=[Post("Add-1", NUMPY, 1)])
+    assert refused("Round-5", {"mode": "half_away_from_zero"}, data, output=data)
+
+
+def test_axes_merge_where_all_tensors_allow_it() -> None:
+    assert merged((2, 3, 4), [(48, 16, 4), (0, 0, 4)]) == ((6, 4), [(16, 4), (0, 4)])
+    assert merged((2, 3, 4), [(48, 16, 4)]) == ((24,), [(4,)])
+    assert merged((1, 3, 1), [(4, 4, 4)]) == ((3,), [(4,)])
+    assert merged((1, 1), [(4, 4)]) == ((), [()])
+
+
+def test_views_in_another_shape() -> None:
+    assert reshaped_strides((2, 3, 4), (48, 16, 4), (6, 4)) == (16, 4)
+    assert reshaped_strides((6, 4), (16, 4), (2, 3, 1, 4)) == (48, 16, 0, 4)
+    assert reshaped_strides((2, 3), (4, 8), (6,)) is None
+    assert reshaped_strides((2, 3), (0, 0), (6,)) == (0,)
+
+
+@pytest.mark.parametrize("shape", [(7,), (1000,), (3, 1000), (2, 3, 5, 7), (1, 1, 999), (50, 3)])
+@pytest.mark.parametrize("most", [1, 10, 64, 10**6])
+def test_blocks_cover_a_tensor_once(shape: tuple[int, ...], most: int) -> None:
+    seen = np.zeros(shape, int)
+    for cut in cuts(shape, most):
+        seen[cut] += 1
+        assert seen[cut].size <= max(most, 1) or most < shape[-1]
+    assert (seen == 1).all()
+    assert even(10, 4, 2) == 3

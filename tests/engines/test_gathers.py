@@ -1,0 +1,119 @@
+"""Gathers on numpy against the plain kernels: constant and varying indices, negative ones and ones outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import THREADS, computed, plain, posted, work_of
+
+from irrun.engines.vectorized.gathers import COMPILERS
+from irrun.engines.work import Post
+from irrun.spec.dtypes import element_type
+
+rng = np.random.default_rng(6)
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> Any:
+    return rng.integers(-100, 100, shape).astype(dtype)
+
+
+def check(
+    name: str, attrs: dict[str, Any], *arrays: Any, constant: tuple[int, ...], posts: tuple[Post, ...] = ()
+) -> None:
+    own = len(arrays) - sum(post.operand is not None for post in posts)
+    given = [np.asarray(array) for array in arrays]
+    expected = posted(posts, plain(name, attrs, given[:own]), given)
+    work = work_of(name, attrs, given, [(expected.shape, element_type(expected.dtype))], posts, constant)
+    compiled = COMPILERS[name](work, THREADS)
+    assert compiled is not None
+    got = computed(compiled, work, given)[0]
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+
+
+INDICES = {
+    "scalar": 2,
+    "one": [1],
+    "run": [1, 2, 3],
+    "backwards": [3, 2, 1, 0],
+    "apart": [0, 2],
+    "same": [1, 1, 1],
+    "any": [[3, 0, 0], [1, 2, 1]],
+    "empty axes": [[[2]]],
+}
+
+
+@pytest.mark.parametrize("indices", INDICES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?"])
+def test_constant_indices(indices: str, axis: int, dtype: str) -> None:
+    data, places = numbers(5, 4, 6, dtype=dtype), np.array(INDICES[indices])
+    for name in ("Gather-1", "Gather-7", "Gather-8"):
+        attrs = {} if name == "Gather-1" else {"batch_dims": 0}
+        check(name, attrs, data, places, axis, constant=(1, 2))
+    check("Gather-8", {"batch_dims": 0}, data, places - 4, axis, constant=(1, 2))
+    check("Gather-8", {"batch_dims": 0}, data, places.astype(np.int32), axis, constant=(2,))
+
+
+@pytest.mark.parametrize("indices", [2, [3, 1], [1, 2, 3]])
+def test_strided_data_with_constant_indices_at_equal_steps(indices: Any) -> None:
+    check("Gather-8", {"batch_dims": 0}, numbers(6, 4, 5).T, indices, 1, constant=(1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1"])
+def test_indices_that_vary(dtype: str) -> None:
+    data = numbers(50, 33)
+    for axis in (0, 1):
+        check("Gather-8", {"batch_dims": 0}, data, rng.integers(0, 33, (2, 3)).astype(dtype), axis, constant=(2,))
+        outside = np.array([[0, 200, 5], [32, 50, 49]]).astype(dtype)
+        check("Gather-8", {"batch_dims": 0}, data, outside, axis, constant=(2,))
+    if dtype[0] == "i":
+        check("Gather-8", {"batch_dims": 0}, data, np.array([-1, -50, 49], dtype), 0, constant=(2,))
+        check("Gather-8", {"batch_dims": 0}, data, np.array([-1, -51, 50], dtype), 0, constant=(2,))
+
+
+def test_many_rows() -> None:
+    data = rng.standard_normal((1000, 300)).astype(np.float32)
+    places = rng.integers(-1000, 1000, (5, 1007))
+    check("Gather-8", {"batch_dims": 0}, data, places, 0, constant=(2,))
+    check("Gather-8", {"batch_dims": 0}, data, places, 0, constant=(1, 2))
+
+
+def test_posts() -> None:
+    posts = (Post("Multiply-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {}))
+    check("Gather-8", {"batch_dims": 0}, numbers(9, 4), [[1, 8]], 0, numbers(4), constant=(2,), posts=posts)
+    check("Gather-8", {"batch_dims": 0}, numbers(9, 4), [[1, 8, 5]], 0, numbers(4), constant=(1, 2), posts=posts)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements(axis: int) -> None:
+    data, places = numbers(4, 3, 5), rng.integers(0, 3, (4, 3, 5))
+    if axis == 1:
+        places = places[:, :2]
+    check("GatherElements-6", {"axis": axis}, data, places, constant=(1,))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("name", ["GatherND-5", "GatherND-8"])
+def test_tuples(name: str, length: int) -> None:
+    places = rng.integers(0, 3, (2, 5, length))
+    check(name, {"batch_dims": 0}, numbers(4, 3, 5), places, constant=(1,))
+    if name == "GatherND-8":
+        check(name, {"batch_dims": 0}, numbers(4, 3, 5), -1 - places, constant=(1,))
+
+
+def test_what_is_left_to_others() -> None:
+    data, places, axis = numbers(4, 5), np.array([[1, 2], [0, 3], [1, 1], [2, 2]]), np.array(1)
+    wide = [((4, 4, 2), "f32")]
+    no = THREADS
+    assert COMPILERS["Gather-8"](work_of("Gather-8", {"batch_dims": 0}, [data, places, axis], wide), no) is None
+    varying = work_of("Gather-7", {"batch_dims": 0}, [data, places, axis], wide, constant=(2,))
+    assert COMPILERS["Gather-7"](varying, no) is None
+    batched = work_of("Gather-8", {"batch_dims": 1}, [data, places, axis], [((4, 2), "f32")], constant=(1, 2))
+    assert COMPILERS["Gather-8"](batched, no) is None
+    outside = work_of("Gather-8", {"batch_dims": 0}, [data, places + 3, axis], wide, constant=(1, 2))
+    assert COMPILERS["Gather-8"](outside, no) is None
+    strided = work_of("Gather-8", {"batch_dims": 0}, [data.T, places, axis], [((5, 4, 2), "f32")], constant=(1, 2))
+    assert COMPILERS["Gather-8"](strided, no) is None

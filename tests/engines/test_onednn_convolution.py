@@ -1,0 +1,282 @@
+"""Convolutions, transposed convolutions and pooling on oneDNN against the plain ops."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import (
+    ENGINE,
+    channels_last,
+    check,
+    computed,
+    expected,
+    needs_onednn,
+    normal,
+    placed,
+    prepared,
+    refused,
+    room,
+    work_of,
+)
+
+from irrun.engines.work import Operand, Post
+from irrun.spec.op import Array
+
+pytestmark = needs_onednn
+
+
+def window(rank: int, **attrs: Any) -> dict[str, Any]:
+    return {
+        "strides": (1,) * rank,
+        "dilations": (1,) * rank,
+        "pads_begin": (0,) * rank,
+        "pads_end": (0,) * rank,
+    } | attrs
+
+
+def add(operand: int) -> Post:
+    return Post("Add-1", {}, operand)
+
+
+RELU = Post("ReLU-1", {})
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "attrs"),
+    [
+        ((1, 3, 17, 19), (16, 3, 7, 7), {"strides": (2, 2), "pads_begin": (3, 3), "pads_end": (3, 3)}),
+        ((2, 5, 9, 7), (6, 5, 3, 3), {"pads_begin": (1, 1), "pads_end": (1, 1)}),
+        ((1, 32, 8, 8), (48, 32, 1, 1), {}),
+        ((1, 32, 9, 9), (48, 32, 1, 1), {"strides": (2, 2)}),
+        ((1, 4, 12, 11), (8, 4, 3, 2), {"dilations": (2, 3), "pads_begin": (2, 0), "pads_end": (1, 3)}),
+        ((1, 4, 12, 11), (8, 4, 4, 4), {"auto_pad": "same_upper", "strides": (3, 2)}),
+        ((1, 4, 12, 11), (8, 4, 4, 4), {"auto_pad": "same_lower", "strides": (3, 2)}),
+        ((1, 4, 12, 11), (8, 4, 1, 1), {"auto_pad": "same_upper", "strides": (3, 5)}),
+        ((1, 4, 12, 11), (8, 4, 4, 4), {"auto_pad": "valid", "pads_begin": (9, 9), "strides": (3, 2)}),
+        ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+        ((1, 7, 20), (9, 7, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (0,)}),
+        ((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), {"pads_end": (1, 0, 2), "strides": (1, 2, 1)}),
+    ],
+)
+def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    attrs = window(len(data) - 2, **attrs)
+    check("Convolution-1", attrs, [normal(*data), normal(*filters)], constants=[1])
+    check("Convolution-1", attrs, [channels_last(*data), normal(*filters)], constants=[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "filters"),
+    [((2, 6, 9, 8), (3, 4, 2, 3, 3)), ((1, 24, 9, 9), (24, 1, 1, 3, 3)), ((1, 20, 9, 9), (20, 1, 1, 5, 5))],
+)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_group_convolution(data: tuple[int, ...], filters: tuple[int, ...], stride: int) -> None:
+    attrs = window(2, strides=(stride, stride), pads_begin=(1, 1), pads_end=(1, 1))
+    check("GroupConvolution-1", attrs, [channels_last(*data), normal(*filters)], constants=[1])
+    check("GroupConvolution-1", attrs, [normal(*data), normal(*filters)], constants=[1])
+
+
+def test_group_convolution_with_two_features_a_channel_and_with_one_group() -> None:
+    check("GroupConvolution-1", window(2), [normal(1, 6, 7, 7), normal(6, 2, 1, 3, 3)], constants=[1])
+    check("GroupConvolution-1", window(2), [normal(1, 6, 7, 7), normal(1, 5, 6, 3, 3)], constants=[1])
+    check("GroupConvolution-1", window(1), [normal(1, 6, 9), normal(6, 1, 1, 3)], constants=[1])
+
+
+def test_filters_that_are_not_constant() -> None:
+    check("Convolution-1", window(2), [normal(1, 4, 7, 7), normal(5, 4, 3, 3)])
+    check("GroupConvolution-1", window(2), [normal(1, 4, 7, 7), normal(4, 1, 1, 3, 3)])
+
+
+def test_data_and_filters_that_are_views() -> None:
+    data = normal(1, 9, 9, 8).transpose(0, 3, 1, 2)[:, ::2, :7]
+    check("Convolution-1", window(2), [data, normal(3, 3, 4, 5).transpose(3, 2, 1, 0)], constants=[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "attrs"),
+    [
+        ((2, 6, 7, 9), (6, 4, 3, 3), {}),
+        ((1, 6, 7, 9), (6, 4, 3, 3), {"strides": (2, 2), "pads_begin": (1, 1), "pads_end": (1, 1)}),
+        ((1, 6, 7, 9), (6, 4, 4, 4), {"strides": (2, 2), "pads_begin": (1, 1), "pads_end": (1, 1)}),
+        ((1, 6, 7, 9), (6, 4, 3, 3), {"strides": (2, 3), "output_padding": (1, 2)}),
+        ((1, 6, 7, 9), (6, 4, 2, 2), {"dilations": (2, 1), "auto_pad": "valid", "pads_begin": (3, 3)}),
+        ((1, 6, 9), (6, 4, 3), {"strides": (2,)}),
+        ((1, 3, 4, 5, 6), (3, 2, 2, 2, 2), {"strides": (2, 2, 2)}),
+    ],
+)
+def test_transposed_convolution(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    attrs = {"output_padding": ()} | window(len(data) - 2, **attrs)
+    arrays = [normal(*data), normal(*filters), normal(1, filters[1], *(1,) * (len(data) - 2))]
+    check("ConvolutionBackpropData-1", attrs, [*arrays[:2], None], constants=[1])
+    posts = [Post("Add-1", {}, 3), RELU]
+    check("ConvolutionBackpropData-1", attrs, [*arrays[:2], None, arrays[2]], constants=[1, 3], posts=posts)
+
+
+@pytest.mark.parametrize("auto_pad", ["explicit", "same_upper", "same_lower"])
+def test_transposed_convolution_with_an_output_shape(auto_pad: str) -> None:
+    attrs = window(2, strides=(2, 2), output_padding=(), auto_pad=auto_pad)
+    arrays = [normal(1, 3, 5, 6), normal(3, 4, 3, 3), np.array([10, 12])]
+    check("ConvolutionBackpropData-1", attrs, arrays, constants=[1, 2])
+
+
+def test_grouped_transposed_convolution() -> None:
+    attrs = window(2, strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1), output_padding=(1, 0))
+    check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(3, 2, 4, 3, 3)], constants=[1])
+    check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(6, 1, 1, 3, 3)], constants=[1])
+
+
+def test_bias_residual_and_activation() -> None:
+    attrs = window(2, pads_begin=(1, 1), pads_end=(1, 1))
+    arrays = [normal(1, 8, 9, 9), normal(20, 8, 3, 3), normal(1, 20, 1, 1), normal(1, 20, 9, 9)]
+    posts = [add(2), Post("Add-1", {}, 3, reflected=True), RELU]
+    check("Convolution-1", attrs, arrays, constants=[1, 2], posts=posts)
+    arrays[3] = channels_last(1, 20, 9, 9)
+    compiled = check("Convolution-1", attrs, arrays, constants=[1, 2], posts=posts)
+    assert 3 not in compiled.wants
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        Post("Multiply-1", {}, 2),
+        Post("Subtract-1", {}, 2),
+        Post("Subtract-1", {}, 2, reflected=True),
+        Post("Divide-1", {"m_pythondiv": True, "auto_broadcast": "numpy"}, 2),
+        Post("Maximum-1", {}, 2),
+        Post("Minimum-1", {}, 2),
+        Post("SquaredDifference-1", {}, 2),
+    ],
+    ids=lambda post: f"{post.name}{'-reflected' * post.reflected}",
+)
+@pytest.mark.parametrize("shape", [(), (1,), (20, 1, 1), (1, 20, 1, 1), (2, 20, 9, 9), (2, 1, 9, 9), (9,)], ids=str)
+def test_an_operand_that_broadcasts(post: Post, shape: tuple[int, ...]) -> None:
+    attrs = window(2, pads_begin=(1, 1), pads_end=(1, 1))
+    arrays = [channels_last(2, 8, 9, 9), normal(20, 8, 3, 3), normal(*shape) + np.float32(3)]
+    arrays[2] = np.asarray(arrays[2], np.float32)
+    if not refused("Convolution-1", attrs, arrays, [1, 2], [post]):
+        check("Convolution-1", attrs, arrays, [1, 2], [post, RELU])
+    else:
+        assert shape in ((2, 1, 9, 9), (9,)), "what models have is taken"
+
+
+def test_what_is_not_taken() -> None:
+    assert refused("Convolution-1", window(2), [normal(1, 2, 5, 5).astype(np.float64), normal(2, 2, 3, 3)])
+    posts = [Post("Divide-1", {"m_pythondiv": True}, 2, reflected=True)]
+    assert refused("Convolution-1", window(2), [normal(1, 2, 5, 5), normal(2, 2, 3, 3), normal(2, 1, 1)], [1, 2], posts)
+    assert refused("Convolution-1", window(2), [normal(0, 2, 5, 5), normal(2, 2, 3, 3)], [1])
+
+
+@pytest.mark.parametrize("head", ["Convolution-1", "MaxPool-1", "ReduceMean-1", "Sigmoid-1", "Multiply-1"])
+def test_a_result_is_read_in_the_layout_that_it_came_in(head: str) -> None:
+    assert ENGINE is not None
+    filters, data = normal(32, 8, 3, 3), normal(2, 8, 9, 9)
+    attrs: dict[str, Any]
+    attrs, others = {
+        "Convolution-1": (window(2), [normal(16, 32, 1, 1)]),
+        "MaxPool-1": (POOL | {"rounding_type": "floor"}, []),
+        "ReduceMean-1": ({"keep_dims": True}, [np.array([2, 3])]),
+        "Sigmoid-1": ({}, []),
+        "Multiply-1": ({}, [normal(2, 32, 7, 7)]),
+    }[head]
+    middle = expected("Convolution-1", window(2), [data, filters], [])
+    first = work_of("Convolution-1", window(2), [data, filters], middle, [1])
+    made = prepared(first)
+    assert made is not None
+    layout = made.gives[0]
+    results = expected(head, attrs, [*middle, *others], [])
+    second = work_of(head, attrs, [*middle, *others], results, [1] if others and head != "Multiply-1" else [])
+    steps = layout.strides
+    second.inputs[0] = Operand("f32", middle[0].shape, steps or (), None, None if steps else layout)
+    compiled = prepared(second)
+    assert compiled is not None
+    assert 0 not in compiled.wants
+    reorder = ENGINE.reorder(Operand("f32", middle[0].shape, middle[0].strides), layout)
+    between = placed(middle[0].shape, layout)
+    reorder.bind(middle, [between], room(reorder.scratch))()
+    (output,) = computed(second, compiled, [between, *others])
+    np.testing.assert_allclose(output, results[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif("ONEDNN_MAX_CPU_ISA" in os.environ, reason="this is that run")
+def test_processors_without_avx512_where_channels_come_in_blocks() -> None:
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *sorted(Path(__file__).parent.glob("test_onednn*.py")),
+        ],
+        env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stdout[-3000:]
+
+
+def test_equal_works_share_a_primitive_and_constants_are_let_go() -> None:
+    arrays = [normal(1, 8, 9, 9), normal(20, 8, 3, 3)]
+    work = work_of("Convolution-1", window(2), arrays, [normal(1, 20, 7, 7)], [1])
+    compiled = prepared(work)
+    assert compiled is not None
+    assert compiled.taken == {1}
+
+
+def images(*shape: int) -> list[Array]:
+    """Data in both orders; pooling of dense ones needs AVX-512."""
+    assert ENGINE is not None
+    return [normal(*shape), channels_last(*shape)][not ENGINE._library.wide :]
+
+
+POOL = {"strides": (2, 2), "kernel": (3, 3), "pads_begin": (1, 1), "pads_end": (1, 1), "auto_pad": "explicit"}
+
+
+@pytest.mark.parametrize("shape", [(1, 16, 12, 13), (2, 5, 7, 7), (1, 64, 9, 9)])
+@pytest.mark.parametrize("rounding", ["floor", "ceil"])
+def test_pooling(shape: tuple[int, ...], rounding: str) -> None:
+    attrs = POOL | {"rounding_type": rounding}
+    for data in images(*shape):
+        check("MaxPool-1", attrs, [data])
+        for exclude in (True, False):
+            check("AvgPool-1", attrs | {"exclude_pad": exclude}, [data])
+            without = attrs | {"exclude_pad": exclude, "pads_begin": (0, 0), "pads_end": (0, 0)}
+            check("AvgPool-1", without, [data])
+
+
+def test_pooling_with_other_padding_ranks_and_posts() -> None:
+    same = POOL | {"auto_pad": "same_upper", "rounding_type": "floor"}
+    check("MaxPool-1", same, [channels_last(1, 5, 8, 9)])
+    for exclude in (True, False):
+        check("AvgPool-14", same | {"exclude_pad": exclude}, [channels_last(1, 5, 8, 9)])
+        torch = POOL | {"rounding_type": "ceil_torch", "exclude_pad": exclude}
+        check("AvgPool-14", torch, [channels_last(1, 5, 8, 8)])
+    line = {"strides": (2,), "kernel": (3,), "pads_begin": (1,), "pads_end": (1,), "auto_pad": "explicit"}
+    check("MaxPool-1", line | {"rounding_type": "floor"}, [channels_last(1, 5, 8)])
+    check("MaxPool-1", POOL | {"rounding_type": "floor"}, [channels_last(1, 5, 8, 8)], posts=[RELU])
+
+
+def test_max_pool_of_nan_and_infinity() -> None:
+    data = channels_last(1, 16, 6, 6)
+    data[0, :, 0, 0], data[0, :, 3, 3], data[0, 3] = np.nan, np.inf, -np.inf
+    check("MaxPool-1", POOL | {"rounding_type": "floor"}, [data])
+
+
+def test_windows_of_padding_only_and_indices_are_not_taken() -> None:
+    far = POOL | {"pads_begin": (3, 3), "rounding_type": "floor"}
+    assert refused("MaxPool-1", far, [normal(1, 5, 8, 8)])
+    indexed = POOL | {"rounding_type": "floor", "dilations": (1, 1), "index_element_type": "i64", "axis": 0}
+    assert refused("MaxPool-8", indexed, [normal(1, 5, 8, 8)])
+
+
+@pytest.mark.parametrize("keep_dims", [True, False])
+def test_means_over_all_that_is_spatial(keep_dims: bool) -> None:
+    for data in images(2, 20, 7, 7):
+        check("ReduceMean-1", {"keep_dims": keep_dims}, [data, np.array([2, -1])], constants=[1])
+    assert refused("ReduceMean-1", {"keep_dims": True}, [normal(2, 20, 7, 7), np.array([1])], [1])

@@ -1,0 +1,153 @@
+"""Matrix products and attention on oneDNN against the plain ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import check, computed, expected, needs_onednn, normal, prepared, refused, work_of
+
+from irrun.engines.work import Post
+from irrun.spec.op import Array
+
+pytestmark = needs_onednn
+
+PLAIN: dict[str, Any] = {"transpose_a": False, "transpose_b": False}
+ADD = "Add-1"
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((5, 7), (7, 9)),
+        ((1, 64), (64, 33)),
+        ((2, 3, 5, 7), (7, 9)),
+        ((3, 5, 7), (3, 7, 9)),
+        ((3, 5, 7), (1, 7, 9)),
+        ((1, 5, 7), (3, 7, 9)),
+        ((5, 7), (3, 7, 9)),
+        ((2, 1, 5, 7), (3, 7, 9)),
+        ((2, 1, 5, 7), (1, 3, 7, 9)),
+        ((7,), (7, 9)),
+        ((5, 7), (7,)),
+        ((7,), (7,)),
+        ((7,), (3, 7, 9)),
+        ((2, 3, 5, 7), (7,)),
+        ((4, 1, 7), (7, 1)),
+        ((4, 5, 1), (1, 6)),
+        ((2, 3, 1, 7), (2, 3, 7, 5)),
+    ],
+)
+@pytest.mark.parametrize("constants", [[], [1]])
+def test_product(left: tuple[int, ...], right: tuple[int, ...], constants: list[int]) -> None:
+    check("MatMul-1", PLAIN, [normal(*left), normal(*right)], constants)
+
+
+@pytest.mark.parametrize("constants", [[], [1]])
+@pytest.mark.parametrize("a", [False, True])
+@pytest.mark.parametrize("b", [False, True])
+def test_transposed_product(constants: list[int], a: bool, b: bool) -> None:
+    attrs = {"transpose_a": a, "transpose_b": b}
+    left, right = normal(2, *((7, 5) if a else (5, 7))), normal(*((9, 7) if b else (7, 9)))
+    check("MatMul-1", attrs, [left, right], constants)
+    check("MatMul-1", attrs, [left, normal(2, *right.shape)], constants)
+
+
+def test_views() -> None:
+    heads = normal(2, 11, 3, 8).transpose(0, 2, 1, 3)
+    check("MatMul-1", {"transpose_a": False, "transpose_b": True}, [heads, heads])
+    check("MatMul-1", PLAIN, [normal(2, 3, 11, 11), heads])
+    check("MatMul-1", PLAIN, [normal(20, 16)[::2, :7], normal(14, 9)[::2]], [1])
+    check("MatMul-1", PLAIN, [normal(1, 16, 4, 4).transpose(0, 2, 3, 1), normal(16, 9)], [1])
+
+
+@pytest.mark.parametrize("shape", [(), (9,), (1, 1, 9), (2, 5, 9), (1, 1, 1), (2, 1, 1), (1, 5, 1)], ids=str)
+@pytest.mark.parametrize("constant", [False, True])
+def test_bias_and_other_operands(shape: tuple[int, ...], constant: bool) -> None:
+    arrays = [normal(2, 5, 7), normal(7, 9), np.asarray(normal(*shape), np.float32)]
+    gelu = Post("Gelu-7", {"approximation_mode": "erf"})
+    posts = [Post(ADD, {}, 2), gelu]
+    if refused("MatMul-1", PLAIN, arrays, [1, 2] if constant else [1], posts):
+        assert shape in ((1, 5, 1), (2, 1, 1))
+    else:
+        check("MatMul-1", PLAIN, arrays, [1, 2] if constant else [1], posts)
+
+
+def test_scale_bias_and_residual() -> None:
+    arrays = [normal(1, 70, 96), normal(384, 96), normal(1, 1, 384), normal(1, 384), normal(1, 70, 384)]
+    posts = [Post("Multiply-1", {}, 2), Post(ADD, {}, 3, reflected=True), Post(ADD, {}, 4)]
+    check("MatMul-1", {"transpose_a": False, "transpose_b": True}, arrays, [1, 2, 3], posts)
+
+
+def test_every_call_gives_the_same_whether_weights_are_packed_yet_or_not() -> None:
+    arrays = [normal(130, 256), normal(512, 256)]
+    attrs = {"transpose_a": False, "transpose_b": True}
+    work = work_of("MatMul-1", attrs, arrays, expected("MatMul-1", attrs, arrays, []), [1])
+    compiled = prepared(work)
+    assert compiled is not None
+    assert compiled.taken == {1}
+    (first,) = computed(work, compiled, arrays, calls=1)
+    (later,) = computed(work, compiled, arrays, calls=4)
+    np.testing.assert_allclose(first, later, rtol=1e-5, atol=1e-4)
+
+
+def test_products_that_are_not_taken() -> None:
+    assert refused("MatMul-1", PLAIN, [normal(3, 4).astype(np.float64), normal(4, 5).astype(np.float64)])
+    assert refused("MatMul-1", PLAIN, [normal(0, 4), normal(4, 5)])
+    assert refused("MatMul-1", PLAIN, [np.broadcast_to(normal(4), (3, 4))[:, ::-1], normal(4, 5)])
+
+
+def attend(arrays: list[Array | None], constants: list[int] | None = None, causal: bool = False) -> None:
+    check("ScaledDotProductAttention-13", {"causal": causal}, arrays, constants or [])
+
+
+def heads(batch: int, count: int, length: int, size: int, seed: int = 0) -> Array:
+    return normal(batch, length, count, size, seed=seed).transpose(0, 2, 1, 3)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("mask", [None, (11, 13), (1, 1, 11, 13), (1, 1, 1, 13)], ids=str)
+def test_attention(batch: int, mask: tuple[int, ...] | None) -> None:
+    arrays: list[Array | None] = [heads(batch, 3, 11, 8), heads(batch, 3, 13, 8, 1), heads(batch, 3, 13, 16, 2)]
+    attend(arrays)
+    if mask is not None:
+        attend([*arrays, normal(*mask)], [3])
+        visible = normal(*mask) > -0.5
+        visible[..., 0] = True
+        attend([*arrays, visible], [3])
+        if batch == 1 or mask[-2] == 1:
+            attend([*arrays, normal(*mask)])
+            attend([*arrays, visible])
+
+
+def test_masks_of_a_batch_and_rows_that_see_nothing() -> None:
+    arrays: list[Array | None] = [heads(2, 3, 11, 8), heads(2, 3, 13, 8, 1), heads(2, 3, 13, 16, 2)]
+    visible = normal(2, 1, 11, 13) > 0
+    visible[1, 0, 4] = False
+    attend([*arrays, visible])
+    attend([*arrays, visible], [3])
+    attend([*arrays, normal(2, 1, 11, 13)])
+    attend([*arrays, normal(2, 3, 11, 13)])
+
+
+def test_causal_scaled_and_other_ranks() -> None:
+    for batch in (1, 2):
+        attend([heads(batch, 3, 11, 8), heads(batch, 3, 13, 8), heads(batch, 3, 13, 16)], causal=True)
+    arrays: list[Array | None] = [normal(3, 11, 8), normal(3, 13, 8), normal(3, 13, 16), None]
+    attend(arrays[:3])
+    attend([*arrays, np.float32([0.3])], [4])
+    attend([normal(1, 1, 1, 8), normal(1, 1, 13, 8), normal(1, 1, 13, 16)])
+
+
+def test_more_scores_than_are_computed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most in (3000, 500):
+        monkeypatch.setattr("irrun.engines.onednn.attention.MOST_SCORES", most)
+        attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8)])
+        attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8), normal(1, 1, 11, 13)])
+        attend([heads(2, 5, 11, 8), heads(2, 5, 13, 8), heads(2, 5, 13, 8)])
+
+
+def test_attention_that_is_not_taken() -> None:
+    arrays: list[Array | None] = [normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4), None, np.float32(0.5)]
+    assert refused("ScaledDotProductAttention-13", {"causal": False}, arrays)

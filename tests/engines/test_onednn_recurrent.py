@@ -1,0 +1,114 @@
+"""Recurrent networks on oneDNN against the plain ops, and the library itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import apply, check, computed, needs_onednn, normal, prepared, refused, work_of
+
+from irrun.engines.onednn import library
+from irrun.spec.op import Array
+
+GATES = {"LSTMSequence-5": 4, "GRUSequence-5": 3, "RNNSequence-5": 1}
+
+
+def network(name: str, direction: str, batch: int, hidden: int, **attrs: Any) -> tuple[dict[str, Any], list[Array]]:
+    directions, steps, inner, gates = 1 + (direction == "bidirectional"), 6, 5, GATES[name]
+    states = [normal(batch, directions, hidden, seed=n) for n in range(2 if name.startswith("LSTM") else 1)]
+    weights = [
+        normal(directions, gates * hidden, size, seed=size) / np.float32(hidden**0.5) for size in (inner, hidden)
+    ]
+    biases = gates + bool(attrs.get("linear_before_reset"))
+    arrays = [
+        normal(batch, steps, inner),
+        *states,
+        np.full(batch, steps),
+        *weights,
+        normal(directions, biases * hidden),
+    ]
+    return {"hidden_size": hidden, "direction": direction} | attrs, arrays
+
+
+def constants(arrays: list[Array]) -> list[int]:
+    return list(range(len(arrays) - 4, len(arrays)))
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 8), (3, 8), (1, 33), (2, 300)])
+def test_sequences_of_full_length(name: str, direction: str, batch: int, hidden: int) -> None:
+    attrs, arrays = network(name, direction, batch, hidden)
+    check(name, attrs, arrays, constants(arrays), tolerance=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_gru_that_is_linear_before_the_reset(direction: str) -> None:
+    attrs, arrays = network("GRUSequence-5", direction, 2, 8, linear_before_reset=True)
+    check("GRUSequence-5", attrs, arrays, constants(arrays), tolerance=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh"])
+def test_activations_of_a_plain_network(activation: str) -> None:
+    attrs, arrays = network("RNNSequence-5", "forward", 2, 8, activations=(activation,))
+    check("RNNSequence-5", attrs, arrays, constants(arrays), tolerance=1e-5)
+
+
+@needs_onednn
+def test_data_with_the_time_first_and_the_heads_of_results() -> None:
+    attrs, arrays = network("LSTMSequence-5", "bidirectional", 3, 8)
+    arrays[0] = normal(6, 3, 5).swapaxes(0, 1)
+    check("LSTMSequence-5", attrs, arrays, constants(arrays), tolerance=1e-5)
+    results = apply("LSTMSequence-5", attrs, *arrays)
+    for count in (1, 2):
+        work = work_of("LSTMSequence-5", attrs, arrays, results[:count], constants(arrays))
+        compiled = prepared(work)
+        assert compiled is not None
+        for output, result in zip(computed(work, compiled, arrays), results, strict=False):
+            np.testing.assert_allclose(output, result, atol=1e-5)
+
+
+@needs_onednn
+def test_networks_that_are_not_taken() -> None:
+    attrs, arrays = network("LSTMSequence-5", "forward", 2, 8)
+    assert refused("LSTMSequence-5", attrs | {"clip": 0.5}, arrays, constants(arrays))
+    assert refused("LSTMSequence-5", attrs | {"activations": ("tanh", "tanh", "tanh")}, arrays, constants(arrays))
+    assert refused("LSTMSequence-5", attrs, arrays, [])
+    arrays[3] = np.array([6, 4])
+    assert refused("LSTMSequence-5", attrs, arrays, constants(arrays))
+
+
+def test_no_library_and_no_such_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "FILE", "libdnnl.so.none")
+    assert library.open_library(1, library.STRICT) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(library, "MAJOR", 99)
+    assert library.open_library(1, library.STRICT) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert library.open_library(1, library.STRICT) is None
+
+
+@needs_onednn
+def test_loading_leaves_the_environment_as_it_was() -> None:
+    code = """
+import os
+before = dict(os.environ)
+from irrun.engines.onednn import load
+assert load(1).threads == 1
+assert dict(os.environ) == before
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+@needs_onednn
+def test_a_call_that_fails_raises() -> None:
+    with pytest.raises(library.OneDNNError, match="status 2"):
+        library._Statuses({0: None})[2]

@@ -1,0 +1,96 @@
+"""Reductions on numpy against the plain kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import THREADS, computed, plain, posted, work_of
+
+from irrun.engines.vectorized.reduction import COMPILERS
+from irrun.engines.work import Post
+from irrun.spec.dtypes import element_type
+
+rng = np.random.default_rng(3)
+NUMPY = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+FLOAT = ["ReduceSum-1", "ReduceMean-1", "ReduceMax-1", "ReduceMin-1", "ReduceProd-1", "ReduceL1-4", "ReduceL2-4"]
+
+
+def numbers(*shape: int) -> Any:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def check(name: str, data: Any, axes: Any, *operands: Any, posts: Sequence[Post] = (), refused: bool = False) -> None:
+    for keep_dims in (True, False):
+        attrs, arrays = {"keep_dims": keep_dims}, [data, np.asarray(axes), *operands]
+        expected = np.asarray(posted(posts, plain(name, attrs, arrays[:2]), arrays))
+        work = work_of(name, attrs, arrays, [(expected.shape, element_type(expected.dtype))], posts, (1,))
+        compiled = COMPILERS[name](work, THREADS)
+        if refused:
+            assert compiled is None
+            continue
+        assert compiled is not None
+        np.testing.assert_allclose(computed(compiled, work, arrays)[0], expected, 2e-5, 1e-4)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((5,), [0]),
+        ((2, 3, 7, 9), [2, 3]),
+        ((2, 3, 7, 9), [-1]),
+        ((2, 3, 7, 9), 1),
+        ((2, 30, 7), [0]),
+        ((3, 4), [0, 1]),
+        ((2, 1, 5, 1), [1, 2]),
+        ((1, 96, 112, 112), [2, 3]),
+        ((4, 1000, 300), [1]),
+    ],
+)
+def test_floats(name: str, shape: tuple[int, ...], axes: Any) -> None:
+    scale = 1 if name != "ReduceProd-1" else 0.5 + 0.5 * (np.prod(shape) < 1000)
+    check(name, numbers(*shape) * np.float32(scale), axes)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_strided_data_and_nan(name: str) -> None:
+    refused = name in ("ReduceL1-4", "ReduceL2-4")
+    check(name, np.ascontiguousarray(numbers(4, 5, 6).T).T, [1, 2], refused=refused)
+    check(name, np.repeat(numbers(4, 5), 2, 1)[:, ::2], [0], refused=refused)
+    data = numbers(6, 7)
+    data[1, 2], data[2], data[3, 3], data[4, 4] = np.nan, np.nan, np.inf, -np.inf
+    check(name, data, [1])
+    check(name, data, [0])
+
+
+@pytest.mark.parametrize("name", ["ReduceSum-1", "ReduceMean-1", "ReduceMax-1", "ReduceMin-1", "ReduceProd-1"])
+def test_axes_that_do_not_follow_one_another(name: str) -> None:
+    check(name, numbers(3, 4, 5), [0, 2])
+
+
+@pytest.mark.parametrize("name", ["ReduceSum-1", "ReduceProd-1", "ReduceMax-1", "ReduceMin-1"])
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1"])
+def test_integers(name: str, dtype: str) -> None:
+    data = rng.integers(0, 100, (3, 4, 5)).astype(dtype)
+    check(name, data, [0, 2])
+    check(name, data[0, 0], [0])
+
+
+@pytest.mark.parametrize("name", ["ReduceLogicalAnd-1", "ReduceLogicalOr-1"])
+def test_booleans(name: str) -> None:
+    check(name, numbers(3, 4) > -0.5, [1])
+
+
+def test_posts() -> None:
+    posts = [Post("Add-1", NUMPY, 2), Post("Sqrt-1", {})]
+    check("ReduceMean-1", numbers(3, 4, 50) ** 2, [-1], np.array(1e-5, np.float32), posts=posts)
+
+
+def test_what_is_left_to_others() -> None:
+    check("ReduceMean-1", np.arange(6).reshape(2, 3), [1], refused=True)
+    check("ReduceSum-1", numbers(2, 3).astype(np.float16), [1], refused=True)
+    check("ReduceL2-4", numbers(2, 3, 4), [0, 2], refused=True)
+    check("ReduceSum-1", numbers(2, 3), np.array([], int), refused=True)

@@ -1,0 +1,128 @@
+"""Interpolation on numpy against the plain kernel: all modes, growing and shrinking, and data that are not finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import THREADS, computed, plain, posted, work_of
+
+from irrun.engines.vectorized.resampling import COMPILERS
+from irrun.engines.work import Compiled, Post, Work
+from irrun.spec.dtypes import element_type
+
+rng = np.random.default_rng(7)
+ATTRS = {
+    "shape_calculation_mode": "sizes",
+    "coordinate_transformation_mode": "half_pixel",
+    "nearest_mode": "round_prefer_floor",
+    "antialias": False,
+    "pads_begin": (0,),
+    "pads_end": (0,),
+    "cube_coeff": -0.75,
+}
+
+
+def numbers(*shape: int) -> Any:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def compiled(
+    attrs: dict[str, Any], arrays: list[Any], posts: tuple[Post, ...] = (), own: int | None = None
+) -> tuple[Any, Work, Compiled | None]:
+    expected = posted(posts, plain("Interpolate-11", attrs, arrays[:own]), arrays)
+    outputs = [(expected.shape, element_type(expected.dtype))]
+    work = work_of("Interpolate-11", attrs, arrays, outputs, posts, range(1, len(arrays) if own is None else own))
+    return expected, work, COMPILERS["Interpolate-11"](work, THREADS)
+
+
+def check(attrs: dict[str, Any], *arrays: Any, posts: tuple[Post, ...] = (), own: int | None = None) -> None:
+    given = [np.asarray(array) for array in arrays]
+    expected, work, found = compiled(ATTRS | attrs, given, posts, own)
+    assert found is not None
+    np.testing.assert_allclose(computed(found, work, given)[0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize("transform", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize(("height", "width"), [(14, 40), (7, 33), (3, 4), (7, 5), (100, 9)])
+def test_axes_of_an_image(mode: str, transform: str, height: int, width: int) -> None:
+    attrs = {"mode": mode, "coordinate_transformation_mode": transform}
+    check(attrs, numbers(2, 3, 7, 10), [height, width], [2, 3])
+    check(attrs, numbers(1, 7, 10, 3), [height, width], [1, 2])
+
+
+def test_other_axes_and_scales() -> None:
+    linear = {"mode": "linear"}
+    check(linear, numbers(5, 6), [8, 13], [0, 1])
+    check(linear, numbers(5, 6), [8, 13])
+    check(linear, numbers(2, 5, 6, 4), [9, 3], [3, 0])
+    check(linear | {"shape_calculation_mode": "scales"}, numbers(2, 5, 6), np.float32([1.7, 0.5]), [1, 2])
+    check(linear | {"antialias": True}, numbers(2, 50, 60), [13, 20], [1, 2])
+    check(linear, numbers(3, 200, 150), [333, 401], [1, 2])
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_strided_data(mode: str) -> None:
+    check({"mode": mode}, numbers(2, 7, 10, 3).transpose(0, 3, 1, 2), [14, 33], [2, 3])
+    check({"mode": mode}, numbers(10, 9, 8, 7)[::2, 1:], [14], [3])
+    check({"mode": mode}, numbers(1, 70, 90, 64).transpose(0, 3, 1, 2), [140, 130], [2, 3])
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_sizes_that_stay(mode: str) -> None:
+    check({"mode": mode}, numbers(2, 3, 7, 10), [7, 10], [2, 3])
+    check({"mode": mode}, numbers(2, 7, 10, 3).transpose(0, 3, 1, 2), [7, 10], [2, 3])
+
+
+def test_version_4() -> None:
+    attrs = ATTRS | {"mode": "linear_onnx"}
+    arrays = [numbers(2, 3, 5, 6), np.array([9, 12]), np.float32([0, 0]), np.array([2, 3])]
+    expected = plain("Interpolate-4", attrs, arrays)
+    work = work_of("Interpolate-4", attrs, arrays, [(expected.shape, "f32")], constant=(1, 2, 3))
+    found = COMPILERS["Interpolate-4"](work, THREADS)
+    assert found is not None
+    np.testing.assert_allclose(computed(found, work, arrays)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_where_it_is(value: float) -> None:
+    data = numbers(2, 3, 20, 30)
+    data[1, 2, 3, 4] = value
+    check({"mode": "linear"}, data, [40, 70], [2, 3])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1", "i8"])
+def test_nearest_elements_that_repeat_evenly(dtype: str) -> None:
+    data = rng.integers(0, 100, (2, 3, 5, 6)).astype(dtype)
+    attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    check(attrs, data, [10, 18], [2, 3])
+    check(attrs, data.transpose(0, 2, 3, 1), [10, 18], [1, 2])
+
+
+def test_posts() -> None:
+    posts = (Post("Add-1", {"auto_broadcast": "numpy"}, 3), Post("Sigmoid-1", {}))
+    check({"mode": "linear"}, numbers(2, 3, 5, 6), [9, 8], [2, 3], numbers(3, 1, 1), posts=posts, own=3)
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"mode": "nearest"},
+        {"mode": "linear", "pads_begin": (0, 1, 0)},
+        {"mode": "linear", "antialias": True},
+    ],
+)
+def test_what_is_left_to_others(attrs: dict[str, Any]) -> None:
+    _, _, found = compiled(ATTRS | attrs, [numbers(2, 5, 6), np.array([3, 8]), np.array([1, 2])])
+    assert found is None
+
+
+def test_sizes_that_vary_and_integers_are_left_to_others() -> None:
+    arrays = [numbers(2, 5, 6), np.array([3, 8]), np.array([1, 2])]
+    work = work_of("Interpolate-11", ATTRS | {"mode": "linear"}, arrays, [((2, 3, 8), "f32")], constant=(2,))
+    assert COMPILERS["Interpolate-11"](work, THREADS) is None
+    arrays[0] = arrays[0].astype(np.uint8)
+    _, _, found = compiled(ATTRS | {"mode": "linear"}, arrays)
+    assert found is None

@@ -1,0 +1,172 @@
+"""The pool of threads and the threads of BLAS."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from irrun.engines.vectorized import threads as module
+from irrun.engines.vectorized.threads import Threads, blocks, cuts, enter_blas, leave_blas
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("pieces", [0, 1, 2, 3, 17])
+def test_every_piece_is_computed_once(count, pieces):
+    pool, seen = Threads(count), []
+    for _ in range(3):
+        pool.run(lambda piece, thread: seen.append((piece, thread)), pieces)
+    assert sorted(piece for piece, _ in seen) == sorted([*range(pieces)] * 3)
+    assert all(0 <= thread < count for _, thread in seen)
+
+
+def test_pieces_of_one_thread_do_not_overlap():
+    pool, busy, clashes = Threads(3), [False] * 3, []
+
+    def piece(number, thread):
+        clashes.append(busy[thread])
+        busy[thread] = True
+        time.sleep(0.001)
+        busy[thread] = False
+
+    pool.run(piece, 20)
+    assert not any(clashes)
+
+
+def test_pieces_run_at_the_same_time():
+    pool, meeting = Threads(2), threading.Barrier(2, timeout=20)
+    pool.run(lambda piece, thread: meeting.wait(), 2)
+
+
+@pytest.mark.parametrize("failing", range(4))
+def test_an_exception_is_raised_after_all_has_ended(failing):
+    pool, running = Threads(2), []
+
+    def piece(number, thread):
+        running.append(number)
+        time.sleep(0.002)
+        if number == failing:
+            raise KeyError(number)
+        running.remove(number)
+
+    with pytest.raises(KeyError):
+        pool.run(piece, 4)
+    assert running == [failing]
+    seen = []
+    pool.run(lambda number, thread: seen.append(number), 4)
+    assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_a_run_within_a_run_is_computed_by_its_caller():
+    pool, seen = Threads(2), []
+    pool.run(lambda outer, _: pool.run(lambda inner, _: seen.append((outer, inner)), 3), 3)
+    assert sorted(seen) == [(outer, inner) for outer in range(3) for inner in range(3)]
+
+
+def test_several_threads_share_a_pool():
+    pool, totals = Threads(2), [0] * 6
+
+    def user(number):
+        for _ in range(50):
+            found: list[int] = []
+            pool.run(lambda piece, thread, found=found: found.append(piece), 4)
+            totals[number] += sum(found)
+
+    users = [threading.Thread(target=user, args=(number,)) for number in range(6)]
+    for thread in users:
+        thread.start()
+    for thread in users:
+        thread.join()
+    assert totals == [50 * 6] * 6
+
+
+def test_the_threads_end_with_their_pool():
+    others = set(threading.enumerate())
+    pool = Threads(4)
+    assert set(threading.enumerate()) <= others
+    pool.run(lambda piece, thread: None, 4)
+    own = set(threading.enumerate()) - others
+    assert len(own) == 3
+    del pool
+    gc.collect()
+    for thread in own:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_workers_ignore_floating_point_errors():
+    pool, meeting = Threads(2), threading.Barrier(2, timeout=20)
+
+    def piece(number, thread):
+        meeting.wait()
+        if thread:
+            np.log(np.zeros(3))
+
+    pool.run(piece, 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    pool = Threads(2)
+    pool.run(lambda piece, thread: None, 2)
+    child = os.fork()
+    if not child:
+        found = []
+        pool.run(lambda piece, thread: found.append(piece), 4)
+        os._exit(0 if sorted(found) == [0, 1, 2, 3] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_blas_is_held_to_one_thread_and_gets_its_threads_back():
+    found = module._openblas()
+    if found is None:
+        pytest.skip("numpy has no OpenBLAS of its own")
+    put, get = found
+    before = get()
+    put(2)
+    try:
+        enter_blas()
+        enter_blas()
+        assert get() == 1
+        leave_blas()
+        assert get() == 1
+        leave_blas()
+        assert get() == 2
+        Threads(2).run(lambda piece, thread: None, 2)
+        assert get() == 2
+    finally:
+        put(before)
+
+
+def test_without_openblas_nothing_is_governed(monkeypatch):
+    monkeypatch.setattr(module, "_openblas", lambda: None)
+    enter_blas()
+    leave_blas()
+
+
+def test_short_works_are_not_shared():
+    assert Threads(2).pieces(1e-6) == 1
+    assert Threads(2).pieces(1e-3) >= 2
+    assert Threads(1).pieces(1.0) == 1
+
+
+def test_cuts_cover_a_length_in_whole_units():
+    assert cuts(10, 3) == [slice(0, 3), slice(3, 6), slice(6, 10)]
+    assert cuts(50, 2, 16) == [slice(0, 32), slice(32, 50)]
+    assert cuts(3, 8) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+    assert cuts(5, 4, 16) == [slice(0, 5)]
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 4, 5), (1, 9, 2), (5, 1, 1)])
+@pytest.mark.parametrize("limit", [1, 3, 10, 1000])
+def test_blocks_cover_an_array_once(shape, limit):
+    seen = np.zeros(shape, int)
+    for index in blocks(shape, limit):
+        assert seen[index].size <= limit
+        seen[index] += 1
+    assert (seen == 1).all()
