@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from command_line import COMMAND
 
@@ -58,10 +59,10 @@ def bounded(
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "FORCE_COLOR": ""},
             preexec_fn=restrict,
         )
-        used = _wait(process, signalled)
+        used, peak = _wait(process, signalled)
         output.seek(0)
         text = output.read().decode("utf-8", "replace")
-    done = Done(process.returncode, text, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+    done = Done(process.returncode, text, used.ru_utime + used.ru_stime, peak)
     expected = [status] if isinstance(status, int) else [*status]
     assert done.status in expected, f"status {done.status}: {text[-3000:]}"
     assert "Traceback" not in text, text[-3000:]
@@ -70,21 +71,34 @@ def bounded(
     return done
 
 
-def _wait(process: subprocess.Popen, signalled: tuple[float, Callable[[], bool]] | None) -> resource.struct_rusage:
-    begin = time.monotonic()
+def _wait(
+    process: subprocess.Popen, signalled: tuple[float, Callable[[], bool]] | None
+) -> tuple[resource.struct_rusage, int]:
+    """What the process used, and the most memory it had, in bytes."""
+    begin, peak = time.monotonic(), 0
     try:
         while True:
+            peak = max(peak, _peak(process.pid))
             pid, code, used = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(code)
-                return used
+                return used, peak or used.ru_maxrss * 1024
             if signalled and signalled[1]():
                 time.sleep(signalled[0])
                 process.send_signal(signal.SIGINT)
                 signalled = None
             assert time.monotonic() - begin < _PATIENCE, "it does not end"
-            time.sleep(0.005)
+            time.sleep(0.002)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
+
+
+def _peak(pid: int) -> int:
+    """The most memory that a process has had so far; its usage at the end counts what it was forked from, too."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
