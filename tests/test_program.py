@@ -74,7 +74,7 @@ def executor(path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[ir
     """An executor of two toy engines, and the first one."""
     toys = [Toy(seed), Toy(seed + 1)]
     with monkeypatch.context() as patch:
-        patch.setattr("irrun.run.executor.load_engines", lambda name, threads: toys)
+        patch.setattr("irrun.run.executor.load_engines", lambda *_, **__: toys)
         return irrun.GraphExecutor(path), toys[0]
 
 
@@ -170,6 +170,12 @@ def test_inputs_are_not_written_to(tmp_path, monkeypatch):
 def test_engines_that_are_not_there(name, message):
     with pytest.raises(EngineError, match=message):
         load_engines(name, 0)
+
+
+def test_little_work_goes_without_onednn():
+    assert [engine.name for engine in load_engines("auto", 1, small=True)] == ["numpy"]
+    assert load_engines("auto", 1)[-1].name == "numpy"
+    assert load_engines("reference") == []
 
 
 @pytest.mark.parametrize("engine", ["numpy", "reference"])

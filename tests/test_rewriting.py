@@ -35,7 +35,7 @@ class Graph(Model):
         yield irrun.GraphExecutor(path, engine="reference")
         yield irrun.GraphExecutor(path, engine="numpy")
         yield irrun.GraphExecutor(path, engine="auto")
-        monkeypatch.setattr("irrun.run.executor.load_engines", lambda name, threads: [Toy(1)])
+        monkeypatch.setattr("irrun.run.executor.load_engines", lambda *_, **__: [Toy(1)])
         yield irrun.GraphExecutor(path)
 
 

@@ -96,8 +96,8 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     type=click.Choice(ENGINE_NAMES),
     default="auto",
     show_default=True,
-    help="What computes: auto is onednn where that is installed, else numpy; reference runs each layer by its op's own "
-    "kernel, as `irrun ops` documents it.",
+    help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
+    "op's own kernel, as `irrun ops` documents it.",
 )
 @click.option(
     "--threads",
@@ -157,7 +157,9 @@ def execute(
     inputs_given = bool(archive or files or seed is not None)
 
     try:
-        executor = GraphExecutor(model, weights, max_memory=max_memory, engine=engine, threads=threads)
+        executor = GraphExecutor(
+            model, weights, max_memory=max_memory, engine=engine, threads=threads, once=repeat == 1
+        )
         _show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings.catch_warnings():

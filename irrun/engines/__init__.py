@@ -16,8 +16,14 @@ class EngineError(Exception):
     """An engine that was asked for is not there."""
 
 
-def load_engines(name: str = "auto", threads: int | None = None) -> list[Engine]:
+SINGLE_RUN = 100_000_000
+"""Bytes of weights of a model for which oneDNN pays in a single run already: what it prepares takes 20 to 60 ms."""
+
+
+def load_engines(name: str = "auto", threads: int | None = None, *, small: bool = False) -> list[Engine]:
     """The engines that a model is offered to, the first one first, for `threads` threads (None: as `processors` says).
+
+    `small` says that so little is to be computed that `auto` had better do without oneDNN.
 
     Raises EngineError where `name` is not one of `ENGINES`, or cannot be loaded.
     """
@@ -29,7 +35,7 @@ def load_engines(name: str = "auto", threads: int | None = None) -> list[Engine]
         return []
     count = threads or processors()
     found: list[Engine] = []
-    if name != "numpy":
+    if name == "onednn" or (name == "auto" and not small):
         from irrun.engines.onednn import load
 
         engine = load(count)

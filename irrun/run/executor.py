@@ -15,7 +15,7 @@ import numpy as np
 from irrun.check.infer import Inference, infer_body, violated
 from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines import load_engines
+from irrun.engines import SINGLE_RUN, load_engines
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.weights import WeightsError
 from irrun.run.inputs import bind_inputs, random_inputs
@@ -75,7 +75,8 @@ class GraphExecutor:
     `max_memory` is how many bytes the arrays of a run may take together, the physical memory unless given: a layer that
     asks for more is refused before anything is allocated (see `irrun.run.memory` for what counts).
 
-    `engine` is what computes (see `irrun.engines`), with `threads` threads, all processors unless given.
+    `engine` is what computes (see `irrun.engines`), with `threads` threads, all processors unless given. `once` says
+    that there will be one run, so that nothing is prepared that pays only in later ones.
 
     Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
     `report`. Raises EngineError where there is no such engine.
@@ -89,6 +90,7 @@ class GraphExecutor:
         max_memory: int | None = None,
         engine: str = "auto",
         threads: int | None = None,
+        once: bool = False,
     ) -> None:
         self.report = validate(model, weights)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
@@ -97,7 +99,7 @@ class GraphExecutor:
         self._inference: Inference = self.report.inference
         self.max_memory = available() if max_memory is None else max_memory
         budget = Budget(self.max_memory)
-        engines = load_engines(engine, threads)
+        engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
         constants: dict[Value, Array] = {}
         try:
             self._plan = make_plan(self.model.graph, self._inference, budget, constants)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.onednn_works import check, computed, expected, needs_onednn, normal, prepared, refused, work_of
+from engines.onednn_works import ENGINE, check, computed, expected, needs_onednn, normal, prepared, refused, work_of
 
 from irrun.engines.work import Post
 from irrun.spec.op import Array
@@ -151,3 +151,15 @@ def test_more_scores_than_are_computed_at_a_time(monkeypatch: pytest.MonkeyPatch
 def test_attention_that_is_not_taken() -> None:
     arrays: list[Array | None] = [normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4), None, np.float32(0.5)]
     assert refused("ScaledDotProductAttention-13", {"causal": False}, arrays)
+
+
+def test_works_of_several_shapes_share_weights_laid_out_once() -> None:
+    assert ENGINE is not None
+    weights, made = normal(64, 48), []
+    for _ in range(2):  # as the programs of two shapes have it
+        arrays = [normal(5, 64), weights]
+        work = work_of("MatMul-1", {}, arrays, [normal(5, 48)], [1])
+        made.append(prepared(work))
+        assert made[-1] is not None
+        computed(work, made[-1], arrays)
+    assert len([key for key in ENGINE._library.packed if key[0] == id(weights)]) == 1

@@ -31,6 +31,9 @@ from irrun.spec.op import Array
 _SOFTMAX = 0x30000
 """The algorithm that takes the largest element off first."""
 
+MOST_OF_A_HEAD = 4 << 20
+"""Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
+
 MOST_SCORES = 16 << 20
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
@@ -96,6 +99,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     assert key is not None
     assert value is not None
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
+    if 4 * query.shape[-2] * key.shape[-2] > MOST_OF_A_HEAD:
+        return None
     if factor is None or sink is not None or work.posts:
         return None
     if any(own.layout is not None or own.type != "f32" or 0 in own.strides[-2:] for own in (query, key, value)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain
-from irrun.engines.onednn.tensors import Packed, Sizes, canonical, channels_last, compiled
+from irrun.engines.onednn.tensors import Sizes, canonical, channels_last, compiled, packed
 from irrun.engines.work import Compiled, Operand, Work
 
 DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
@@ -54,9 +54,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if not constant:
         inputs[WEIGHTS] = 1
         return compiled(work, primitive, inputs, free=(SRC, WEIGHTS, *posts.free), gives=primitive.layout(DST))
-    packed = {WEIGHTS: Packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
+    laid_out = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
     return compiled(
-        work, primitive, inputs, free=(SRC, *posts.free), constants=packed, taken=(1,), gives=primitive.layout(DST)
+        work, primitive, inputs, free=(SRC, *posts.free), constants=laid_out, taken=(1,), gives=primitive.layout(DST)
     )
 
 

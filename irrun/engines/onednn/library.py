@@ -188,6 +188,7 @@ class Library:
         self.stream = _Handle(pointer, dll.dnnl_stream_destroy)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
         self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
 
     def alone(self, call: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ from math import prod
 
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library
 from irrun.engines.onednn.posts import bias, chain
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, joined, spread, spread_layout
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, joined, packed, spread, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -33,8 +33,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if len(full) != len(result.shape) and others:
         return None
     read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
-    weights = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
-    steps = [spread(operand, (*full[:-1], 1))[:-1] for operand in (read, weights, written, *others) if operand]
+    columns_of = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
+    steps = [spread(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others) if operand]
     sizes, found = joined(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]
@@ -72,19 +72,19 @@ def compile(library: Library, work: Work) -> Compiled | None:
         inputs[BIAS] = added
     if not constant:
         return compiled(work, primitive, {**inputs, WEIGHTS: 1})
-    packed = Packed(library, right.value, matrix, primitive.layout(WEIGHTS))
-    often = compiled(work, primitive, inputs, constants={WEIGHTS: packed.array}, taken=(1,))
+    weights = packed(library, right.value, matrix, primitive.layout(WEIGHTS))
+    often = compiled(work, primitive, inputs, constants={WEIGHTS: weights.array}, taken=(1,))
     plain = library.primitive("matmul", source, matrix, shift, target, posts=posts.posts, small=small)
     if plain is None or not plain.implementation.startswith("brg"):
         return often
-    return _once_plain(often, compiled(work, plain, {**inputs, WEIGHTS: 1}), right.value, packed)
+    return _once_plain(often, compiled(work, plain, {**inputs, WEIGHTS: 1}), right.value, weights)
 
 
-def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, packed: Packed) -> Compiled:
+def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, weights: Packed) -> Compiled:
     """The work that takes the weights as they are in its first call, which may be the only one, and packs them then."""
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        if packed.ready:
+        if weights.ready:
             return repeated.bind(inputs, outputs, scratch)
         now = plain.bind([inputs[0], value, *inputs[2:]], outputs, scratch)
         calls = 0

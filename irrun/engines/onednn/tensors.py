@@ -95,7 +95,7 @@ def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]
 class Packed:
     """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
 
-    def __init__(self, library: Library, value: Array | None, source: Layout, target: Layout) -> None:
+    def __init__(self, library: Library, value: Array, source: Layout, target: Layout) -> None:
         self._library, self._source, self.layout = library, source, target
         self._value = value
         self._packed: Array | None = None
@@ -108,11 +108,19 @@ class Packed:
     def array(self) -> Array:
         with self._lock:
             if self._packed is None:
-                assert self._value is not None
                 self._packed = aligned(self.layout.nbytes)
                 copy(self._library, self._source, self._value, self.layout, self._packed)
-                self._value = None
             return self._packed
+
+
+def packed(library: Library, value: Array | None, source: Layout, target: Layout) -> Packed:
+    """The constant for a primitive; the one that another work has made, as those of other input shapes do."""
+    assert value is not None
+    key = (id(value), source, target)  # which is nobody else's as long as what is found keeps the value
+    found = library.packed.get(key)
+    if found is None:
+        found = library.packed[key] = Packed(library, value, source, target)
+    return found
 
 
 def copy(library: Library, source: Layout, read: Array, target: Layout, written: Array) -> None:

@@ -1,0 +1,336 @@
+"""Embedding bags on numpy: rows of a table, taken block by block into the cache and summed there, bags by length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized.blocks import dense
+from irrun.engines.vectorized.posts import chain, posts_of
+from irrun.engines.vectorized.threads import Threads, cuts
+from irrun.engines.work import Call, Compiled, Work
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+BLOCK = 1 << 20
+"""Bytes of rows that are taken at once: with their sums they stay in the cache of a core."""
+
+MOST_ROWS = 1 << 13
+"""Rows that are taken at once where they are short: their indices have to stay in the cache as well."""
+
+PIECE = 64
+"""Rows that are summed one after the other; longer bags are summed in pieces, which threads share."""
+
+SHARED = 1 << 23
+"""Bytes of rows from which on blocks are shared among threads: fewer are summed sooner than that is arranged."""
+
+TYPES = {
+    "f16": "f32",
+    **{type: type for type in ("f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")},
+}
+"""The element types of tables, and those in which their rows are summed."""
+
+PRODUCT_COLUMNS = 8
+"""The fewest columns with which a product of weights and rows is quicker than to add row after row."""
+
+Found = tuple[Array, Array, Array, Array | None]
+"""Where bags start in the indices, how many indices they have, the indices and their weights."""
+
+Find = Callable[[Sequence[Any]], Found]
+"""Finds the bags in the inputs of an op, in each call."""
+
+
+def segments_sum(work: Work, threads: Threads) -> Compiled | None:
+    """EmbeddingSegmentsSum-3 of a constant number of segments."""
+    count = work.outputs[0].shape[0]
+    return _compiled(work, threads, (0, 1, 2, 5), 4, partial(_segments, count))
+
+
+def bag_offsets(work: Work, threads: Threads) -> Compiled | None:
+    """EmbeddingBagOffsetsSum-3 and EmbeddingBagOffsets-15."""
+    return _compiled(work, threads, (0, 1, 2, 4), 3, _offsets)
+
+
+def bag_packed(work: Work, threads: Threads) -> Compiled | None:
+    """EmbeddingBagPackedSum-3 and EmbeddingBagPacked-15."""
+    return _compiled(work, threads, (0, 1, 2), None, _packed)
+
+
+def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | None, find: Find) -> Compiled | None:
+    """Prepare an op whose inputs `read` are arrays, and whose input `default` is the row of an empty bag."""
+    posts = posts_of(work)
+    own = len(work.inputs) - sum(post.operand is not None for post in work.posts)
+    operands = [work.inputs[number] if number < own else None for number in read]
+    table, places = operands[:2]
+    mean = work.attrs.get("reduction") == "mean"
+    if posts is None or table is None or places is None or table.type not in TYPES:
+        return None
+    wide, stored = numpy_dtype(TYPES[table.type]), numpy_dtype(table.type)
+    if not all(operand is None or dense(operand) for operand in operands) or (mean and wide.kind != "f"):
+        return None
+    columns, count = prod(table.shape[1:]), prod(places.shape)
+    widened = stored != wide and table.shape[0] < count  # else each row as it is taken
+    sizes = _Sizes(columns, wide, wide if widened else stored, count, threads.count)
+    own_table = prod(table.shape) * wide.itemsize if widened else 0
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert inputs[0] is not None
+        assert scratch is not None
+        given_rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
+        rows = scratch[:own_table].view(wide).reshape(-1, columns) if widened else given_rows
+        widen = _shared_copy(rows, given_rows, threads) if widened else None
+        pool = _Pool(sizes, scratch[own_table:], threads)
+        given = inputs[:own]
+        filler: Any = None if default is None or default >= own else inputs[default]
+
+        def call() -> None:
+            starts, counts, indices, weights = find(given)
+            number = -1 if filler is None else int(filler)
+            pool.default = None if number < 0 else given_rows[number]
+            if widen is not None:
+                widen()
+            bags = _Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
+            pool.reduce(rows, indices, weights, bags, target)
+
+        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+
+    return Compiled(bind, scratch=own_table + sizes.scratch)
+
+
+def _shared_copy(target: Array, source: Array, threads: Threads) -> Call:
+    parts = cuts(len(source), threads.pieces(source.size * 2e-9))
+    return threads.call([partial(np.copyto, target[part], source[part]) for part in parts])
+
+
+def _segments(count: int, inputs: Sequence[Any]) -> Found:
+    indices, ids = inputs[1:3]
+    weights = inputs[5] if len(inputs) > 5 else None
+    if (ids[1:] < ids[:-1]).any():
+        order = _stable_order(ids, count)
+        indices = indices[order]
+        weights = None if weights is None else weights[order]
+    counts = np.bincount(ids, minlength=count)
+    return np.cumsum(counts) - counts, counts, indices, weights
+
+
+def _stable_order(ids: Array, count: int) -> Array:
+    """The order of integers in [0, count), by digits of 16 bits: for these numpy has a radix sort."""
+    order = np.argsort(ids.astype(np.uint16), kind="stable")
+    for shift in range(16, count.bit_length(), 16):
+        order = order[np.argsort((ids >> shift).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+def _offsets(inputs: Sequence[Any]) -> Found:
+    indices, offsets = inputs[1:3]
+    starts = offsets.astype(np.intp, copy=False)
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1] = len(indices) - starts[-1]
+    return starts, counts, indices, inputs[4] if len(inputs) > 4 else None
+
+
+def _packed(inputs: Sequence[Any]) -> Found:
+    indices = inputs[1]
+    batch, length = indices.shape
+    weights = inputs[2] if len(inputs) > 2 else None
+    starts = np.arange(0, batch * length, length)
+    return starts, np.full(batch, length), indices.reshape(-1), None if weights is None else weights.reshape(-1)
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """How the scratch is cut: for each thread a block of rows as stored, one in the type of sums, and its sums.
+
+    Behind these lie the sums of pieces of long bags, of those pieces' pieces, and so on.
+    """
+
+    columns: int
+    wide: np.dtype[Any]
+    stored: np.dtype[Any]
+    count: int
+    threads: int
+    most: int = field(init=False)
+    rows: int = field(init=False)
+    parts: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.most = min(max(BLOCK // (self.columns * self.wide.itemsize), 1), MOST_ROWS)
+        self.rows = min(self.most, self.count) + PIECE
+        self.parts = []
+        count = self.count
+        while count > PIECE:
+            count = 2 * count // PIECE  # a bag that is cut has more than one piece, all but the last one whole
+            self.parts.append(count)
+
+    @property
+    def scratch(self) -> int:
+        stored = 0 if self.stored == self.wide else self.stored.itemsize
+        rows = self.threads * self.rows
+        return self.columns * (rows * (stored + 2 * self.wide.itemsize) + sum(self.parts) * self.wide.itemsize)
+
+
+@dataclass(slots=True)
+class _Bags:
+    """Bag i has `counts[i]` indices from `starts[i]` on; its sum, over any divisor it has, goes to `places[i]`."""
+
+    starts: Array
+    counts: Array
+    places: Array
+    divisors: Array | None
+
+    def __getitem__(self, which: Any) -> _Bags:
+        divisors = None if self.divisors is None else self.divisors[which]
+        return _Bags(self.starts[which], self.counts[which], self.places[which], divisors)
+
+
+class _Pool:
+    """Sums the rows of bags. `default` is the row of an empty one, None if that is zeros."""
+
+    def __init__(self, sizes: _Sizes, scratch: Array, threads: Threads) -> None:
+        self.default: Array | None = None
+        self.threads, self.most = threads, sizes.most
+        self.columns, self.wide = sizes.columns, sizes.wide
+        self.product = sizes.wide.kind == "f" and sizes.columns >= PRODUCT_COLUMNS
+        begin = 0
+
+        def cut(rows: int, dtype: np.dtype[Any]) -> Array:
+            nonlocal begin
+            end = begin + rows * sizes.columns * dtype.itemsize
+            found = scratch[begin:end].view(dtype).reshape(rows, sizes.columns)
+            begin = end
+            return found
+
+        self.parts = [cut(count, sizes.wide) for count in sizes.parts]
+        self.rows, self.sums = ([cut(sizes.rows, sizes.wide) for _ in range(threads.count)] for _ in range(2))
+        if sizes.stored != sizes.wide:
+            self.stored = [cut(sizes.rows, sizes.stored) for _ in range(threads.count)]
+        self.ones = np.ones(PIECE, sizes.wide)
+
+    def reduce(
+        self, table: Array, indices: Array, weights: Array | None, bags: _Bags, target: Array, level: int = 0
+    ) -> None:
+        """Sum `table[indices]` times the weights, bag by bag, into rows of `target`.
+
+        Bags of more than a piece are summed as bags of the sums of their pieces.
+        """
+        if bags.counts.max() <= PIECE:
+            self._sum(table, indices, weights, bags, target)
+            return
+        long = bags.counts > PIECE
+        self._sum(table, indices, weights, bags[~long], target)
+        bags = bags[long]
+        pieces = -(-bags.counts // PIECE)
+        ends = np.cumsum(pieces)
+        before = ends - pieces
+        total = int(ends[-1])
+        done = PIECE * (np.arange(total) - np.repeat(before, pieces))
+        lengths = np.minimum(np.repeat(bags.counts, pieces) - done, PIECE)
+        parts = self.parts[level][:total]
+        cut = _Bags(np.repeat(bags.starts, pieces) + done, lengths, np.arange(total), None)
+        self._sum(table, indices, weights, cut, parts)
+        self.reduce(parts, np.arange(total), None, replace(bags, starts=before, counts=pieces), target, level + 1)
+
+    def _sum(self, table: Array, indices: Array, weights: Array | None, bags: _Bags, target: Array) -> None:
+        """The same for bags of a piece at most: the longest first, so that those of a block have the same length."""
+        bags = bags[(PIECE - bags.counts).astype(np.uint8).argsort(kind="stable")]  # a radix sort
+        filled = int(np.count_nonzero(bags.counts))
+        ends = bags.counts[:filled].cumsum()
+        total = int(ends[-1]) if filled else 0
+        ends_of_blocks = ends.searchsorted(np.arange(self.most, total, self.most)).tolist()
+        blocks = [*pairwise(dict.fromkeys((0, *ends_of_blocks, filled)))]
+        empty = bags.places[filled:]
+        step = self.most
+        fills = [empty[begin : begin + step] for begin in range(0, len(empty), step)]
+
+        def sum_block(number: int, thread: int) -> None:
+            if number >= len(blocks):
+                target[fills[number - len(blocks)]] = 0 if self.default is None else self.default
+                return
+            block = bags[slice(*blocks[number])]
+            longest = int(block.counts[0])
+            if self.product and longest == block.counts[-1] > 1:
+                sums = self._product(table, indices, weights, block.starts, longest, thread)
+            else:
+                sums = self._added(table, indices, weights, block.starts, block.counts, thread)
+            if block.divisors is not None:
+                np.divide(sums, block.divisors.astype(self.wide)[:, None], out=sums)
+            target[block.places] = sums
+
+        def sum_all() -> None:
+            for number in range(pieces):
+                sum_block(number, 0)
+
+        pieces = len(blocks) + len(fills)
+        if (total + len(empty)) * self.columns * self.wide.itemsize > SHARED:
+            self.threads.run(sum_block, pieces)
+        else:
+            self.threads.alone(sum_all)()
+
+    def _product(
+        self, table: Array, indices: Array, weights: Array | None, starts: Array, length: int, thread: int
+    ) -> Array:
+        """The sums of bags of one length, as products of their weights and their rows."""
+        rows = self._taken(table, _windows(indices, length)[starts].view(indices.dtype), thread)
+        count = len(starts)
+        sums = self.sums[thread][:count]
+        if weights is None:
+            factors = self.ones[:length]
+        else:
+            factors = _windows(weights, length)[starts].view(weights.dtype).astype(self.wide, copy=False)
+        np.matmul(
+            factors.reshape(-1, 1, length),
+            rows.reshape(count, length, self.columns),
+            out=sums.reshape(count, 1, self.columns),
+        )
+        return sums
+
+    def _added(
+        self, table: Array, indices: Array, weights: Array | None, starts: Array, counts: Array, thread: int
+    ) -> Array:
+        """The sums of bags that become shorter: the first rows of all, then the second ones of those that have one."""
+        longest = int(counts[0])
+        if longest == counts[-1]:
+            alive = np.full(longest, len(starts))
+            places = (np.arange(longest)[:, None] + starts).reshape(-1)
+        else:
+            alive = np.bincount(counts)[:0:-1].cumsum()[::-1]  # bags of k + 1 rows or more
+            places = starts.take(np.arange(alive.sum()) - np.repeat(alive.cumsum() - alive, alive))
+            places += np.repeat(np.arange(longest), alive)
+        rows = self._taken(table, indices.take(places), thread)
+        if weights is not None:
+            np.multiply(rows, weights.take(places).astype(self.wide, copy=False)[:, None], out=rows)
+        sums = rows[: len(starts)]
+        for begin, end in pairwise(accumulate(alive.tolist())):
+            part = sums[: end - begin]
+            np.add(part, rows[begin:end], out=part)
+        return sums
+
+    def _taken(self, table: Array, indices: Array, thread: int) -> Array:
+        """Rows of a table in the type of sums."""
+        rows = self.rows[thread][: len(indices)]
+        if table.dtype == rows.dtype:
+            return table.take(indices, 0, rows, "clip")  # the other modes copy `out`
+        stored = table.take(indices, 0, self.stored[thread][: len(indices)], "clip")
+        np.copyto(rows, stored)
+        return rows
+
+
+def _windows(array: Array, length: int) -> Array:
+    """Each run of `length` elements as one element, for numpy to copy it at once."""
+    step = array.itemsize
+    run = np.dtype((np.void, length * step))
+    return np.ndarray((len(array) - length + 1,), run, array, 0, (step,))
+
+
+COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+    "EmbeddingSegmentsSum-3": segments_sum,
+    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), bag_offsets),
+    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), bag_packed),
+}
