@@ -112,6 +112,12 @@ def test_f16_is_summed_in_f32() -> None:
     assert got[1, 0] == 2
 
 
+def test_f16_tables_of_more_rows_than_there_are_indices() -> None:
+    table, indices = numbers(500, 20, dtype="f2"), rng.integers(0, 500, 300)
+    check("EmbeddingBagOffsetsSum-3", {}, table, indices, [0, 3, 3, 150], 7, numbers(300, dtype="f2"))
+    check("EmbeddingBagPacked-15", {"reduction": "mean"}, table, indices.reshape(60, 5))
+
+
 def test_segments_that_are_not_sorted() -> None:
     for count in (20, 1 << 17):
         ids = rng.integers(0, count, 3000)

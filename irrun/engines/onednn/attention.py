@@ -9,6 +9,7 @@ from math import inf, prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from irrun.engines.axes import merged
 from irrun.engines.onednn.library import (
     DST,
     FEW_PRODUCTS,
@@ -23,7 +24,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.library import dense_strides as dense
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
-from irrun.engines.onednn.tensors import Sizes, joined, lies_so, spread, spread_layout
+from irrun.engines.onednn.tensors import Sizes, lies_so, spread, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
@@ -200,7 +201,7 @@ def _walks(sizes: _Sizes, operands: Sequence[Operand], added: Operand | None, re
     written = _heads_inside(result)
     scores = dense((*sizes.batch, sizes.rows, sizes.keys))
     walks = (query, (*key[:-2], key[-1], key[-2]), value, mask, written)
-    batch, outer = joined(sizes.batch, [own[:-2] for own in (*walks, scores)])
+    batch, outer = merged(sizes.batch, [own[:-2] for own in (*walks, scores)])
     if not batch:
         batch, outer = (1,), [(0,)] * 6
     if len(batch) == 1:  # a mask that is the same for all heads is known in this form only

@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.axes import merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
 from irrun.engines.onednn.posts import MUL, Chain, Place, aligned_axes, chain
-from irrun.engines.onednn.tensors import Sizes, canonical, compiled, joined, spread, spread_layout
+from irrun.engines.onednn.tensors import Sizes, canonical, compiled, spread, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 COMMUTATIVE = frozenset({"Add-1", "Multiply-1", "Maximum-1", "Minimum-1", "SquaredDifference-1"})
@@ -37,7 +38,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None  # with gaps
     others = {id(own): own for post in posts if post.operand is not None and (own := work.inputs[post.operand])}
     strides = [steps, *(spread(operand, shape) for operand in others.values())]
-    sizes, walked = joined(moved, [[own[axis] for axis in order] for own in strides])
+    sizes, walked = merged(moved, [[own[axis] for axis in order] for own in strides])
     places = dict(zip(others, walked[1:], strict=True))
     given = library.strided(shape, canonical(shape, steps))
     if given is None:

@@ -68,24 +68,6 @@ def spread(operand: Operand, shape: Sequence[int]) -> Sizes:
     return (0,) * missing + tuple(own)
 
 
-def joined(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[Sizes, list[Sizes]]:
-    """Fewer axes for the same elements: neighbours are made one where all operands step through them evenly."""
-    sizes: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
-    for number, size in enumerate(shape):
-        if size == 1:
-            continue
-        if sizes and all(own[-1] == other[number] * size for own, other in zip(steps, strides, strict=True)):
-            sizes[-1] *= size
-            for own, other in zip(steps, strides, strict=True):
-                own[-1] = other[number]
-        else:
-            sizes.append(size)
-            for own, other in zip(steps, strides, strict=True):
-                own.append(other[number])
-    return tuple(sizes), [tuple(own) for own in steps]
-
-
 def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))

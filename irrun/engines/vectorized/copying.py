@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, merged, share
+from irrun.engines.axes import merged
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, share
 from irrun.engines.vectorized.posts import chain, posts_of
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Work

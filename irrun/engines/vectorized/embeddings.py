@@ -75,17 +75,17 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
     if not all(operand is None or dense(operand) for operand in operands) or (mean and wide.kind != "f"):
         return None
     columns, count = prod(table.shape[1:]), prod(places.shape)
-    widened = stored != wide and table.shape[0] < count  # else each row as it is taken
+    widened = stored != wide and table.shape[0] < count  # as a whole, else each row as it is taken
+    table_bytes = prod(table.shape) * wide.itemsize if widened else 0
     sizes = _Sizes(columns, wide, wide if widened else stored, count, threads.count)
-    own_table = prod(table.shape) * wide.itemsize if widened else 0
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
         assert inputs[0] is not None
         assert scratch is not None
         given_rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
-        rows = scratch[:own_table].view(wide).reshape(-1, columns) if widened else given_rows
+        rows = scratch[:table_bytes].view(wide).reshape(-1, columns) if widened else given_rows
         widen = _shared_copy(rows, given_rows, threads) if widened else None
-        pool = _Pool(sizes, scratch[own_table:], threads)
+        pool = _Pool(sizes, scratch[table_bytes:], threads)
         given = inputs[:own]
         filler: Any = None if default is None or default >= own else inputs[default]
 
@@ -100,7 +100,7 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
 
         return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
 
-    return Compiled(bind, scratch=own_table + sizes.scratch)
+    return Compiled(bind, scratch=table_bytes + sizes.scratch)
 
 
 def _shared_copy(target: Array, source: Array, threads: Threads) -> Call:
