@@ -335,6 +335,8 @@ def deformable_windows(node: Node) -> Shapes:
     node.require("C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2")
     found = dims["windows"]
     windows = convolution_windows(node)
+    axes = len(windows)
+    node.require("C6", len(found) == axes, f"`offsets` has {len(found)} axes for windows, expected {axes}", "offsets")
     for number, (size, expected) in enumerate(zip(found, windows, strict=True)):
         message = f"spatial axis {number} of `offsets` has {size} elements, but there are {expected} windows"
         node.require("C6", size == expected, message)

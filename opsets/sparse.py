@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,8 +186,6 @@ def embedding_segments_sum(
     num_segments: Array,
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
-    *,
-    warn: Callable[[str], None],
 ) -> Any:
     """Sum the weighted rows of each segment; an empty segment is the default row, unweighted, or zeros.
 
@@ -208,10 +205,7 @@ def embedding_segments_sum(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 0, 2]), np.array(3)).tolist()
     [[6.0, 8.0], [0.0, 0.0], [3.0, 4.0]]
     """
-    falls = np.flatnonzero(segment_ids[1:] < segment_ids[:-1])
-    if falls.size:
-        at = int(falls[0]) + 1
-        warn(f"`segment_ids[{at}]` is {segment_ids[at]}, below {segment_ids[at - 1]} before it; they should be sorted")
+    if (segment_ids[1:] < segment_ids[:-1]).any():
         order = _stable_order(segment_ids, int(num_segments).bit_length())
         indices = indices[order]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[order]
@@ -225,6 +219,10 @@ def _(node: Node) -> Shapes:
     count = node.size("num_segments")
     node.require("C1", count >= 0, f"`num_segments` is {count}, expected 0 or more", "num_segments")
     node.within("C2", "segment_ids", 0, count)
+    ids = node.value("segment_ids")
+    if ids is not None and (falls := np.flatnonzero(ids[1:] < ids[:-1])).size:
+        at = int(falls[0]) + 1
+        node.warn(f"`segment_ids[{at}]` is {ids[at]}, below {ids[at - 1]} before it; they should be sorted")
     _check_rows("C3", "C4", node)
     return {"num_segments": count}
 

@@ -70,7 +70,10 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A layer with its op, its attributes and what is known of its outputs; `complete` as in `irrun.spec.op.Node`."""
+    """A layer with its op, its attributes and what is known of its outputs.
+
+    `complete` and `warnings` are as in `irrun.spec.op.Node`.
+    """
 
     layer: Layer
     op: Op
@@ -78,6 +81,7 @@ class Node:
     types: Mapping[str, str]
     outputs: list[Tensor]
     complete: bool
+    warnings: Sequence[str] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -198,7 +202,7 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.place, layer.label))
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
     outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
-    return Node(layer, op, attrs, inferred.types, outputs, inferred.complete)
+    return Node(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
 
 
 def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
@@ -380,7 +384,7 @@ def _compute(
     arrays = [value for value in values if value is not None]
     symbolic = any(value.dtype == object for value in arrays)
     small = sum(value.size for value in arrays) <= MOST_PROPAGATED
-    if not (op.pure and small and op.context <= {"types", "warn"} and (op.symbolic or not symbolic)):
+    if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
         return None
     if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
         return None
@@ -389,8 +393,7 @@ def _compute(
         inference.symbolic += sum(sizes)
         if max(sizes) > MOST_SYMBOLIC or inference.symbolic > MOST_SYMBOLIC_WORK:
             return None
-    context = {"types": types, "warn": _ignore}
-    extra = {name: context[name] for name in op.context}
+    extra = {"types": types} if op.context else {}
     try:
         with np.errstate(all="ignore"):
             results = op.kernel(*values, **attrs, **extra)
@@ -398,10 +401,6 @@ def _compute(
         return [_valued(tensor, np.asarray(result)) for tensor, result in zip(outputs, results, strict=True)]
     except Exception:  # a question about an unknown dimension, or a failure that the run will report better
         return None
-
-
-def _ignore(message: str) -> None:
-    """Warnings about data are the run's."""
 
 
 def _valued(tensor: Tensor, value: Any) -> Tensor:

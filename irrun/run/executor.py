@@ -108,6 +108,7 @@ class GraphExecutor:
         except ExecutionError as error:
             raise ExecutionError([self._placed(found) for found in error.diagnostics]) from None
         self._constants = budget.used
+        self._doubtful = [node for node in self._inference.nodes.values() if node.complete and node.warnings]
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
         self._state = State()
@@ -127,6 +128,8 @@ class GraphExecutor:
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
         arrays = bind_inputs(self.model, self._parameters, inputs)
+        for node in self._doubtful:  # whatever computes it, or has computed it ahead
+            self._warn(node.layer, node.warnings)
         with self._programs.workspace(arrays) as workspace:
             outside = [*arrays, *self._plan.slots, workspace.memory if workspace else None]
             live = self._constants + (workspace.program.size if workspace else 0)
@@ -251,9 +254,10 @@ class GraphExecutor:
     def _check_step(self, step: Step, args: list[Array | None]) -> None:
         op, tensors = step.node.op, _tensors(step, args)
         try:
-            op.infer(tensors, step.node.attrs)
+            inferred = op.infer(tensors, step.node.attrs)
         except Violation as violation:
             raise ExecutionError([self._placed(violated(violation, op, step.node.layer, tensors))]) from None
+        self._warn(step.node.layer, inferred.warnings)
 
     def _context(self, step: Step, tensors: list[Tensor | None], state: State, meter: Meter | None) -> dict[str, Any]:
         """What the kernel of `step` asks for, after its rule was asked again where that is due."""
@@ -271,9 +275,10 @@ class GraphExecutor:
         if step.recheck:
             inferred = op.infer(tensors, step.node.attrs, bodies)
             types, outputs = inferred.types, inferred.outputs
+            self._warn(layer, inferred.warnings)
         if meter is not None:
             _check_memory(step, tensors, outputs, meter)
-        context = {"types": types, "bodies": bodies, "state": state, "warn": partial(self._warn, layer)}
+        context = {"types": types, "bodies": bodies, "state": state}
         return {name: context[name] for name in op.context}
 
     def _run_body(self, plan: Plan, state: State, meter: Meter | None, arrays: Sequence[Array]) -> list[Array]:
@@ -281,8 +286,9 @@ class GraphExecutor:
         state.commit()
         return results
 
-    def _warn(self, layer: Layer, message: str) -> None:
-        warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=6)
+    def _warn(self, layer: Layer, messages: Sequence[str]) -> None:
+        for message in messages:
+            warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=6)
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
         return replace(diagnostic, file=str(self.model.path))

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -33,11 +33,11 @@ MAX_ELEMENTS = 2**62
 MOST_LISTED = 4096
 """Elements of an input that a rule goes through one by one: sizes, axes and pads, of which there are few."""
 
-CONTEXT = {"types", "state", "bodies", "warn"}
+CONTEXT = {"types", "state", "bodies"}
 """What a kernel may ask for besides attributes, as a keyword-only argument.
 
 `types` maps its type symbols to element types, `state` is a mapping from variable ids to arrays that lives between
-runs, `bodies` maps the names of its bodies to `Body`, `warn` takes a sentence about data that are doubtful.
+runs, `bodies` maps the names of its bodies to `Body`.
 """
 
 
@@ -136,6 +136,7 @@ class Node:
 
     `inputs` has None for an input that is not connected; a variadic one stands as a list. `complete` turns False where
     a question could not be answered before the run: then the rule is asked again at run time, when it can be.
+    `warnings` are about the data, for the run to tell.
     """
 
     op: Op
@@ -145,6 +146,11 @@ class Node:
     types: dict[str, str]
     bodies: Mapping[str, Body]
     complete: bool = True
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, message: str) -> None:
+        """Say that the data are doubtful, which a run tells and goes on."""
+        self.warnings.append(message)
 
     def fail(self, label: str, message: str, port: str | None = None) -> NoReturn:
         """Report that the constraint `label` is broken."""
@@ -224,11 +230,12 @@ class Node:
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; `complete` as in `Node`."""
+    """What an op's declaration and rule say of one node; `complete` and `warnings` as in `Node`."""
 
     outputs: list[Tensor]
     types: Mapping[str, str]
     complete: bool
+    warnings: Sequence[str] = ()
 
 
 @dataclass(eq=False)
@@ -294,7 +301,9 @@ class Op:
         tensors = [None if array is None else Tensor.of(array) for array in arrays]
         values = self.defaults | attrs
         inferred = self.infer(tensors, values)
-        context = {"types": inferred.types, "warn": partial(warnings.warn, stacklevel=3)}
+        for message in inferred.warnings:
+            warnings.warn(message, stacklevel=2)
+        context = {"types": inferred.types}
         asked = {name: context[name] for name in self.context}
         with np.errstate(all="ignore"):  # as in a run: what the specification leaves to the arithmetic is no mishap
             return self.kernel(*arrays, **values, **asked)
@@ -313,12 +322,13 @@ class Op:
                 node.complete = False
         if isinstance(answer, list):
             _check_extents(answer)
-            return Inferred(answer, node.types, node.complete and all(tensor.static for tensor in answer))
+            complete = node.complete and all(tensor.static for tensor in answer)
+            return Inferred(answer, node.types, complete, node.warnings)
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        return Inferred(outputs, node.types, node.complete)
+        return Inferred(outputs, node.types, node.complete, node.warnings)
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):

@@ -8,7 +8,7 @@ writes FOLDER/model.xml, model.bin and inputs.npz. That needs openvino; to know 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -25,18 +25,33 @@ LAYERS = 10_000
 Made = tuple["ov.Model", dict[str, np.ndarray]]
 
 
-def model_of(opset: int, op: str, inputs: dict[str, np.ndarray], *constants: object, **attrs: object) -> Made:
-    """The model of one op, by the name of its function in openvino; all its inputs but the last are Parameters."""
+def model_of(
+    opset: int,
+    op: str,
+    inputs: dict[str, np.ndarray],
+    *constants: object,
+    fixed: Collection[str] = (),
+    **attrs: object,
+) -> Made:
+    """The model of one op, by the name of its function in openvino, and what its Parameters are given.
+
+    `inputs` are those of the op in order; those that are named in `fixed` are constants, as the weights of a model are.
+    """
     import openvino as ov
 
     functions = import_module(f"openvino.opset{opset}")
-    parameters = []
+    nodes, parameters = [], []
     for name, array in inputs.items():
+        if name in fixed:
+            nodes.append(functions.constant(array))
+            continue
         parameter = functions.parameter(array.shape, array.dtype, name=name)
         parameter.output(0).set_names({name})
         parameters.append(parameter)
-    node = getattr(functions, op)(*parameters, *constants, **attrs)
-    return ov.Model(node.outputs(), parameters), inputs
+        nodes.append(parameter)
+    node = getattr(functions, op)(*nodes, *constants, **attrs)
+    given = {name: array for name, array in inputs.items() if name not in fixed}
+    return ov.Model(node.outputs(), parameters), given
 
 
 def segments_sum(
@@ -68,7 +83,7 @@ def segments_sum(
     }
     if weighted:
         inputs["per_sample_weights"] = (rng.uniform(0, 2, count)).astype(table_type)
-    return model_of(3, "embedding_segments_sum", inputs)
+    return model_of(3, "embedding_segments_sum", inputs, fixed=("emb_table", "num_segments", "default_index"))
 
 
 def fill_empty_rows(order: str = "sorted", index_type: type = np.int64) -> Made:

@@ -153,8 +153,8 @@ def test_many_blocks_are_the_same_for_any_number_of_threads() -> None:
     lengths = rng.poisson(10, 3000)
     offsets, indices = np.cumsum(lengths) - lengths, rng.integers(0, 500, lengths.sum())
     table, weights = numbers(500, 128), numbers(len(indices))
-    given = ("EmbeddingBagOffsetsSum-3", {}, table, indices, offsets, 0, weights)
-    one, two, three = (check(*given, threads=Threads(count)) for count in (1, 2, 3))
+    given = (table, indices, offsets, 0, weights)
+    one, two, three = (check("EmbeddingBagOffsetsSum-3", {}, *given, threads=Threads(count)) for count in (1, 2, 3))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, three)
 

@@ -471,6 +471,13 @@ def test_deformable_c6_offsets_of_another_size(name):
     assert caught.value.label == "C6"
 
 
+@pytest.mark.parametrize("name", ["DeformableConvolution-1", "DeformableConvolution-8"])
+def test_deformable_c6_offsets_of_another_rank(name):
+    with pytest.raises(Violation, match="`offsets` has 3 axes for windows, expected 2") as caught:
+        shape_of(name, (1, 1, 4, 4), (1, 8, 3, 3, 3), (1, 1, 2, 2))
+    assert caught.value.label == "C6"
+
+
 def test_deformableconvolution_8_c7_a_mask_of_other_channels():
     with pytest.raises(Violation, match="`mask` has 3 channels, expected 4") as caught:
         shape_of("DeformableConvolution-8", (1, 1, 4, 4), (1, 8, 3, 3), (1, 1, 2, 2), (1, 3, 3, 3))

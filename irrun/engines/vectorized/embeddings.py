@@ -146,9 +146,10 @@ def _packed(inputs: Sequence[Any]) -> Found:
 
 @dataclass(slots=True)
 class _Sizes:
-    """How the scratch is cut: for each thread a block of rows as stored, one in the type of sums, and its sums.
+    """How the scratch is cut: first come the sums of the pieces of long bags, of those pieces' pieces, and so on.
 
-    Behind these lie the sums of pieces of long bags, of those pieces' pieces, and so on.
+    Behind them lie, for each thread, a block of rows in the type of sums, its sums, and the rows as they are stored.
+    A block has `most` rows, or a few more; `rows` is what it is given room for.
     """
 
     columns: int

@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 
 import numpy as np
 
 from irrun.engines import processors
-from irrun.engines.vectorized import (
-    attention,
-    convolution,
-    copies,
-    depthwise,
-    elementwise,
-    embeddings,
-    gathers,
-    normalization,
-    pooling,
-    products,
-    recurrent,
-    reduction,
-    resampling,
-    transposed_convolution,
-)
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
-    **attention.COMPILERS,
-    **convolution.COMPILERS,
-    **copies.COMPILERS,
-    **depthwise.COMPILERS,
-    **elementwise.COMPILERS,
-    **embeddings.COMPILERS,
-    **gathers.COMPILERS,
-    **normalization.COMPILERS,
-    **pooling.COMPILERS,
-    **products.COMPILERS,
-    **recurrent.COMPILERS,
-    **reduction.COMPILERS,
-    **resampling.COMPILERS,
-    **transposed_convolution.COMPILERS,
-}
+Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
+
+MODULES = (
+    *("elementwise", "products", "convolution", "depthwise", "pooling", "reduction", "normalization", "copies"),
+    *("gathers", "attention", "resampling", "recurrent", "transposed_convolution", "embeddings"),
+)
+"""Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
+
+
+@cache
+def compiler_of(op: str) -> Compiler | None:
+    """What prepares the works of an op."""
+    for name in MODULES:
+        compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{name}").COMPILERS
+        if op in compilers:
+            return compilers[op]
+    return None
 
 
 class VectorizedEngine:
@@ -59,7 +45,7 @@ class VectorizedEngine:
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
-        compiler = COMPILERS.get(work.name)
+        compiler = compiler_of(work.name)
         tensors = [*work.inputs, *work.outputs]
         if compiler is None or any(tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors):
             return None
