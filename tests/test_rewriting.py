@@ -149,3 +149,15 @@ def test_a_padded_tensor_that_others_read_is_still_there(tmp_path, monkeypatch):
     graph.result(graph.transposed(y, 0, 2, 3, 1))
     reference = agree(graph.executors(tmp_path, monkeypatch))
     assert len(layers(reference)) >= 3
+
+
+@pytest.mark.parametrize("shape", [[2, 5, -1], [0, 0, 32], [2, 160]])
+def test_functions_of_a_reshaped_convolution_are_fused_with_it(shape, tmp_path, monkeypatch):
+    graph = Graph()
+    x = graph.parameter("x", "f32", (2, 4, 16, 4))
+    y = graph.op("Reshape", graph.convolution(x, 4, 5), np.int64(shape), rank=len(shape), special_zero="true")
+    z = graph.op("Gelu", y, rank=len(shape), version="opset7", approximation_mode="erf")
+    graph.result(z)
+    graph.result(graph.op("Tanh", graph.op("Unsqueeze", z, np.int64([0]), rank=len(shape) + 1), rank=len(shape) + 1))
+    reference = agree(graph.executors(tmp_path, monkeypatch))
+    assert layers(reference)[0] == "Convolution+Gelu"

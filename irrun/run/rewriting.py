@@ -2,7 +2,7 @@
 
 Models that were made with the channels last have a transposition on both sides of every convolution. One in front of an
 element-wise op, a mean or a pad changes place with it, until those stand at the convolution and can be fused with it;
-the transpositions that are left are views.
+the transpositions that are left are views. So do reshapes with functions of each element.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from irrun.spec.op import Array, Tensor
 
 _CONVOLUTIONS = ("Convolution-1", "GroupConvolution-1")
 
+_RESHAPES = ("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1")
 _PADS = ("pads_begin", "pads_end")
 
 Axes = tuple[int, ...]
@@ -54,7 +55,7 @@ class _Rewriter:
     makers: dict[int, Step] = field(default_factory=dict)
 
     def add(self, step: Step) -> None:
-        for rule in (self._padded_convolution, self._transposed_pad, self._mean, self._elementwise):
+        for rule in (self._padded_convolution, self._transposed_pad, self._mean, self._elementwise, self._reshaped):
             if closed(step) and rule(step):
                 return
         self._append(step)
@@ -79,7 +80,7 @@ class _Rewriter:
         return maker.inputs[0], tuple(order.tolist()) if order.size else tuple(reversed(range(rank)))
 
     def _transposed(self, step: Step, inputs: Mapping[int, int], order: Axes) -> None:
-        """Append `step` as it is before a transposition into `order`, and that behind it.
+        """Add `step` as it is before a transposition into `order`, and that behind it.
 
         `inputs` replaces slots; the shape of what it gives is that of its result with the axes put back.
         """
@@ -89,7 +90,7 @@ class _Rewriter:
         before = Tensor(result.type, tuple(result.shape[axis] for axis in back))
         slot = self._slot()
         slots = tuple(inputs.get(number, number) for number in step.inputs)
-        self._append(_changed(step, slots, (slot,), self._shapes(step, slots), before))
+        self.add(_changed(step, slots, (slot,), self._shapes(step, slots), before))
         example = next(maker for maker in self.steps if maker.node.op.name == "Transpose-1")
         permutation = self._slot(np.array(order, np.int64))
         node = replace(example.node, layer=step.node.layer, outputs=[result], types={"T": result.type})
@@ -139,6 +140,20 @@ class _Rewriter:
             else:
                 return False
         self._transposed(step, inputs, order)
+        return True
+
+    def _reshaped(self, step: Step) -> bool:
+        """A function of the elements of a reshaped tensor, which is reshaped behind it instead."""
+        maker = self.makers.get(step.inputs[0])
+        if step.node.op.name not in UNARY or len(step.inputs) > 1 or maker is None or not closed(maker):
+            return False
+        if maker.node.op.name not in _RESHAPES or maker.shapes[0] is None:
+            return False
+        (result,) = step.node.outputs
+        slot, before = self._slot(), Tensor(result.type, maker.shapes[0])
+        self.add(_changed(step, maker.inputs[:1], (slot,), maker.shapes[:1], before))
+        inputs = (slot, *maker.inputs[1:])
+        self._append(_changed(maker, inputs, step.outputs, maker.shapes, result))
         return True
 
     def _mean(self, step: Step) -> bool:

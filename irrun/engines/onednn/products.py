@@ -59,7 +59,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     shift = None if added is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
-    small = prod(shape) * inner < FEW_PRODUCTS
+    small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
     primitive = library.primitive(
         "matmul",
         *(source, library.any(matrix.shape) if constant else matrix, shift, target),
