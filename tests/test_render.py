@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
+from sarif_pydantic import Sarif
 
 from irrun.check.codes import CODES
 from irrun.check.render.concise import render_concise
@@ -186,6 +188,24 @@ def test_sarif_fits_the_published_schema(reports):
     check = jsonschema.validators.validator_for(schema)(schema)
     for some in ([], reports[:1], reports):
         check.validate(json.loads(render_sarif(some)))
+
+
+def test_sarif_is_read_by_a_parser_of_the_published_format(reports):
+    for some in ([], reports[:1], reports):
+        log = Sarif.model_validate_json(render_sarif(some))
+        assert len(log.runs[0].results or []) == len(found_in(some))
+        assert set(unknown_fields(log)) <= {"columnKind"}  # which the format has, but this parser not
+
+
+def unknown_fields(part):
+    """Those that the format does not have, at any depth."""
+    if isinstance(part, BaseModel):
+        yield from part.model_extra or ()
+        for name in type(part).model_fields:
+            yield from unknown_fields(getattr(part, name))
+    elif isinstance(part, list):
+        for item in part:
+            yield from unknown_fields(item)
 
 
 def test_sarif_results_point_at_their_rules_and_places(reports):
