@@ -47,15 +47,15 @@ class Result:
     failure: str | None = None
 
 
-def measure_whole(model: Model, runtimes: Sequence[str], setting: Setting, turns: int) -> list[Result]:
-    """One-shot: a process that reads the model, runs it once and writes the outputs; and its peak of memory."""
-    results = [Result("one-shot", model.name, runtime) for runtime in runtimes]
+def measure_whole(measure: str, model: Model, runtimes: Sequence[str], setting: Setting, turns: int) -> list[Result]:
+    """Whole processes: `check` reads the model, `one-shot` runs it once and writes the outputs; and peaks of memory."""
+    results = [Result(measure, model.name, runtime) for runtime in runtimes]
     with tempfile.TemporaryDirectory() as folder:
         for turn, result in itertools.product(range(-1, turns), results):  # one before, to have the files in memory
             if result.failure is not None:
                 continue
             try:
-                done = whole(result.runtime, model, setting, Path(folder) / "output.npz")
+                done = whole(measure, result.runtime, model, setting, Path(folder) / "output.npz")
             except RuntimeError as error:
                 result.failure = str(error)
                 continue

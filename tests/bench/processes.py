@@ -38,6 +38,9 @@ np.savez(output, *(results[port] for port in compiled.outputs))
 """
 
 
+_READ = "import sys; import openvino as ov; ov.Core().read_model(sys.argv[1])"
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The interpreter that everything runs in, irrun and its peers, and the threads that each of them may use."""
@@ -81,13 +84,15 @@ class Whole:
     peak: int
 
 
-def whole(runtime: str, model: Model, setting: Setting, output: Path) -> Whole:
-    """Read a model and its inputs, run it once and write its outputs, in a process of its own.
+def whole(measure: str, runtime: str, model: Model, setting: Setting, output: Path) -> Whole:
+    """Check a model, or read it and its inputs, run it once and write its outputs, in a process of its own.
 
     Raises RuntimeError with what the process said where it fails.
     """
     files = list(map(str, (model.path, model.inputs, output)))
-    if runtime == "irrun":
+    if measure == "check":
+        script, arguments = (_IRRUN, ["validate", files[0]]) if runtime == "irrun" else (_READ, files[:1])
+    elif runtime == "irrun":
         script, arguments = _IRRUN, ["execute", files[0], "--inputs", files[1], "--output", files[2]]
     else:
         script, arguments = _OPENVINO, [*files, str(setting.threads)]

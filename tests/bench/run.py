@@ -5,6 +5,7 @@
 FOLDER is what tests/exports/export.py has written, and tests/bench/twins.py has added ONNX twins to; or samples/.
 The measures:
 
+    check     a whole process: `irrun validate`, and OpenVINO's read_model; and its peak of memory
     one-shot  a whole process: read the model and its inputs, run it once, write the outputs; and its peak of memory
     steady    a loaded model, run after run, with each engine of irrun; the others as far as they are installed
     ops       single ops at the sizes of the models that they come from
@@ -37,7 +38,7 @@ from bench.models import Model, models_in
 from bench.processes import HERE, Setting, install
 from bench.report import geometric_means, plot, report
 
-MEASURES = ("one-shot", "steady", "ops", "layers", "limits")
+MEASURES = ("check", "one-shot", "steady", "ops", "layers", "limits")
 ENGINES = ("irrun numpy", "irrun onednn")
 
 
@@ -73,10 +74,10 @@ def measure(options: argparse.Namespace, setting: Setting) -> list[Result]:
         name for name, module in (("onnxruntime", "onnxruntime"), ("onnx reference", "onnx")) if setting.has(module)
     ]
     results: list[Result] = []
-    if "one-shot" in options.measure:
-        for model in models:
-            _say("one-shot", model.name)
-            results += measure_whole(model, ("irrun", "openvino"), setting, options.turns)
+    for kind in ("check", "one-shot"):
+        for model in models if kind in options.measure else ():
+            _say(kind, model.name)
+            results += measure_whole(kind, model, ("irrun", "openvino"), setting, options.turns)
     if "steady" in options.measure:
         for model in models:
             _say("steady", model.name)
