@@ -112,7 +112,9 @@ class GraphExecutor:
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
         self._state = State()
-        self._parameters = [self._inference.nodes[layer].outputs[0] for layer in self.model.graph.parameters]
+        self._parameters, self._outlets = self.model.graph.parameters, self.model.graph.results
+        self._declared = [self._inference.nodes[layer].outputs[0] for layer in self._parameters]
+        self._numbers: dict[str, int] = {}
         self.output_names = _output_names(self.model)
         self._programs = Programs(self.model, self._inference, self._plan, constants, engines, self.max_memory)
 
@@ -127,13 +129,15 @@ class GraphExecutor:
         """
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
-        arrays = bind_inputs(self.model, self._parameters, inputs)
+        arrays = bind_inputs(self.model, self._parameters, self._declared, inputs, self._numbers)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             self._warn(node.layer, node.warnings)
         with self._programs.workspace(arrays) as workspace:
-            outside = [*arrays, *self._plan.slots, workspace.memory if workspace else None]
             live = self._constants + (workspace.program.size if workspace else 0)
-            meter = Meter(self.max_memory, live, outside) if self._plan.open else None
+            meter = None
+            if workspace.program.open if workspace else self._plan.open:
+                outside = [*arrays, *self._plan.slots, workspace.memory if workspace else None]
+                meter = Meter(self.max_memory, live, outside)
             try:
                 with np.errstate(all="ignore"):
                     results, borrowed = self._results(arrays, workspace, meter, profile)
@@ -162,7 +166,7 @@ class GraphExecutor:
         Raises ExecutionError where there is no room.
         """
         outputs = []
-        for layer, array, copied in zip(self.model.graph.results, results, borrowed, strict=True):
+        for layer, array, copied in zip(self._outlets, results, borrowed, strict=True):
             type = self._type(layer)
             wanted = array.nbytes if copied or self.model.version == 10 else 0
             if live + wanted > self.max_memory:
@@ -182,7 +186,7 @@ class GraphExecutor:
 
         `shapes` gives the shape of an input by name; a size that stays unknown is taken as small as it may be.
         """
-        return random_inputs(self.model, self._parameters, seed, shapes or {}, given or {}, self.max_memory)
+        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory)
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""

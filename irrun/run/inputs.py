@@ -31,16 +31,26 @@ _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
 
-def bind_inputs(model: Model, tensors: Sequence[Tensor], inputs: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
-    """One array for each Parameter, whose declarations are `tensors`. Raises InputError."""
-    parameters = model.graph.parameters
+def bind_inputs(
+    model: Model,
+    parameters: Sequence[Layer],
+    tensors: Sequence[Tensor],
+    inputs: Mapping[str, Any] | Sequence[Any],
+    numbers: dict[str, int],
+) -> list[Array]:
+    """One array for each Parameter, whose declarations are `tensors`. Raises InputError.
+
+    `numbers` keeps which Parameters names stand for, from one run to the next.
+    """
     given: dict[int, Any] = {}
     if isinstance(inputs, Mapping):
         for name, array in inputs.items():
-            try:
-                number = find_input(model, name)
-            except ValueError as error:
-                raise InputError(str(error)) from None
+            if name not in numbers:
+                try:
+                    numbers[name] = find_input(model, name)
+                except ValueError as error:
+                    raise InputError(str(error)) from None
+            number = numbers[name]
             if number in given:
                 raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
             given[number] = array

@@ -227,7 +227,8 @@ class _Lowering:
         size = place(buffers.values())
         scratch = max((unit.compiled.scratch for unit in self.units if unit.compiled), default=0)
         borrowed = {number for number in results if number in shared or self.slots[number].root in shared}
-        return Program(self.plan, self.units, self.slots, results, borrowed, buffers, size, scratch)
+        unknown = any(unit.by == KERNEL and (unit.steps[0].recheck or unit.steps[0].bodies) for unit in self.units)
+        return Program(self.plan, self.units, self.slots, results, borrowed, buffers, size, scratch, unknown)
 
     def _fixed(self) -> set[int]:
         """The slots, none of them a view, that engines read or write: their arrays are bound to calls."""

@@ -78,7 +78,8 @@ class Unit:
 class Program:
     """`fixed` are the slots whose arrays lie in the `size` bytes of a `Workspace`; the others change in each run.
 
-    `borrowed` are the results that may share memory with that, or with a parameter, a constant or the state.
+    `borrowed` are the results that may share memory with that, or with a parameter, a constant or the state. A program
+    is `open` where a kernel gives what only the run knows the size of.
     """
 
     plan: Plan
@@ -89,3 +90,4 @@ class Program:
     fixed: dict[int, Buffer]
     size: int
     scratch: int
+    open: bool
