@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from irrun.run.arena import ALIGNMENT, Buffer, allocate, place
+from irrun.engines.memory import ALIGNMENT, allocate
+from irrun.run.arena import Buffer, place
 
 
 def test_buffers_that_follow_each_other_share_memory():

@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from irrun.check.documentation import close_matches, source_page
+from irrun.check.documentation import source_page
 from irrun.diagnostics import Diagnostic, Place
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element, attribute_place
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
+from irrun.spelling import close_matches
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000

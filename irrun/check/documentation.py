@@ -1,13 +1,10 @@
-"""What messages and listings quote: the parts of an op's docstring, and names that a misspelt one may stand for."""
+"""What messages and listings quote: the parts of an op's docstring."""
 
 from __future__ import annotations
 
 import re
 
 from irrun.spec.op import Op
-from irrun.spelling import close_matches
-
-__all__ = ["close_matches", "constraint_text", "labels", "source_page"]
 
 
 def labels(op: Op) -> list[str]:

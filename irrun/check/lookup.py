@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from irrun.check.documentation import close_matches
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_place
 from irrun.spec.op import Op
 from irrun.spec.registry import SPELLINGS, opset_number, registry
+from irrun.spelling import close_matches
 
 PLUGIN_OPSETS = {
     "ie_internal_opset": "fused and internal ops of a plugin",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from irrun.cli.options import (
-    ENGINE_NAMES,
     MODEL,
     WEIGHTS,
     colour,
@@ -21,6 +20,7 @@ from irrun.cli.options import (
     paint,
     parse_shape_option,
 )
+from irrun.engines import ENGINES, EngineError
 
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
 _UNITS = {
@@ -93,7 +93,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINE_NAMES),
+    type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
     help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
@@ -145,7 +145,6 @@ def execute(
 
     from irrun.check.render.text import one_line
     from irrun.diagnostics import InputError, IRError
-    from irrun.engines import EngineError
     from irrun.files import write_whole
     from irrun.run.executor import GraphExecutor
 

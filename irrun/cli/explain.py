@@ -19,7 +19,7 @@ def explain(context: click.Context, code: str | None) -> None:
         return
     entry = CODES.get(code.upper())
     if entry is None:
-        from irrun.check.documentation import close_matches
+        from irrun.spelling import close_matches
 
         close = close_matches(code, CODES)
         hint = f"; did you mean {close[0]}?" if close else "; `irrun explain` lists them"

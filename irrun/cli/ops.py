@@ -27,7 +27,7 @@ def ops(context: click.Context, name: str | None, as_json: bool) -> None:
     if name is not None:
         chosen = [op for op in chosen if name.lower() in (op.type.lower(), op.name.lower())]
         if not chosen:
-            from irrun.check.documentation import close_matches
+            from irrun.spelling import close_matches
 
             close = close_matches(name, [*known.ops, *known.types()])
             hint = f"; did you mean {' or '.join(close)}?" if close else ""

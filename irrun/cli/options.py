@@ -21,9 +21,6 @@ WEIGHTS = click.option(
 FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 """The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
 
-ENGINE_NAMES = ("auto", "onednn", "numpy", "reference")
-"""Those of irrun.engines, which is not imported for the same reason."""
-
 _STYLES: dict[str, dict[str, Any]] = {
     "error": {"fg": "red", "bold": True},
     "warning": {"fg": "yellow", "bold": True},
@@ -83,7 +80,7 @@ def parse_codes(given: Iterable[str]) -> tuple[str, ...]:
 
     for code in codes:
         if not any(known.startswith(code) for known in CODES):
-            from irrun.check.documentation import close_matches
+            from irrun.spelling import close_matches
 
             close = close_matches(code, CODES)
             hint = f"did you mean {close[0]}?" if close else "`irrun explain` lists them"

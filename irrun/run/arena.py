@@ -6,12 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
-from irrun.spec.op import Array
-
-ALIGNMENT = 64
-"""Bytes of a cache line, and of the widest vectors."""
+from irrun.engines.memory import ALIGNMENT
 
 
 @dataclass(slots=True)
@@ -61,10 +56,3 @@ def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:
 
 def rounded(size: int) -> int:
     return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
-
-
-def allocate(size: int) -> Array:
-    """`size` bytes that begin at a cache line; the system gives them when they are first written."""
-    block = np.empty(size + ALIGNMENT, np.uint8)
-    start = -block.ctypes.data % ALIGNMENT
-    return block[start : start + size]

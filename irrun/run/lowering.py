@@ -103,11 +103,9 @@ class _Lowering:
         source = self._dense(source)
         args = [None if n == NOT_CONNECTED else self._template(n) for n in inputs]
         try:
-            with np.errstate(all="ignore"):
-                results = step.kernel(*args, **({"types": step.node.types} if op.context else {}))
+            results = step.compute(args)
         except Exception:  # the run reports it, with its layer
             return False
-        results = [np.asarray(r) for r in (results if isinstance(results, tuple | list) else (results,))]
         if not all(result.size and np.may_share_memory(result, self._template(source)) for result in results):
             return False
         for number, result in zip(step.outputs, results, strict=False):

@@ -52,6 +52,12 @@ class Step:
     bodies: dict[str, tuple[Body, Plan]] = field(default_factory=dict)
     frees: tuple[int, ...] = ()
 
+    def compute(self, args: Sequence[Array | None]) -> list[Array]:
+        """The results outside of a run, of a step that asks for nothing of one. Raises what the kernel raises."""
+        with np.errstate(all="ignore"):
+            results = self.kernel(*args, **({"types": self.node.types} if self.node.op.context else {}))
+        return [np.asarray(result) for result in (results if isinstance(results, tuple | list) else (results,))]
+
 
 @dataclass(slots=True)
 class Plan:
@@ -212,12 +218,11 @@ def _fold(step: Step, slots: list[Array | None], budget: Budget) -> bool:
             slots[number] = aligned(slots[number])  # type: ignore[arg-type] # none of them is None
     args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
     try:
-        with np.errstate(all="ignore"):
-            results = step.kernel(*args, **({"types": step.node.types} if op.context else {}))
+        results = step.compute(args)
     except Exception:  # the run reports it, with its layer
         return False
-    for number, array in zip(step.outputs, results if isinstance(results, tuple | list) else (results,), strict=False):
-        slots[number] = np.asarray(array)
+    for number, array in zip(step.outputs, results, strict=False):
+        slots[number] = array
     budget.used += step.wanted
     return True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ VIEW = "view"
 """What computes a unit that no engine takes: the op's own kernel, in every run or once for a view of fixed memory."""
 
 
-RunStep = Callable[[Step, list[Array | None]], Sequence[Any]]
+RunStep = Callable[[Step, list[Array | None]], list[Array]]
 """Runs a step by its op's own kernel: (step, inputs) to outputs."""
 
 CheckStep = Callable[[Step, list[Array | None]], None]

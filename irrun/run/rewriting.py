@@ -7,7 +7,6 @@ the transpositions that are left are views. So do reshapes with functions of eac
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,10 +36,10 @@ def rewritten(plan: Plan) -> Plan:
 
 def _used(steps: list[Step], results: list[int]) -> list[Step]:
     """The steps without those that nothing reads any more."""
-    read = Counter(results)
+    read = set(results)
     kept = []
     for step in reversed(steps):
-        if not closed(step) or any(read[slot] for slot in step.outputs):
+        if not closed(step) or not read.isdisjoint(step.outputs):
             kept.append(step)
             read.update(step.inputs)
     return kept[::-1]
@@ -68,8 +67,8 @@ class _Rewriter:
         self.slots.append(constant)
         return len(self.slots) - 1
 
-    def _transposition(self, slot: int) -> tuple[int, Axes] | None:
-        """What a slot is the transposition of, and its order of axes."""
+    def _transposition(self, slot: int) -> tuple[Step, Axes] | None:
+        """The transposition that made a slot, and its order of axes."""
         maker = self.makers.get(slot)
         if maker is None or maker.node.op.name != "Transpose-1" or not closed(maker):
             return None
@@ -77,34 +76,25 @@ class _Rewriter:
         if order is None:
             return None
         rank = len(maker.shapes[0] or ())
-        return maker.inputs[0], tuple(order.tolist()) if order.size else tuple(reversed(range(rank)))
+        return maker, tuple(order.tolist()) if order.size else tuple(reversed(range(rank)))
 
-    def _transposed(self, step: Step, inputs: Mapping[int, int], order: Axes) -> None:
-        """Add `step` as it is before a transposition into `order`, and that behind it.
+    def _transposed(self, step: Step, inputs: Mapping[int, int], maker: Step, order: Axes) -> None:
+        """Add `step` as it is before the transposition `maker`, of this `order`, and that behind it.
 
         `inputs` replaces slots; the shape of what it gives is that of its result with the axes put back.
         """
         (result,) = step.node.outputs
         assert result.shape is not None
-        back = np.argsort(order)
-        before = Tensor(result.type, tuple(result.shape[axis] for axis in back))
-        slot = self._slot()
+        before = Tensor(result.type, tuple(result.shape[axis] for axis in np.argsort(order)))
         slots = tuple(inputs.get(number, number) for number in step.inputs)
-        self.add(_changed(step, slots, (slot,), self._shapes(step, slots), before))
-        example = next(maker for maker in self.steps if maker.node.op.name == "Transpose-1")
-        permutation = self._slot(np.array(order, np.int64))
-        node = replace(example.node, layer=step.node.layer, outputs=[result], types={"T": result.type})
-        self._append(
-            replace(
-                example,
-                node=node,
-                inputs=(slot, permutation),
-                outputs=step.outputs,
-                types=(result.type, "i64"),
-                shapes=(before.shape, (len(order),)),
-                wanted=0,
-            )
-        )
+        self._behind(step, slots, self._shapes(step, slots), before, maker)
+
+    def _behind(self, step: Step, slots: Axes, shapes: tuple[Any, ...], before: Tensor, maker: Step) -> None:
+        """Add `step` on other inputs, so that it gives `before`, and then `maker`, which makes the result of that."""
+        slot = self._slot()
+        self.add(_changed(step, slots, (slot,), shapes, before))
+        shapes = (before.shape, *maker.shapes[1:])
+        self._append(_changed(maker, (slot, *maker.inputs[1:]), step.outputs, shapes, step.node.outputs[0]))
 
     def _shapes(self, step: Step, slots: Axes) -> tuple[Any, ...]:
         return tuple(
@@ -133,13 +123,14 @@ class _Rewriter:
         for slot, transposition in found.items():
             constant = self.slots[slot]
             if transposition is not None:
-                inputs[slot] = transposition[0]
+                maker = transposition[0]
+                inputs[slot] = maker.inputs[0]
             elif constant is not None and constant.ndim <= len(order):
                 full = constant.reshape((1,) * (len(order) - constant.ndim) + constant.shape)
                 inputs[slot] = self._slot(full.transpose(np.argsort(order)))
             else:
                 return False
-        self._transposed(step, inputs, order)
+        self._transposed(step, inputs, maker, order)
         return True
 
     def _reshaped(self, step: Step) -> bool:
@@ -149,11 +140,8 @@ class _Rewriter:
             return False
         if maker.node.op.name not in _RESHAPES or maker.shapes[0] is None:
             return False
-        (result,) = step.node.outputs
-        slot, before = self._slot(), Tensor(result.type, maker.shapes[0])
-        self.add(_changed(step, maker.inputs[:1], (slot,), maker.shapes[:1], before))
-        inputs = (slot, *maker.inputs[1:])
-        self._append(_changed(maker, inputs, step.outputs, maker.shapes, result))
+        before = Tensor(step.node.outputs[0].type, maker.shapes[0])
+        self._behind(step, maker.inputs[:1], maker.shapes[:1], before, maker)
         return True
 
     def _mean(self, step: Step) -> bool:
@@ -163,12 +151,12 @@ class _Rewriter:
         transposition, axes = self._transposition(step.inputs[0]), self.slots[step.inputs[1]]
         if transposition is None or axes is None:
             return False
-        source, order = transposition
+        maker, order = transposition
         reduced = [order[axis] for axis in axes.ravel().tolist()]
-        inputs = {step.inputs[0]: source, step.inputs[1]: self._slot(np.array(reduced, axes.dtype))}
+        inputs = {step.inputs[0]: maker.inputs[0], step.inputs[1]: self._slot(np.array(reduced, axes.dtype))}
         left = [axis for axis in order if axis not in reduced]
         if step.node.attrs["keep_dims"]:
-            self._transposed(step, inputs, order)
+            self._transposed(step, inputs, maker, order)
         elif left == sorted(left):
             slots = tuple(inputs[slot] for slot in step.inputs)
             self._append(_changed(step, slots, step.outputs, self._shapes(step, slots), step.node.outputs[0]))
@@ -177,7 +165,7 @@ class _Rewriter:
         return True
 
     def _transposed_pad(self, step: Step) -> bool:
-        """A transposition of a pad that it alone reads, which comes before the pad instead."""
+        """A transposition of a pad, which comes before the pad instead."""
         maker = self.makers.get(step.inputs[0]) if step.node.op.name == "Transpose-1" else None
         if maker is None or not self._zero_pad(maker):
             return False

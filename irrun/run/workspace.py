@@ -8,8 +8,9 @@ from time import perf_counter
 
 import numpy as np
 
+from irrun.engines.memory import allocate
 from irrun.engines.work import BUFFER, Call
-from irrun.run.arena import Buffer, allocate
+from irrun.run.arena import Buffer
 from irrun.run.plan import NOT_CONNECTED
 from irrun.run.program import VIEW, CheckStep, Program, RunStep, Slot, Unit
 from irrun.spec.dtypes import numpy_dtype
@@ -99,11 +100,8 @@ class Workspace:
     def _look(self, unit: Unit) -> None:
         step = unit.steps[0]
         args = [None if number == NOT_CONNECTED else self._slots[number] for number in unit.inputs]
-        context = {"types": step.node.types} if step.node.op.context else {}
-        results = step.kernel(*args, **context)
-        results = results if isinstance(results, tuple | list) else (results,)
-        for number, result in zip(unit.outputs, results, strict=False):
-            self._slots[number] = np.asarray(result)
+        for number, result in zip(unit.outputs, step.compute(args), strict=False):
+            self._slots[number] = result
 
     def _checked(self, unit: Unit, call: Call) -> None:
         step = unit.steps[0]
@@ -119,6 +117,6 @@ class Workspace:
             if number in copied:
                 np.copyto(self._present(number), result)
             else:
-                slots[number] = np.asarray(result)
+                slots[number] = result
         for number in unit.frees:
             slots[number] = None

@@ -19,8 +19,6 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from irrun.spec.op import Array
 
 FILE = "libdnnl.so.3"
@@ -46,7 +44,6 @@ _CPU = _USER_SCRATCHPAD = 1
 _OMP = 2
 _STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 262, 263
 _MAX_RANK = 12
-_ALIGNMENT = 64
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
@@ -311,13 +308,6 @@ def _argument(value: Any) -> Any:
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides in bytes of an f32 array in C order."""
     return tuple(4 * prod(shape[number + 1 :]) for number in range(len(shape)))
-
-
-def aligned(nbytes: int) -> Array:
-    """Fresh memory, as bytes, at an address that vector instructions like."""
-    memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    return memory[start : start + nbytes]
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
-from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive, aligned, dense_strides
+from irrun.engines.memory import allocate
+from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive, dense_strides
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as _Layout
 from irrun.spec.op import Array
@@ -90,7 +91,7 @@ class Packed:
     def array(self) -> Array:
         with self._lock:
             if self._packed is None:
-                self._packed = aligned(self.layout.nbytes)
+                self._packed = allocate(self.layout.nbytes)
                 copy(self._library, self._source, self._value, self.layout, self._packed)
             return self._packed
 
@@ -109,7 +110,7 @@ def copy(library: Library, source: Layout, read: Array, target: Layout, written:
     """Bring a tensor into another layout, right away."""
     primitive = library.primitive("reorder", source, target, small=target.nbytes < FEW_BYTES)
     assert primitive is not None
-    primitive.bind([(SRC, source, read), (DST, target, written)], aligned(primitive.scratch))()
+    primitive.bind([(SRC, source, read), (DST, target, written)], allocate(primitive.scratch))()
 
 
 def compiled(

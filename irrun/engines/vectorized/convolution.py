@@ -8,9 +8,10 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.vectorized.blocks import dense
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, dense, geometry_of, patches
+from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 

@@ -9,9 +9,10 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.vectorized.blocks import dense
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, dense
+from irrun.engines.vectorized.windows import Axis, Geometry
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 

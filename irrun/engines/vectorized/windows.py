@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.work import Operand, Work
+from irrun.engines.vectorized.blocks import dense
+from irrun.engines.work import Work
 from irrun.spec.op import Array
 
 
@@ -117,10 +118,3 @@ def geometry_of(work: Work) -> Geometry | None:
     groups, features, channels = shape[:3]
     axes = axes_of(work.attrs, data.shape[2:], shape[3:], output.shape[2:])
     return Geometry(data.shape[0], groups, channels, features, tuple(axes))
-
-
-def dense(tensor: Operand) -> bool:
-    """Whether a tensor of f32 lies in C order without gaps."""
-    strides = [4 * prod(tensor.shape[number + 1 :]) for number in range(len(tensor.shape))]
-    parts = zip(tensor.shape, tensor.strides, strides, strict=True)
-    return all(size == 1 or stride == expected for size, stride, expected in parts)
