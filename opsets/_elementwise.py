@@ -14,6 +14,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Op,
@@ -67,6 +68,7 @@ def unary(
         opsets=opsets,
         symbolic=symbolic,
         view_of=view_of,
+        traits=[Elementwise(1)],
         doc=doc,
     )
 
@@ -80,6 +82,7 @@ def binary(
     result: str = "T",
     opsets: frozenset[int] | None = None,
     symbolic: bool = False,
+    commutative: bool = False,
     rule: Callable[[Node], Shapes] | None = None,
     constraints: str = BROADCAST_CONSTRAINT,
 ) -> Op:
@@ -102,6 +105,7 @@ def binary(
         types={"T": types},
         opsets=opsets,
         symbolic=symbolic,
+        traits=[Elementwise(2, commutative)],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",
     )

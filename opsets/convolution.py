@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product as combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Convolving,
     Dim,
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     Size,
     choice,
@@ -54,8 +57,17 @@ DEFORMABLE_INPUTS = (
     Input("offsets", "T", "[N, OFFSETS, *windows]"),
     Input("filters", "T", "[FEATURES, C_IN, *kernel]"),
 )
+CONVOLVING = Convolving("pads_begin", "pads_end", "auto_pad")
 CACHE_BYTES = 256 << 10
 """How much of a depthwise convolution is worked on at a time, so that it stays in the processor's cache."""
+
+
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(result) * prod(shapes[1][1:])
+
+
+def _operations_of_groups(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(result) * prod(shapes[1][2:])
 
 
 @op(
@@ -64,6 +76,7 @@ CACHE_BYTES = 256 << 10
     inputs=[Input("data", "T", "[N, C_IN, *spatial]"), Input("filters", "T", "[C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, C_OUT, *windows]")],
     attrs=WINDOW,
+    traits=[CONVOLVING, Products(_operations)],
 )
 def convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate the data with every filter.
@@ -98,6 +111,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[N, CHANNELS, *spatial]"), Input("filters", "T", "[GROUPS, C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=WINDOW,
+    traits=[CONVOLVING, Products(_operations_of_groups)],
 )
 def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate each group of channels with the filters of its group.
@@ -124,6 +138,16 @@ def _(node: Node) -> Shapes:
     return {"FEATURES": grouped_features(node), "windows": convolution_windows(node)}
 
 
+def _transposed_operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(shapes[0]) * prod(shapes[1][1:])
+
+
+def _transposed_operations_of_groups(
+    shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]
+) -> int:
+    return 2 * prod(shapes[0]) * prod(shapes[1][2:])
+
+
 @op(
     "ConvolutionBackpropData-1",
     types={"T": NUMERIC, "T_SHAPE": INTEGER},
@@ -134,6 +158,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[N, C_OUT, *result]")],
     attrs=BACKPROP,
+    traits=[Products(_transposed_operations)],
 )
 def convolution_backprop_data(data: Array, filters: Array, output_shape: Array | None = None, **window: Any) -> Array:
     """Add up the filters, each scaled by one element of the data and laid where its window was: transposed convolution.
@@ -174,6 +199,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[N, FEATURES, *result]")],
     attrs=BACKPROP,
+    traits=[Products(_transposed_operations_of_groups)],
 )
 def group_convolution_backprop_data(
     data: Array, filters: Array, output_shape: Array | None = None, **window: Any

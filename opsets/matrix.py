@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -21,6 +21,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     Size,
     Undecided,
@@ -36,12 +37,19 @@ EXACT = 2**53
 """Up to here f64 holds every integer."""
 
 
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    data = shapes[0]
+    transposed = attrs["transpose_a"] and len(data) > 1
+    return 2 * prod(result) * data[-2 if transposed else -1]
+
+
 @op(
     "MatMul-1",
     types={"T": NUMERIC},
     inputs=[Input("A", "T", "[*a_rows, a_columns]"), Input("B", "T", "[*b_rows, b_columns]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("transpose_a", BOOL, False), Attr("transpose_b", BOOL, False)],
+    traits=[Products(_operations)],
 )
 def matmul(A: Array, B: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply matrices, the last two axes of each input; the axes before them are broadcast.

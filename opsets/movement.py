@@ -23,6 +23,8 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Padding,
+    Permutation,
     Shape,
     Shapes,
     Size,
@@ -971,6 +973,7 @@ PAD_INPUTS = (
     Input("pad_value", "T", "[]", optional=True),
 )
 PAD_TYPES = {"T_BEGIN": INTEGER, "T_END": INTEGER}
+PADDING = Padding("pads_begin", "pads_end", "pad_value", "pad_mode")
 PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
 
 
@@ -982,6 +985,7 @@ PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
     attrs=[PAD_MODE],
     symbolic=True,
     view_of="data",
+    traits=[PADDING],
 )
 def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
     """Add elements in front of and behind the data: a constant, the edge, or a reflection without or with the edge.
@@ -1018,6 +1022,7 @@ def _(node: Node) -> Shapes:
     attrs=[PAD_MODE],
     symbolic=True,
     view_of="data",
+    traits=[PADDING],
 )
 def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
     """Add elements in front of and behind the data, or crop it where pads are negative.
@@ -1087,6 +1092,7 @@ def _(node: Node) -> None:
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
     view_of="arg",
+    traits=[Permutation("input_order")],
 )
 def transpose(arg: Array, input_order: Array) -> Any:
     """Put the dimensions into the given order, or into the opposite one where no order is given.

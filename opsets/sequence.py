@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     broadcast_shapes,
     choice,
@@ -752,6 +754,11 @@ def _(node: Node) -> None:
     check_sequence(node, 1)
 
 
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    query, (*_, keys, _) = shapes[:2]
+    return 2 * (prod(query) + prod(result)) * keys
+
+
 @op(
     "ScaledDotProductAttention-13",
     types={"T": FLOAT, "T_MASK": FLOAT | {"boolean"}},
@@ -765,6 +772,7 @@ def _(node: Node) -> None:
     ],
     outputs=[Output("result", "T", "[*batch, L, Ev]")],
     attrs=[Attr("causal", BOOL)],
+    traits=[Products(_operations)],
 )
 def scaled_dot_product_attention(
     query: Array,

@@ -18,6 +18,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Reshaping,
     Shape,
     Shapes,
     Size,
@@ -101,6 +102,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     attrs=[Attr("special_zero", BOOL)],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     """The same elements in another shape, which may have one -1: the size that is left for it.
@@ -217,6 +219,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     opsets=frozenset(range(1, 15)),
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def squeeze_1(data: Array, axes: Array | None = None) -> Any:
     """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
@@ -246,6 +249,7 @@ def _(node: Node) -> Shapes:
     attrs=[Attr("allow_axis_skip", BOOL, False)],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool) -> Any:
     """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
@@ -274,6 +278,7 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def unsqueeze(data: Array, axes: Array) -> Any:
     """Insert dimensions of size 1; axes are places in the output. An axis that is listed again counts once.

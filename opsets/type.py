@@ -17,6 +17,7 @@ from irrun.spec import (
     Array,
     Attr,
     Dim,
+    Elementwise,
     Input,
     Node,
     Output,
@@ -45,6 +46,7 @@ _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 
     opsets=frozenset(range(1, 18)),
     symbolic=True,
     view_of="data",
+    traits=[Elementwise(1)],
 )
 def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> Any:
     """The values as another element type.
@@ -89,6 +91,7 @@ def _check_strings(node: Node, target: str) -> None:
     outputs=[Output("output", "T_LIKE", "[*shape]")],
     symbolic=True,
     view_of="data",
+    traits=[Elementwise(1)],
 )
 def convert_like(data: Array, like: Array, *, types: Mapping[str, str]) -> Any:
     """The values as the element type of another tensor; conversions are those of Convert-1.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING
 
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Products
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,29 +91,13 @@ def operations(steps: Sequence[Step]) -> int:
 
     Those of sizes that are not known, as in a graph that is run layer by layer for the first time, count nothing.
     """
-    if not steps:
+    products = steps[0].node.op.trait(Products) if steps else None
+    if products is None:
         return 0
-    step = steps[0]
-    shapes = [_static(shape) for shape in step.shapes]
-    result = _static(step.node.outputs[0].shape)
-    if result is None or len(shapes) < 2 or shapes[0] is None or shapes[1] is None:
-        return 0
-    data, weights = shapes[0], shapes[1]
-    match step.node.op.type:
-        case "MatMul":
-            transposed = step.node.attrs["transpose_a"] and len(data) > 1
-            return 2 * prod(result) * (data[-2] if transposed else data[-1] if data else 0)
-        case "Convolution":
-            return 2 * prod(result) * prod(weights[1:])
-        case "GroupConvolution":
-            return 2 * prod(result) * prod(weights[2:])
-        case "ConvolutionBackpropData":
-            return 2 * prod(data) * prod(weights[1:])
-        case "GroupConvolutionBackpropData":
-            return 2 * prod(data) * prod(weights[2:])
-        case "ScaledDotProductAttention":
-            return 2 * prod(data) * weights[-2] + 2 * prod(result) * weights[-2]
-    return 0
+    node = steps[0].node
+    shapes = [_static(shape) for shape in (*steps[0].shapes[:2], node.outputs[0].shape)]
+    known = [shape for shape in shapes if shape is not None]
+    return products.count(known[:-1], node.attrs, known[-1]) if len(known) == len(shapes) else 0
 
 
 def _static(shape: Shape | None) -> tuple[int, ...] | None:

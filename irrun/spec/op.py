@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from irrun.spec.body import Body
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
+from irrun.spec.traits import Trait
 
 Array = np.ndarray[Any, Any]
 TypeSet = frozenset[str]
+Kind = TypeVar("Kind", bound=Trait)
 
 FLOAT = TypeSet({"f16", "bf16", "f32", "f64"})
 SIGNED = TypeSet({"i8", "i16", "i32", "i64"})
@@ -246,6 +248,7 @@ class Op:
     `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
     that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
+    `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind.
     """
 
     name: str
@@ -259,6 +262,7 @@ class Op:
     symbolic: bool = False
     view_of: str | None = None
     pure: bool = True
+    traits: Sequence[Trait] = ()
     rule: Rule | None = None
     doc: str | None = None
 
@@ -270,6 +274,11 @@ class Op:
         self.variadic = bool(self.inputs) and self.inputs[-1].variadic
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
+        self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
+
+    def trait(self, kind: type[Kind]) -> Kind | None:
+        """Its trait of a kind, such as `Elementwise`, or None."""
+        return self._traits.get(kind)
 
     @cached_property
     def attr_names(self) -> frozenset[str]:
