@@ -348,7 +348,7 @@ class Recorder(irrun.GraphExecutor):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_inference_of_a_model_holds_in_its_run(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irrun.run.plan.MOST_FOLDED", -1)  # constant layers run like others
+    monkeypatch.setattr("irrun.run.passes.fold.MAX_FOLDED", -1)  # constant layers run like others
     model, arrays = model_of(case)
     path = tmp_path / "model.xml"
     ov.serialize(model, path)
