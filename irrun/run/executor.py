@@ -22,7 +22,7 @@ from irrun.run.inputs import bind_inputs, random_inputs
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, available, owner_of, refusal
 from irrun.run.passes import prepare
-from irrun.run.passes.build import build
+from irrun.run.passes.building import build
 from irrun.run.passes.setting import Setting
 from irrun.run.preparation import Preparation
 from irrun.run.program import Program
@@ -133,11 +133,12 @@ class GraphExecutor:
         try:
             with np.errstate(all="ignore"), self._preparation.frame(arrays, watched=run.observer is not None) as frame:
                 program = frame.program
+                live = program.reserved + program.size if program.size else program.peak
                 if program.unsized:
                     live = program.reserved + program.size
                     run.meter = Meter(self.max_memory, live, [*arrays, *program.constants.values(), frame.memory])
                 results = frame.execute(arrays, run)
-                live = run.meter.live if run.meter is not None else program.peak
+                live = live if run.meter is None else run.meter.live
                 outputs = self._handed_out(results, [*arrays, *run.variables.values()], frame, live)
         finally:
             np.setbufsize(before)

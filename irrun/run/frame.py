@@ -14,8 +14,8 @@ from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Engine, Layout, Operand
 from irrun.run.comparison import Comparison
 from irrun.run.kernels import Kernels
-from irrun.run.passes.assign import REORDER
-from irrun.run.passes.fold import computed
+from irrun.run.passes.assignment import REORDER
+from irrun.run.passes.folding import computed
 from irrun.run.program import VIEW, Instruction, Program
 from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room

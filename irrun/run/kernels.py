@@ -139,6 +139,11 @@ class _Iterations:
         run = self._run.inside(self._layer, self._name, next(self._numbers))
         results = self._run_body(self._program, arrays, run)
         run.variables.settle()
+        if run.meter is not None:
+            for array in results:
+                run.meter.add(array)
+            if run.meter.live > run.meter.limit:
+                raise refusal(self._layer, "what its body gives", 0, run.meter.live, run.meter.limit)
         return results
 
 

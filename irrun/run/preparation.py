@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -13,7 +13,7 @@ from irrun.run.comparison import Comparison
 from irrun.run.frame import BindError, Frame
 from irrun.run.kernels import Kernels
 from irrun.run.passes import prepare
-from irrun.run.passes.assign import logger
+from irrun.run.passes.assignment import logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.specialization import Specialization, is_unsized
@@ -82,12 +82,11 @@ class Preparation:
                 self._kept.move_to_end(key)
                 return found
         setting = replace(self._setting, shapes=shapes, watched=watched)
-        try:
+        made = self._general
+        with suppress(ExecutionError):
             program = prepare(self.program, setting)
-        except ExecutionError:
-            made = self._general
-        else:
-            made = _Prepared(program, setting, self._specializations(program, setting))
+            if program.peak <= setting.limit:
+                made = _Prepared(program, setting, self._specializations(program, setting))
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > MAX_KEPT:

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Compiled, Engine, Layout, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
-from irrun.run.passes.assign import compile_work, dense_operand, logger, work_of
+from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run

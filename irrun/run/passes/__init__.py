@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from irrun.run.passes.assign import assign
-from irrun.run.passes.fold import fold
-from irrun.run.passes.fuse import fuse
-from irrun.run.passes.plan_memory import plan_memory
-from irrun.run.passes.prune import prune
-from irrun.run.passes.rewrite import rewrite
+from irrun.run.passes.assignment import assign
+from irrun.run.passes.folding import fold
+from irrun.run.passes.fusion import fuse
+from irrun.run.passes.planning import plan_memory
+from irrun.run.passes.pruning import prune
+from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 
 Pass = Callable[[Program, Setting], Program]
 
-PASSES: tuple[Pass, ...] = (fold, prune, rewrite, fuse, assign, plan_memory)
+PASSES: tuple[Pass, ...] = (fold, rewrite, prune, fuse, assign, plan_memory)
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
 

@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
-from irrun.run.passes.fold import computed
-from irrun.run.passes.rewrite import closed, sized
+from irrun.run.passes.folding import computed
+from irrun.run.passes.rewriting import closed, sized
 from irrun.run.passes.setting import Setting
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
