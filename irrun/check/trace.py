@@ -145,12 +145,12 @@ class _Tracer:
         if op is None or attrs is None:
             return []
         inputs = [self.inference.tensor(value) for value in layer.inputs]
-        violation = self._violation(op, layer, attrs, inputs)
+        violation = self._violation(op, layer, attrs, inputs, None)
         if violation is None:
             return []
 
         def without(number: int, tensor: Tensor) -> Violation | None:
-            return self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]])
+            return self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]], violation)
 
         def goes_away(number: int, tensor: Tensor) -> bool:
             found = without(number, tensor)
@@ -163,12 +163,20 @@ class _Tracer:
         return _causes(inputs, goes_away) or _causes(inputs, changes)
 
     def _violation(
-        self, op: Op, layer: Layer, attrs: Mapping[str, Any], inputs: Sequence[Tensor | None]
+        self,
+        op: Op,
+        layer: Layer,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[Tensor | None],
+        otherwise: Violation | None,
     ) -> Violation | None:
+        """What the rule says of a layer; `otherwise` where it fails itself, as that of a user's own op may."""
         try:
             op.infer(inputs, attrs, self._bodies(layer))
         except Violation as violation:
             return violation
+        except Exception:
+            return otherwise
         return None
 
     def _bodies(self, layer: Layer) -> dict[str, Any]:
@@ -176,10 +184,10 @@ class _Tracer:
         return {name: body_of(body, scratch) for name, body in layer.bodies.items()}
 
     def _outputs(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
-        """What would be known of the outputs; nothing where the inputs do not go together."""
+        """What would be known of the outputs; nothing where the inputs do not go together, or the rule fails."""
         try:
             inferred = node.op.infer(inputs, node.attrs, self._bodies(node.layer))
-        except Violation:
+        except Exception:
             return []
         scratch = Inference(self.inference.weights)
         return with_values(node.op, node.attrs, inputs, inferred.outputs, inferred.types, node.layer, scratch)
