@@ -498,9 +498,14 @@ def _check_weights_have_a_default(label: str, node: Node) -> None:
             f"`per_sample_weights` is input {weights}, but `default_index`, input {default}, is not connected; "
             "it cannot be left out, and -1 stands for none"
         )
-        node.fail(label, message, "per_sample_weights")
+        node.fail(label, message, "per_sample_weights", about=["default_index"])
 
 
 def _check_reduction(label: str, node: Node) -> None:
     if node.attrs["reduction"] == "mean" and node.inputs["per_sample_weights"] is not None:
-        node.fail(label, "`per_sample_weights` is connected, but `reduction` is mean", "per_sample_weights")
+        node.fail(
+            label,
+            "`per_sample_weights` is connected, but `reduction` is mean",
+            "per_sample_weights",
+            about=["reduction"],
+        )
