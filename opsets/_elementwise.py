@@ -153,7 +153,7 @@ def broadcast_rule(node: Node) -> Shapes:
     if result is None:
         a, b = (f"`{port.name}` is {shape_text(s)}" for port, s in zip(node.op.inputs, shapes, strict=True))
         where = f"pdpd from axis {axis}" if mode == "pdpd" and axis != -1 else mode
-        node.fail("C1", f"{a} and {b}, which do not broadcast ({where})")
+        node.fail("C1", f"{a} and {b}, which do not broadcast ({where})", about=[port.name for port in node.op.inputs])
     return {"shape": result}
 
 

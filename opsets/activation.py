@@ -64,7 +64,7 @@ def clamp(data: Array, *, min: float, max: float) -> Any:
 @clamp.shapes
 def _(node: Node) -> None:
     low, high = node.attrs["min"], node.attrs["max"]
-    node.require("C1", not low > high, f"`min` is {low}, above `max`, which is {high}")
+    node.require("C1", not low > high, f"`min` is {low}, above `max`, which is {high}", about=["min", "max"])
 
 
 @real
@@ -451,7 +451,9 @@ def softmax_1(data: Array, *, axis: int) -> Any:
 @softmax_1.shapes
 def _(node: Node) -> None:
     axis, rank = node.attrs["axis"], len(node.shape("data"))
-    node.require("C1", 0 <= axis < max(rank, 1), f"`axis` is {axis}, outside [0, {max(rank, 1)}) for rank {rank}")
+    node.require(
+        "C1", 0 <= axis < max(rank, 1), f"`axis` is {axis}, outside [0, {max(rank, 1)}) for rank {rank}", about=["axis"]
+    )
 
 
 @op(

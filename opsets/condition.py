@@ -124,7 +124,7 @@ def _(node: Node) -> Shapes:
         result = None if result is None else broadcast_result(result, cond, mode, axis)
     if result is None:
         shapes = f"`cond` is {shape_text(cond)}, `then` is {shape_text(then)} and `else` is {shape_text(other)}"
-        node.fail("C1", f"{shapes}, which do not broadcast ({mode})")
+        node.fail("C1", f"{shapes}, which do not broadcast ({mode})", about=["cond", "then", "else"])
     return {"output": result}
 
 

@@ -141,12 +141,17 @@ def _(node: Node) -> Shapes:
     if special_zero:
         for number, size in enumerate(pattern[len(shape) :], len(shape)):
             if _is(size, 0):
-                node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape")
+                node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape", about=["data"])
     output = _reshaped(shape, pattern, special_zero)
     fits = product(output) == product(shape)
     if fits is False:
         found = f"`data` is {shape_text(shape)}, {product(shape)} elements"
-        node.fail("C4", f"{found}, expected {product(output)} for `shape` {shape_text(tuple(pattern))}", "data")
+        node.fail(
+            "C4",
+            f"{found}, expected {product(output)} for `shape` {shape_text(tuple(pattern))}",
+            "data",
+            about=["shape"],
+        )
     node.require("C4", fits, "")
     return {"output": output}
 
@@ -201,7 +206,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
         return {}
     listed = [] if axes is None else axes.ravel().tolist()
-    wanted = {node.axis("C1", axis, len(shape), f"axes[{number}]") for number, axis in enumerate(listed)}
+    wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(listed)}
     if not shape:
         return {"output": ()}
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
