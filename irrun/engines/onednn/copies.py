@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library, OneDNNError
+from irrun.engines.onednn.bindings import OneDNNError
+from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
 from irrun.engines.onednn.tensors import compiled, is_dense, layout_of
 from irrun.engines.work import Compiled, Operand, Work
 

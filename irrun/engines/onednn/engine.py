@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irrun.engines.extents import checked
 from irrun.engines.onednn import (
     attention,
     convolution,
@@ -46,7 +47,8 @@ class OneDNN:
         compiler = COMPILERS.get(work.name)
         if compiler is None or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs)):
             return None
-        return compiler(self._library, work)
+        compiled = compiler(self._library, work)
+        return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         return copies.reorder(self._library, operand, layout)

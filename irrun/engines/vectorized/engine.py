@@ -9,6 +9,7 @@ from importlib import import_module
 import numpy as np
 
 from irrun.engines import processors
+from irrun.engines.extents import checked
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
@@ -49,7 +50,8 @@ class VectorizedEngine:
         tensors = [*work.inputs, *work.outputs]
         if compiler is None or any(tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors):
             return None
-        return compiler(work, self.pool)
+        compiled = compiler(work, self.pool)
+        return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""
