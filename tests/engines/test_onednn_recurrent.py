@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.onednn_works import apply, check, computed, needs_onednn, normal, prepared, refused, work_of
+from engines.onednn_works import (
+    apply,
+    check,
+    check_if_taken,
+    computed,
+    needs_onednn,
+    normal,
+    prepared,
+    refused,
+    views,
+    work_of,
+)
 
 from irrun.spec.op import Array
 
@@ -69,6 +80,18 @@ def test_data_with_the_time_first_and_the_heads_of_results() -> None:
         assert compiled is not None
         for output, result in zip(computed(work, compiled, arrays), results, strict=False):
             np.testing.assert_allclose(output, result, atol=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_data_states_weights_and_biases_that_are_views(name: str, number: int, direction: str) -> None:
+    for position in range(len(network(name, direction, 2, 8)[1])):
+        attrs, arrays = network(name, direction, 2, 8)
+        if arrays[position].dtype == np.float32:
+            arrays[position] = views(*arrays[position].shape)[number]
+            check_if_taken(name, attrs, arrays, constants(arrays))
 
 
 @needs_onednn

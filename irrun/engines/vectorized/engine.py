@@ -24,14 +24,16 @@ MODULES = (
 """Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
 
 
+def compilers_of(module: str) -> dict[str, Compiler]:
+    """The table of a module."""
+    compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{module}").COMPILERS
+    return compilers
+
+
 @cache
 def compiler_of(op: str) -> Compiler | None:
     """What prepares the works of an op."""
-    for name in MODULES:
-        compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{name}").COMPILERS
-        if op in compilers:
-            return compilers[op]
-    return None
+    return next((compilers[op] for compilers in map(compilers_of, MODULES) if op in compilers), None)
 
 
 class VectorizedEngine:

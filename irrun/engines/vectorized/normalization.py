@@ -70,7 +70,7 @@ def _blocks(
         for cut in line_cuts(shape, even(prod(shape), BLOCK, shared)):
             block = cut[: output.ndim]
             call = normalizer(view[block], output[block], cut)
-            calls.append(chain([call, on(cut)]) if on else call)
+            calls.append(chain([call, on(cut[:1] if posts_shape else cut)]) if on else call)
         every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
         return chain([*copy, every])
 
