@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf, prod
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from irrun.engines.axes import merged
+from irrun.engines.extents import view
 from irrun.engines.onednn.library import (
     DST,
     FEW_PRODUCTS,
@@ -138,7 +138,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         ends = ((lines, sizes.size), (sizes.size, keys), (keys, sizes.width), (lines, keys), (lines, sizes.width))
         steps = (walks.query, walks.key, walks.value, walks.mask, walks.result)
         views = [
-            None if array is None else as_strided(array, (*batch, *end), own)
+            None if array is None else view(array, (*batch, *end), own)
             for array, end, own in zip(given, ends, steps, strict=True)
         ]
         calls = [] if fill is None else [fill]

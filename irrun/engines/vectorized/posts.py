@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
@@ -311,11 +312,11 @@ def reshaped_strides(
     return tuple(reversed(result))
 
 
-def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Array:
+def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
     assert operand is not None
     assert strides is not None
     if not strides and operand.size == 1:
         return operand.reshape(())
     if operand.shape == shape:
         return operand
-    return np.lib.stride_tricks.as_strided(operand, shape, strides)
+    return view(operand, shape, strides)
