@@ -88,6 +88,7 @@ class Builder:
         self.feeds: list[Feed] = [{} for _ in range(sets)]
         self.values: list[Value] = []
         self.state = False
+        self.most = MOST_ELEMENTS
         self.empty = False
         """Whether sizes may be 0."""
         self.large = False
@@ -189,6 +190,10 @@ class Builder:
                 sets.append(computed(layer, [None if v is None else v.arrays[number] for v in inputs]))
             except (Violation, IRError, ExecutionError):
                 raise Rejected from None
+            except Exception:
+                if all(value.size for v in given for value in v.arrays):
+                    raise
+                raise Rejected from None  # kernels that do without elements are a thing of their own
         if len({len(outputs) for outputs in sets}) != 1:
             raise Rejected
         outputs = [tuple(group) for group in zip(*sets, strict=True)]
@@ -201,7 +206,7 @@ class Builder:
         return self.op(name, *inputs, **attrs)[0]
 
     def _unfit(self, array: Array) -> bool:
-        if array.size > MOST_ELEMENTS or array.ndim > 8:
+        if array.size > self.most or array.ndim > 8:
             return True
         if array.dtype.kind != "f" or self.special or not array.size:
             return False
@@ -226,7 +231,7 @@ class Builder:
         raise Rejected
 
     def pick(self, rank: int, fixed: Sequence[int] = (), shape: Sequence[Size] | None = None) -> Value:
-        """A value of the main type and of this rank, whose axes `fixed` have one size: one that is there, or an input."""
+        """A value of the main type, whose axes `fixed` have one size: one that is there, or an input."""
         fitting = [v for v in self.values if v.rank == rank and v.dtype == self.dtype and not v.constant]
         fitting = [v for v in fitting if all(v.fixed[axis] for axis in fixed)]
         if fitting and self.chance(self.again):

@@ -27,6 +27,16 @@ class Finding:
     detail: str = ""
 
 
+def outputs(item: tuple[Case, str], tell: Callable[[str], object]) -> list[list[Array]]:
+    """The outputs of all runs of a case by an engine."""
+    import irrun
+
+    case, engine = item
+    with tempfile.TemporaryDirectory() as name:
+        executor = irrun.GraphExecutor(save(case, Path(name)), engine=engine, threads=case.threads)
+        return [list(executor.run(feed).values()) for feed in case.feeds]
+
+
 Outcome = dict[str, Array] | str
 """The outputs of a run, or the code of the error that it ended with."""
 

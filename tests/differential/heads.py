@@ -12,7 +12,15 @@ from differential.operands import constants, inputs, operand, sizes_of, viewed
 
 
 def weights(b: Builder, shape: Sequence[int], scale: float = 1.0) -> Value:
-    """Constants mostly, some of them narrow, or views; or an input."""
+    """Constants mostly, some of them narrow, or views; or an input. They are finite: padding times infinity is NaN."""
+    special, b.special = b.special, False
+    try:
+        return _weights(b, shape, scale)
+    finally:
+        b.special = special
+
+
+def _weights(b: Builder, shape: Sequence[int], scale: float) -> Value:
     source = (constants if b.chance(0.85) else inputs)(b, -scale, scale)
     return source(shape, None) if b.chance(0.7) else viewed(b, shape, source, b.dtype)
 

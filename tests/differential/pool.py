@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ class Died(str):
     """The result of an item whose process died or hung, and what it was doing."""
 
 
-def run(task: Task, items: Iterable[Any], jobs: int = 1) -> Iterator[tuple[Any, Any]]:
+def run(task: Task, items: Iterable[Any], jobs: int = 1) -> Generator[tuple[Any, Any]]:
     """Each item with the task's result, or with a `Died`, as they are done."""
     todo = iter(items)
     workers = [_Worker(task) for _ in range(jobs)]
@@ -42,6 +42,29 @@ def run(task: Task, items: Iterable[Any], jobs: int = 1) -> Iterator[tuple[Any, 
     finally:
         for worker in workers:
             worker.stop()
+
+
+class Process:
+    """A process for items that come one at a time, in a `with` statement; it is called with an item."""
+
+    def __init__(self, task: Task) -> None:
+        self._items: list[Any] = []
+        self._results = run(task, self._given())
+
+    def _given(self) -> Iterator[Any]:
+        while self._items:
+            yield self._items.pop()
+
+    def __call__(self, item: Any) -> Any:
+        """The task's result, or a `Died`."""
+        self._items.append(item)
+        return next(self._results)[1]
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._results.close()
 
 
 class _Worker:

@@ -18,9 +18,9 @@ FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
 def _spread(b: Builder, shape: list[Size]) -> Value:
     """An input of this shape, or one that is repeated along some axes by Broadcast."""
     known = [size for size in shape if isinstance(size, int)]
-    if len(known) < len(shape) or b.chance(0.6):
+    if len(known) < len(shape) or b.chance(0.5):
         return b.input(shape)
-    smaller = [1 if b.chance(0.5) else size for size in known]
+    smaller = [1, *known[1:]] if b.chance(0.5) else [1 if b.chance(0.5) else size for size in known]
     return b.one("Broadcast-3", b.input(smaller), b.i64(known), mode="numpy")
 
 
@@ -47,7 +47,7 @@ def sequence(b: Builder) -> Value:
     if b.dtype != np.float32 and b.dtype.kind != "f":
         raise Rejected
     kind = b.choose([*GATES])
-    batch, length, width, hidden = b.dim(), b.dim(), b.choose([1, 3, 5, 8]), b.choose([1, 2, 4, 7])
+    batch, length, width, hidden = b.dim(0.3), b.dim(0.3), b.choose([1, 3, 5, 8]), b.choose([1, 2, 4, 7])
     direction = b.choose(["forward", "reverse", "bidirectional"])
     ways = 2 if direction == "bidirectional" else 1
     if b.values and b.chance(0.3):

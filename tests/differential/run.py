@@ -12,7 +12,7 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from differential.examine import ENGINES, Finding, examine
 from differential.generate import case
 from differential.graph import Case, save
 from differential.minimise import described, minimise
-from differential.pool import Died, run
+from differential.pool import Died, Process, run
 
 Item = tuple[int, int, tuple[str, ...]]
 
@@ -40,31 +40,23 @@ def given(item: tuple[Case, tuple[str, ...]], tell: Callable[[str], object]) -> 
     return examine(item[0], item[1], tell)
 
 
-def findings(task: Any, items: Any, jobs: int) -> Generator[tuple[Any, list[Finding]]]:
-    for item, answer in run(task, items, jobs):
-        yield item, [Finding(str(answer))] if isinstance(answer, Died) else answer
+def findings(items: Iterable[Item], jobs: int) -> Iterator[tuple[Item, list[Finding]]]:
+    for item, answer in run(generated, items, jobs):
+        yield item, _listed(answer)
+
+
+def _listed(answer: Any) -> list[Finding]:
+    return [Finding(str(answer))] if isinstance(answer, Died) else answer
 
 
 def smaller(found: Case, kind: str, engines: Sequence[str]) -> Case:
     """The case with less that has a finding of this kind."""
+    with Process(given) as process:
 
-    box: list[Case] = []
+        def fails(candidate: Case) -> bool:
+            return kind in [finding.kind for finding in _listed(process((candidate, tuple(engines))))]
 
-    def candidates() -> Iterator[tuple[Case, tuple[str, ...]]]:
-        while box:
-            yield box.pop(), tuple(engines)
-
-    results = findings(given, candidates(), 1)
-
-    def fails(candidate: Case) -> bool:
-        box.append(candidate)
-        _, again = next(results)
-        return kind in [finding.kind for finding in again]
-
-    try:
         return minimise(found, fails)
-    finally:
-        results.close()
 
 
 def main() -> int:
@@ -85,7 +77,7 @@ def main() -> int:
     numbers = [n for n in range(options.start, options.start + options.count) if str(n) not in done]
     kinds: Counter[str] = Counter()
     begin = time.monotonic()
-    for item, found in findings(generated, [(options.seed, number, engines) for number in numbers], options.jobs):
+    for item, found in findings([(options.seed, number, engines) for number in numbers], options.jobs):
         number = item[1]
         done[str(number)] = [finding.kind for finding in found]
         for finding in found:
