@@ -1,0 +1,114 @@
+"""How far two results may be apart: rounding, as much of it as the model makes of tiny changes on the way."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from differential.graph import Array, Case, Graph, Layer, op_of, save
+
+RELATIVE = {"f2": 4e-3, "f4": 2e-5, "f8": 1e-10}
+"""What floats may differ by without a second look, of an element; a fourth of it of the largest one of the tensor."""
+
+NOISE = {"f16": 1e-3, "f32": 3e-6, "f64": 1e-13}
+"""What the second look changes every float of every tensor by."""
+
+DRAWS = 6
+
+SLACK = 20.0
+"""How many times as far as that noise moves it a result may be off."""
+
+TINY = 1e-30
+"""What oneDNN takes for 0."""
+
+STEPS = frozenset(
+    {
+        *("Ceiling", "Convert", "Equal", "FakeQuantize", "Floor", "FloorMod", "Greater", "GreaterEqual", "Less"),
+        *("LessEqual", "MaxPool", "Mod", "NotEqual", "Round", "Sign", "TopK", "Unique", "Interpolate"),
+        *("NonMaxSuppression", "AdaptiveMaxPool"),
+    }
+)
+"""Ops that make a large difference of a small one, where nobody knows."""
+
+
+def wrong(found: Array, expected: Array) -> Array:
+    """Which elements are further apart than rounding alone explains; shapes and types are equal."""
+    if expected.dtype.kind != "f":
+        return np.asarray(found != expected)
+    relative = RELATIVE[expected.dtype.str[1:]]
+    with np.errstate(all="ignore"):
+        one, other = found.astype(np.float64), expected.astype(np.float64)
+        finite = np.isfinite(other)
+        largest = np.abs(other[finite]).max(initial=0)
+        near = np.abs(one - other) <= relative * np.abs(other) + relative / 4 * largest + TINY
+        return np.asarray(~((finite & near) | (one == other) | (np.isnan(one) & np.isnan(other))))
+
+
+def explained(case: Case, run: int, output: int, found: Array, expected: Array, folder: Path) -> bool:
+    """Whether tiny changes on the way move the result as far as it is off."""
+    import irrun
+
+    with np.errstate(all="ignore"):
+        base = expected.astype(np.float64)
+        off = np.abs(found.astype(np.float64) - base)
+        moved = np.zeros(base.shape)
+        for draw in range(DRAWS):
+            try:
+                executor = irrun.GraphExecutor(save(noisy(case, draw), folder), engine="reference")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    for feed in case.feeds[: run + 1]:
+                        outputs = list(executor.run(feed).values())
+            except irrun.ExecutionError:
+                return True
+            other = outputs[output].astype(np.float64)
+            if other.shape != base.shape or not np.array_equal(np.isfinite(other), np.isfinite(base)):
+                return True
+            moved = np.maximum(moved, np.nan_to_num(np.abs(other - base), nan=0, posinf=0))
+    if any(layer.type in STEPS for layer in case.graph.walk()):
+        moved = np.maximum(moved, moved.max(initial=0))
+    bad = wrong(found, expected)
+    return bool((off[bad] <= SLACK * moved[bad]).all())
+
+
+def noisy(case: Case, draw: int) -> Case:
+    """The case with every tensor of floats changed by about the last bits of its elements, also those in bodies."""
+    random = np.random.default_rng([draw, 77])
+    return replace(case, graph=_noisy(case.graph, random))
+
+
+def _noisy(graph: Graph, random: np.random.Generator) -> Graph:
+    result = Graph()
+    numbers: dict[tuple[int, int], tuple[int, int]] = {}
+    places: dict[int, int] = {}
+    for number, layer in enumerate(graph.layers):
+        inputs = [None if ref is None else numbers[ref] for ref in layer.inputs]
+        bodies = {}
+        for name, body in layer.bodies.items():
+            inner = _noisy(body.graph, random)
+            moved = inner.places  # type: ignore[attr-defined]
+            bodies[name] = replace(
+                body,
+                graph=inner,
+                inputs=[{**entry, "internal_layer_id": moved[entry["internal_layer_id"]]} for entry in body.inputs],
+                outputs=[{**entry, "internal_layer_id": moved[entry["internal_layer_id"]]} for entry in body.outputs],
+                back_edges=[(moved[a], moved[c]) for a, c in body.back_edges],
+            )
+        own = places[number] = result.add(replace(layer, inputs=inputs, bodies=bodies))
+        quiet = op_of(layer.name)[0].view_of is not None or layer.type in ("Constant", "ReadValue", "Assign")
+        for port, (type, dims) in enumerate(layer.outputs):
+            numbers[number, port] = (own, port)
+            if type not in NOISE or quiet:
+                continue
+            sizes = [1 if size < 0 else size for size in dims]
+            factor = 1 + random.uniform(-1, 1, sizes) * NOISE[type]
+            array = factor.astype({"f16": "f2", "f32": "f4", "f64": "f8"}[type])
+            constant = result.add(Layer("Constant-1", array=array, outputs=[(type, tuple(sizes))]))
+            attrs = {"auto_broadcast": "numpy"}
+            times = result.add(Layer("Multiply-1", [(own, port), (constant, 0)], attrs, [(type, dims)]))
+            numbers[number, port] = (times, 0)
+    result.places = places  # type: ignore[attr-defined]
+    return result

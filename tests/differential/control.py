@@ -1,0 +1,276 @@
+"""Layers with bodies: If, Loop and TensorIterator, also in each other; and variables, which live on between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from differential.builder import Builder, Rejected, Size, Value
+from differential.elementwise import chain
+from differential.graph import Body, Layer
+from differential.heads import weights
+from differential.operands import sizes_of
+from irrun.spec.dtypes import element_type
+
+DEEPEST = 2
+
+Maker = Callable[[Builder], Value]
+
+
+def inside(b: Builder) -> Builder:
+    """What makes the body of a layer."""
+    inner = Builder(b.random, b.sets, b.dtype.str[1:], b.special)
+    inner.depth, inner.again = b.depth + 1, 1.0
+    return inner
+
+
+def worked(inner: Builder, x: Value) -> Value:
+    """A tensor that is made of `x`, of the same shape."""
+    inner.keep(x)
+    y = x
+    if inner.depth < DEEPEST and inner.chance(0.15):
+        y = inner.attempt([branch, iteration, scan], tries=5)
+        if [array.shape for array in y.arrays] != [array.shape for array in x.arrays] or y.dtype != x.dtype:
+            y = x
+    elif inner.chance(0.4) and x.rank > 1 and x.fixed[-1] and x.float:
+        size = x.shape[-1]
+        table = weights(inner, [size, size], 1 / max(size, 1) ** 0.5)
+        y = inner.one("MatMul-1", x, table, transpose_a=False, transpose_b=inner.chance(0.5))
+    y = chain(inner, y, inner.number(1, 3))
+    if [array.shape for array in y.arrays] != [array.shape for array in x.arrays] or y.dtype != x.dtype:
+        raise Rejected
+    return y
+
+
+def entered(
+    b: Builder, inner: Builder, taken: dict[int, Value], first: int
+) -> tuple[list[Value], list[dict[str, Any]]]:
+    """The inputs of a layer from number `first` on, and their entries: `taken` by Parameter, and others as inputs."""
+    values, entries = [], []
+    for number in inner.graph.of_type("Parameter"):
+        value = taken.get(number)
+        if value is None:
+            label = inner.graph.layers[number].label
+            value = b.parameter([feed[label] for feed in inner.feeds])
+        entries.append({"external_port_id": first + len(values), "internal_layer_id": number})
+        values.append(value)
+    return values, entries
+
+
+def ended(inner: Builder, value: Value) -> int:
+    """The number of a Result."""
+    inner.result(value)
+    return len(inner.graph.layers) - 1
+
+
+def declared(values: Sequence[Value], more: Sequence[int] | None = None) -> list[tuple[str, tuple[int, ...]]]:
+    return [(element_type(value.dtype), (-1,) * value.rank) for value in values]
+
+
+def _copy(inner: Builder, value: Value, arrays: Sequence[Any] | None = None) -> Value:
+    """A Parameter of a body that has these arrays."""
+    open = [axis for axis in range(value.rank) if inner.chance(0.1)]
+    return inner.parameter(list(value.arrays if arrays is None else arrays), open)
+
+
+def condition(b: Builder, x: Value) -> Value:
+    """One boolean: a constant, an input, or one that the data tell."""
+    match b.choose(["constant", "input", "input", "data"]):
+        case "constant":
+            return b.constant(np.bool_(b.chance(0.5)))
+        case "input":
+            shape = b.choose([(), (1,)])
+            return b.parameter([np.full(shape, b.chance(0.5)) for _ in range(b.sets)])
+    if not x.float or not x.sure or any(not array.size for array in x.arrays):
+        raise Rejected
+    axes = b.i64(np.arange(x.rank))
+    least = b.one("ReduceMax-1", x, axes, keep_dims=False)
+    return b.one("Greater-1", least, b.constant(np.asarray(1.5, x.dtype)), auto_broadcast="numpy")
+
+
+def branch(b: Builder) -> Value:
+    x = b.pick(b.number(1, 3))
+    test = condition(b, x)
+    values: list[Value] = [test]
+    bodies: dict[str, Body] = {}
+    results: list[list[Value]] = []
+    count = b.choose([1, 1, 2])
+    for name in ("then_body", "else_body"):
+        inner = inside(b)
+        start = _copy(inner, x)
+        made = [worked(inner, start) if inner.chance(0.85) else start for _ in range(count)]
+        if inner.chance(0.2) and start.rank > 1:
+            made[-1] = inner.one("Concat-1", made[-1], made[-1], axis=0)
+        numbers = [ended(inner, value) for value in made]
+        more, entries = entered(b, inner, {start.ref[0]: x}, len(values))
+        if x in values:  # the same tensor for both bodies, by one port or by two
+            at = values.index(x)
+            entries[0]["external_port_id"] = at if b.chance(0.5) else entries[0]["external_port_id"]
+        values += more
+        outputs = [{"external_port_id": n, "internal_layer_id": number} for n, number in enumerate(numbers)]
+        bodies[name] = Body(inner.graph, entries, outputs)
+        results.append(made)
+    layer = Layer("If-8", outputs=declared(results[0]), bodies=bodies)
+    made = b.computed(layer, values)
+    for value in made:
+        b.keep(value)
+    return b.choose(made)
+
+
+def iteration(b: Builder) -> Value:
+    """A Loop: one or two variables, which may change places, a counter, a condition, slices, results of each turn."""
+    x = b.pick(b.number(1, 3))
+    inner = inside(b)
+    merged = [x]
+    if b.chance(0.5):
+        merged.append(b.input(sizes_of(x)))
+    starts = [_copy(inner, value) for value in merged]
+    taken = {start.ref[0]: value for start, value in zip(starts, merged, strict=True)}
+    sliced = None
+    if b.chance(0.35):
+        rows: list[Size] = [b.number(1, 4), *sizes_of(x)[1:]]
+        sliced = b.input(rows)
+        part = _copy(inner, sliced, [array[:1] for array in sliced.arrays])
+        taken[part.ref[0]] = sliced
+        inner.keep(part)
+    made = [worked(inner, start) for start in starts]
+    if sliced is not None and [a.shape[1:] for a in part.arrays] == [a.shape[1:] for a in x.arrays]:
+        made[0] = inner.one("Add-1", made[0], part, auto_broadcast="numpy")
+        if [a.shape for a in made[0].arrays] != [a.shape for a in x.arrays]:
+            raise Rejected
+    counter = None
+    if b.chance(0.4):
+        shape = b.choose([(), (1,)])
+        counter = inner.parameter([np.zeros(shape, np.int64)] * b.sets)
+        if b.chance(0.6) and x.float:
+            name = element_type(x.dtype)
+            number = inner.one("Convert-1", counter, destination_type=name)
+            made[0] = inner.one("Add-1", made[0], number, auto_broadcast="numpy")
+    go_on = inner.constant(np.bool_(True))
+    if counter is not None and b.chance(0.5):
+        limit = inner.constant(np.int64(b.number(0, 3)))
+        go_on = inner.one("Less-1", counter, limit, auto_broadcast="numpy")
+    numbers = [ended(inner, value) for value in made]
+    going = ended(inner, go_on)
+    first = [
+        b.constant(np.asarray(b.choose([0, 1, 2, 3, 4]), b.choose([np.int32, np.int64])))
+        if b.chance(0.6)
+        else b.parameter([np.asarray(b.number(1, 4), np.int64) for _ in range(b.sets)]),
+        b.constant(np.bool_(True)) if b.chance(0.9) else b.parameter([np.bool_(b.chance(0.8)) for _ in range(b.sets)]),
+    ]
+    values, entries = [], []
+    for value, entry in zip(*entered(b, inner, taken, 0), strict=True):
+        if counter is not None and entry["internal_layer_id"] == counter.ref[0]:
+            _forget(b, value)
+            entries.append({**entry, "external_port_id": -1, "purpose": "current_iteration"})
+            continue
+        if sliced is not None and entry["internal_layer_id"] == part.ref[0]:
+            entry |= {"axis": 0, "start": 0, "end": -1, "stride": 1, "part_size": 1}
+            if b.chance(0.3):
+                entry |= {"start": -1, "end": 0, "stride": -1}
+        entry["external_port_id"] = 2 + len(values)
+        values.append(value)
+        entries.append(entry)
+    edges = list(zip(numbers, [start.ref[0] for start in starts], strict=True))
+    if len(starts) == 2 and b.chance(0.5):
+        edges = [(numbers[1], starts[0].ref[0]), (numbers[0], starts[1].ref[0])]
+    outputs, kept = [], []
+    for number, value in zip(numbers, made, strict=True):
+        if b.chance(0.8) or not kept:
+            outputs.append({"external_port_id": len(kept), "internal_layer_id": number})
+            kept.append(value)
+        if b.chance(0.4) and value.rank:
+            stride = {"start": 0, "end": -1, "stride": 1} if b.chance(0.8) else {"start": -1, "end": 0, "stride": -1}
+            entry = {"external_port_id": len(kept), "internal_layer_id": number, "axis": 0, "part_size": value.shape[0]}
+            if not value.fixed[0]:
+                continue
+            outputs.append(entry | stride)
+            kept.append(value)
+    outputs.append({"external_port_id": -1, "internal_layer_id": going, "purpose": "execution_condition"})
+    layer = Layer("Loop-5", outputs=declared(kept), bodies={"body": Body(inner.graph, entries, outputs, edges)})
+    results = b.computed(layer, [*first, *values])
+    for value in results:
+        b.keep(value)
+    return b.choose(results)
+
+
+def _forget(b: Builder, value: Value) -> None:
+    """Take back the input that was made last."""
+    layer = b.graph.layers.pop(value.ref[0])
+    for feed in b.feeds:
+        del feed[layer.label]
+
+
+def scan(b: Builder) -> Value:
+    """A TensorIterator over slices of a tensor, with a state."""
+    width, axis = b.choose([1, 3, 5]), b.choose([0, 1])
+    batch, length = b.size() or 1, b.number(1, 5)
+    x = b.input([length, batch, width] if axis == 0 else [batch, length, width])
+    state = b.input([batch, width])
+    inner = inside(b)
+    part = _copy(inner, x, [array[:1] if axis == 0 else array[:, :1] for array in x.arrays])
+    start = _copy(inner, state)
+    row = inner.one("Squeeze-1", part, inner.constant(np.int64([axis])))
+    inner.keep(row)
+    if b.chance(0.5) and b.dtype == np.float32:
+        tables = [weights(inner, shape, 0.5) for shape in ([3 * width, width], [3 * width, width], [3 * width])]
+        now = inner.one("GRUCell-3", row, start, *tables, hidden_size=width, linear_before_reset=False)
+        now = chain(inner, now, inner.number(0, 1))
+    else:
+        now = inner.one("Add-1", worked(inner, row), worked(inner, start), auto_broadcast="numpy")
+    if now.shape != state.shape or now.dtype != state.dtype:
+        raise Rejected
+    wide = inner.one("Unsqueeze-1", now, inner.constant(np.int64([axis])))
+    numbers = [ended(inner, now), ended(inner, wide)]
+    way = {"start": 0, "end": -1, "stride": 1} if b.chance(0.6) else {"start": -1, "end": 0, "stride": -1}
+    values, entries = entered(b, inner, {part.ref[0]: x, start.ref[0]: state}, 0)
+    entries[0] |= {"axis": axis, "part_size": 1, **way}
+    outputs: list[dict[str, Any]] = [
+        {"external_port_id": 0, "internal_layer_id": numbers[0]},
+        {"external_port_id": 1, "internal_layer_id": numbers[1], "axis": axis, "part_size": 1, **way},
+    ]
+    body = Body(inner.graph, entries, outputs, [(numbers[0], start.ref[0])])
+    results = b.computed(Layer("TensorIterator-1", outputs=declared([now, wide]), bodies={"body": body}), values)
+    for value in results:
+        b.keep(value)
+    return b.choose(results)
+
+
+def variable(b: Builder) -> Value:
+    """ReadValue, something done with it, and Assign; with `grows`, rows are added in every run."""
+    b.state = True
+    name = f"v{len(b.graph.of_type('ReadValue'))}"
+    width = b.number(1, 6)
+    grows = b.chance(0.4)
+    rows: Size = b.choose(b.open) if grows and b.open else b.number(1, 3)
+    x = b.keep(b.input([rows, width]))
+    counts = [array.shape[0] for array in x.arrays]
+    shape: list[Any] = ["?" if grows else rows, width]
+    if not grows and not isinstance(rows, int):
+        raise Rejected
+    at = [sum(counts[:number]) if grows else counts[0] for number in range(b.sets)]
+    init = b.constant(b.data((at[0], width)) if b.chance(0.7) else np.zeros((at[0], width), b.dtype))
+    type = element_type(b.dtype)
+    attrs = {"variable_id": name, "variable_type": type, "variable_shape": ",".join(map(str, shape))}
+    arrays = (init.arrays[0], *(b.data((count, width)) for count in at[1:]))
+    (old,) = b.layer(Layer("ReadValue-6", [init.ref], attrs), [arrays], False, False)
+    if grows:
+        new = b.one("Concat-1", old, x, axis=0)
+    else:
+        half = b.constant(np.asarray(0.5, b.dtype)) if b.dtype.kind == "f" else b.constant(np.asarray(1, b.dtype))
+        part = b.one("Multiply-1", old, half, auto_broadcast="numpy")
+        new = b.one("Add-1", part, x, auto_broadcast="numpy")
+        if b.chance(0.4):
+            new = b.one("Tanh-1", new) if new.float else new
+    (stored,) = b.layer(Layer("Assign-6", [new.ref], {"variable_id": name}), [new.arrays], False, False)
+    if b.chance(0.2):
+        b.result(stored)
+    if b.chance(0.4):
+        b.result(old)
+    return b.keep(new)
+
+
+CONTROL = (branch, branch, iteration, iteration, scan)
+"""Ops with bodies."""

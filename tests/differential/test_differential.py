@@ -1,0 +1,68 @@
+"""Random models by every engine against the reference; tests/differential/run.py is the long run."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from differential import toys
+from differential.builder import Builder
+from differential.compare import wrong
+from differential.examine import ENGINES, examine
+from differential.generate import case
+from differential.graph import Case
+from differential.minimise import described, minimise
+from differential.pool import Died, run
+from differential.run import findings
+
+SEED = 0
+MODELS = 500
+CHUNK = 25
+
+
+@pytest.mark.parametrize("first", range(0, MODELS, CHUNK))
+def test_engines_agree_with_the_reference_on_random_models(first):
+    items = [(SEED, number, ENGINES) for number in range(first, first + CHUNK)]
+    found = [(item[1], finding) for item, several in findings(items, 1) for finding in several]
+    assert not found, "\n".join(f"{SEED}/{number} {finding.kind}: {finding.detail}" for number, finding in found)
+
+
+def test_a_model_is_the_same_every_time():
+    assert pickle.dumps(case(3, 5)) == pickle.dumps(case(3, 5))
+    assert len({described(case(3, number)) for number in range(20)}) == 20
+
+
+def test_a_process_that_dies_is_told_with_what_it_did():
+    items = ["a", "die", "b", "crash", "c"]
+    answers = dict(run(toys.harmful, items))
+    assert answers == {"a": "A", "b": "B", "c": "C", "die": answers["die"], "crash": answers["crash"]}
+    assert answers["die"] == Died("die: died with exit status 3")
+    assert answers["crash"] == Died("crash: died with exit status -11")
+
+
+def test_rounding_is_no_difference_and_nan_is_one():
+    expected = np.float32([1, 1000, np.nan, np.inf, 0])
+    assert wrong(np.float32([1.00001, 1000.01, np.nan, np.inf, 1e-6]), expected).tolist() == [False] * 5
+    assert wrong(np.float32([1.1, 1001, 0, -np.inf, np.nan]), expected).tolist() == [True] * 5
+    assert wrong(np.int32([1, 2]), np.int32([1, 3])).tolist() == [False, True]
+
+
+def test_a_finding_is_made_small():
+    b = Builder(np.random.default_rng(0))
+    x = b.parameter([np.float32([1, -2])])
+    y = b.one("Tanh-1", b.one("ReLU-1", b.one("Abs-1", x)))
+    b.result(b.one("Sigmoid-1", x))
+    b.result(b.one("Exp-1", y))
+    small = minimise(Case(b.graph, b.feeds * 3), lambda found: bool(found.graph.of_type("ReLU")))
+    assert [layer.type for layer in small.graph.layers] == ["Parameter", "ReLU", "Result"]
+    assert len(small.feeds) == 1
+
+
+def test_arrays_that_share_memory_are_found(monkeypatch):
+    import irrun
+
+    b = Builder(np.random.default_rng(0))
+    b.result(b.one("ReLU-1", b.parameter([np.float32([1, -2])])))
+    plain = irrun.GraphExecutor.run
+    monkeypatch.setattr(irrun.GraphExecutor, "run", lambda self, inputs: plain(self, inputs) | {"x": inputs["x0"]})
+    assert [finding.kind for finding in examine(Case(b.graph, b.feeds), ())] == ["reference: shares memory"]
