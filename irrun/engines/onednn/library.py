@@ -25,6 +25,7 @@ from irrun.engines.onednn.bindings import (
     load_functions,
     load_threads,
 )
+from irrun.engines.signature import Memory
 from irrun.spec.op import Array
 
 SRC, SRC_1, SRC_2 = 1, 2, 3
@@ -149,6 +150,7 @@ class Library:
         self.stream = self.made("stream_create", "stream_destroy", self.engine, _IN_ORDER)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
         self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
 
