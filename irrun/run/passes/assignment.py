@@ -65,7 +65,9 @@ class _Assignment:
         if not known or not sized(instruction, program):
             self._keep(instruction)
             return
-        if instruction.op.view_of and closed(instruction, program) and self._view(instruction):
+        if instruction.op.view_of and closed(instruction, program) and self._view(instruction.changed(posts=())):
+            if instruction.posts:
+                self.add(_rest(instruction, 0))
             return
         for engine in self.setting.engines:
             if (instruction.layer, engine.name) in self.setting.refused:
