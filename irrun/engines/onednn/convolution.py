@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from irrun.engines.axes import canonical_strides
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain
-from irrun.engines.onednn.tensors import Sizes, canonical, channels_last, compiled, packed
+from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
 from irrun.engines.work import Compiled, Operand, Work
 
 DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
@@ -28,7 +29,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     kernel = shape[3:]
     if shape[0] == 1:
         shape, strides = shape[1:], strides[1:]
-    source = library.strided(shape, canonical(shape, strides))
+    source = library.strided(shape, canonical_strides(shape, strides))
     constant = filters.value is not None
     if source is None or (not constant and (transposed or shape != filters.shape)):
         return None

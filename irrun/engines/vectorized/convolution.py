@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
@@ -42,7 +42,7 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
         return None
     data = work.inputs[0]
     assert data is not None
-    if dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
+    if is_dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
         return _pointwise(geometry, posts, threads)
     shared = threads.pieces(geometry.operations / PRODUCT_SPEED) > 1
     if shared and geometry.images * windows < LEAST_WINDOWS // 2 * threads.count:

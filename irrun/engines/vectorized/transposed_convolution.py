@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.windows import Axis, Geometry
@@ -33,7 +33,7 @@ def compile_transposed(work: Work, threads: Threads) -> Compiled | None:
     given = count > 2 and work.inputs[2] is not None
     if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
         return None
-    if not dense(data) or not dense(filters):
+    if not is_dense(data) or not is_dense(filters):
         return None
     shape = filters.shape if work.name.startswith("Group") else (1, *filters.shape)
     groups, channels, features = shape[:3]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import dense
 from irrun.engines.work import Work
 from irrun.spec.op import Array
 
@@ -111,7 +111,7 @@ def geometry_of(work: Work) -> Geometry | None:
     output = work.outputs[0]
     if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
         return None
-    if not dense(filters):
+    if not is_dense(filters):
         return None
     shape = filters.shape if work.name == "GroupConvolution-1" else (1, *filters.shape)
     groups, features, channels = shape[:3]
