@@ -11,7 +11,8 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
+from irrun.engines.vectorized.windows import Geometry, geometry_of, patches
+from irrun.engines.windows import Axis
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 
