@@ -25,18 +25,6 @@ from irrun.spec import (
 
 EMB_TABLE = Input("emb_table", "T", "[num_emb, *emb_dims]")
 REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
-OFFSETS_INPUTS = [
-    EMB_TABLE,
-    Input("indices", "T_IND", "[num_indices]"),
-    Input("offsets", "T_IND", "[batch]"),
-    Input("default_index", "T_IND", "[]", optional=True),
-    Input("per_sample_weights", "T", "[num_indices]", optional=True),
-]
-PACKED_INPUTS = [
-    EMB_TABLE,
-    Input("indices", "T_IND", "[batch, indices_per_bag]"),
-    Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
-]
 
 
 @op(
@@ -194,7 +182,13 @@ def _(node: Node) -> Shapes:
 @op(
     "EmbeddingBagOffsetsSum-3",
     types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=OFFSETS_INPUTS,
+    inputs=[
+        EMB_TABLE,
+        Input("indices", "T_IND", "[num_indices]"),
+        Input("offsets", "T_IND", "[batch]"),
+        Input("default_index", "T_IND", "[]", optional=True),
+        Input("per_sample_weights", "T", "[num_indices]", optional=True),
+    ],
     outputs=[Output("bags", "T", "[batch, *emb_dims]")],
 )
 def embedding_bag_offsets_sum(
@@ -232,13 +226,7 @@ def _(node: Node) -> None:
     _check_offsets(node)
 
 
-@op(
-    "EmbeddingBagOffsets-15",
-    types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=OFFSETS_INPUTS,
-    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
-    attrs=[REDUCTION],
-)
+@op("EmbeddingBagOffsets-15", of=embedding_bag_offsets_sum, attrs=[REDUCTION])
 def embedding_bag_offsets(
     emb_table: Array,
     indices: Array,
@@ -246,7 +234,7 @@ def embedding_bag_offsets(
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
     *,
-    reduction: str = "sum",
+    reduction: str,
 ) -> Any:
     """Pool the rows of each bag, whose indices begin at its offset; an empty one is the default row, or zeros.
 
@@ -281,7 +269,11 @@ def _(node: Node) -> None:
 @op(
     "EmbeddingBagPackedSum-3",
     types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=PACKED_INPUTS,
+    inputs=[
+        EMB_TABLE,
+        Input("indices", "T_IND", "[batch, indices_per_bag]"),
+        Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
+    ],
     outputs=[Output("bags", "T", "[batch, *emb_dims]")],
 )
 def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Any:
@@ -305,15 +297,9 @@ def _(node: Node) -> None:
     node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
 
 
-@op(
-    "EmbeddingBagPacked-15",
-    types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=PACKED_INPUTS,
-    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
-    attrs=[REDUCTION],
-)
+@op("EmbeddingBagPacked-15", of=embedding_bag_packed_sum, attrs=[REDUCTION])
 def embedding_bag_packed(
-    emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, reduction: str = "sum"
+    emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, reduction: str
 ) -> Any:
     """Pool the rows of each bag, which is a row of indices; without any, the result is zeros.
 
