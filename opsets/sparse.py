@@ -23,6 +23,8 @@ from irrun.spec import (
     op,
 )
 
+from ._precision import accumulator
+
 EMB_TABLE = Input("emb_table", "T", "[num_emb, *emb_dims]")
 REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
 
@@ -162,7 +164,7 @@ def embedding_segments_sum(
     order = np.argsort(segment_ids, kind="stable")
     weights = None if per_sample_weights is None else per_sample_weights[order]
     counts = np.bincount(segment_ids, minlength=int(num_segments))
-    return _pooled(emb_table, indices[order], counts, default_index, weights)
+    return _pooled(emb_table, indices[order], counts, default_index, weights, "sum")
 
 
 @embedding_segments_sum.shapes
@@ -218,7 +220,7 @@ def embedding_bag_offsets_sum(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), np.array(2)).tolist()
     [[6.0, 8.0], [5.0, 6.0], [3.0, 4.0]]
     """
-    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights)
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
 
 
 @embedding_bag_offsets_sum.shapes
@@ -257,7 +259,7 @@ def embedding_bag_offsets(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), reduction="mean").tolist()
     [[3.0, 4.0], [0.0, 0.0], [3.0, 4.0]]
     """
-    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, reduction == "mean")
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
 
 
 @embedding_bag_offsets.shapes
@@ -289,7 +291,7 @@ def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weight
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]])).tolist()
     [[6.0, 8.0], [6.0, 8.0]]
     """
-    return _pooled_rows(emb_table, indices, per_sample_weights)
+    return _pooled_rows(emb_table, indices, per_sample_weights, "sum")
 
 
 @embedding_bag_packed_sum.shapes
@@ -314,7 +316,7 @@ def embedding_bag_packed(
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]]), reduction="mean").tolist()
     [[3.0, 4.0], [3.0, 4.0]]
     """
-    return _pooled_rows(emb_table, indices, per_sample_weights, reduction == "mean")
+    return _pooled_rows(emb_table, indices, per_sample_weights, reduction)
 
 
 @embedding_bag_packed.shapes
@@ -329,20 +331,20 @@ def _pooled_from(
     offsets: Array,
     default_index: Array | None,
     weights: Array | None,
-    mean: bool = False,
+    reduction: str,
 ) -> Array:
     """The rows of bags that begin at `offsets` in the indices."""
     first = int(offsets[0]) if len(offsets) else len(indices)
     counts = np.diff(offsets, append=len(indices))
     return _pooled(
-        emb_table, indices[first:], counts, default_index, None if weights is None else weights[first:], mean
+        emb_table, indices[first:], counts, default_index, None if weights is None else weights[first:], reduction
     )
 
 
-def _pooled_rows(emb_table: Array, indices: Array, weights: Array | None, mean: bool = False) -> Array:
+def _pooled_rows(emb_table: Array, indices: Array, weights: Array | None, reduction: str) -> Array:
     """The rows of bags that are rows of the indices, [batch, indices_per_bag]."""
     counts = np.full(len(indices), indices.shape[1])
-    return _pooled(emb_table, indices.ravel(), counts, None, None if weights is None else weights.ravel(), mean)
+    return _pooled(emb_table, indices.ravel(), counts, None, None if weights is None else weights.ravel(), reduction)
 
 
 def _pooled(
@@ -351,10 +353,10 @@ def _pooled(
     counts: Array,
     default_index: Array | None,
     weights: Array | None,
-    mean: bool = False,
+    reduction: str,
 ) -> Array:
     """The sum or mean of the rows of each bag; bag after bag lies in the indices, and has `counts` of them."""
-    wide = _accumulator(emb_table.dtype, mean)
+    wide = accumulator(emb_table.dtype, reduction)
     rows = emb_table[indices].astype(wide, copy=False)
     if weights is not None:
         rows *= weights.astype(wide, copy=False).reshape(-1, *[1] * (rows.ndim - 1))
@@ -363,19 +365,12 @@ def _pooled(
     if filled.any():
         starts = np.cumsum(counts) - counts
         bags[filled] = np.add.reduceat(rows, starts[filled], 0, wide)
-    if mean:
+    if reduction == "mean":
         divisors = np.maximum(counts, 1).astype(wide).reshape(-1, *[1] * (rows.ndim - 1))
         bags = _truncated_quotient(bags, divisors) if wide.kind in "iu" else bags / divisors
     if default_index is not None and default_index >= 0:
         bags[~filled] = emb_table[default_index]
     return bags.astype(emb_table.dtype, copy=False)
-
-
-def _accumulator(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
-    """The type that sums are computed in."""
-    if dtype.kind in "iu":
-        return np.dtype(f"{dtype.kind}8") if mean else dtype
-    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
 
 def _truncated_quotient(a: Array, b: Array) -> Array:
