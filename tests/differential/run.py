@@ -68,9 +68,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep", type=Path, default=Path("differential-findings"), help="the folder for what is found")
     parser.add_argument("--resume", action="store_true", help="go on where the series ended in --keep")
+    parser.add_argument("--replay", type=Path, help="a case.pickle that was kept: run it again, and nothing else")
     parser.add_argument("--alike", type=int, default=1, help="findings of a kind that are made small")
     options = parser.parse_args()
     engines = tuple(options.engine or ENGINES)
+    if options.replay:
+        kept: Case = pickle.loads(options.replay.read_bytes())
+        print(described(kept))
+        with Process(given) as process:
+            found = _listed(process((kept, engines)))
+        for finding in found:
+            print(f"{finding.kind}: {finding.detail}")
+        return 1 if found else 0
     options.keep.mkdir(parents=True, exist_ok=True)
     log = options.keep / f"series-{options.seed}.json"
     done: dict[str, list[str]] = json.loads(log.read_text()) if options.resume and log.exists() else {}
