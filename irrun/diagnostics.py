@@ -34,10 +34,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fact beside a diagnostic, such as where a shape comes from."""
+    """A fact beside a diagnostic, such as where a shape comes from; `input` is that of the layer that it is about."""
 
     message: str
     place: Place | None = None
+    input: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", clipped(self.message, LONGEST_TEXT))

@@ -28,24 +28,24 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
     A link stays one and leads to the new content; a device or a pipe is written to as it is.
     """
-    import tempfile  # 4 ms that those who only read need not wait
-
-    if path.exists() and not path.is_file():
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if not stat.S_ISREG(mode):
         with path.open("wb") as stream:
             yield stream
         return
     target = path.resolve()
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
+    temporary = target.with_name(f".irrun-{os.urandom(8).hex()}")
+    with temporary.open("xb") as stream:
+        try:
             yield stream
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)  # mkstemp lets only its owner read
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+            stream.close()  # what it still holds may not fit
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -35,7 +35,7 @@ def broadcast_to_shape(node: Node) -> Shapes:
     if mode in EXPLICIT:
         mapping = node.inputs["axes_mapping"]
         if mapping is None:
-            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit")
+            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit", about=["axes_mapping", "mode"])
         axes = node.sizes("axes_mapping")
         count = None if axes is None else len(axes)
         if count not in (None, len(data)):
@@ -48,7 +48,12 @@ def broadcast_to_shape(node: Node) -> Shapes:
     if mode not in EXPLICIT:
         axes = list(range(len(output) - len(data), len(output)))
         if len(data) > len(output):
-            node.fail("C2", f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes", "data")
+            node.fail(
+                "C2",
+                f"`data` has rank {len(data)}, but `target_shape` has {len(output)} sizes",
+                "data",
+                about=["target_shape"],
+            )
     if axes is None or any(isinstance(axis, Dim) for axis in axes):
         return {"output": tuple(output)}
     for number, (size, axis) in enumerate(zip(data, map(int, axes), strict=True)):

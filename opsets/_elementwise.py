@@ -14,6 +14,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Op,
@@ -67,6 +68,7 @@ def unary(
         opsets=opsets,
         symbolic=symbolic,
         view_of=view_of,
+        traits=[Elementwise(1)],
         doc=doc,
     )
 
@@ -80,6 +82,7 @@ def binary(
     result: str = "T",
     opsets: frozenset[int] | None = None,
     symbolic: bool = False,
+    commutative: bool = False,
     rule: Callable[[Node], Shapes] | None = None,
     constraints: str = BROADCAST_CONSTRAINT,
 ) -> Op:
@@ -102,6 +105,7 @@ def binary(
         types={"T": types},
         opsets=opsets,
         symbolic=symbolic,
+        traits=[Elementwise(2, commutative)],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",
     )
@@ -149,7 +153,7 @@ def broadcast_rule(node: Node) -> Shapes:
     if result is None:
         a, b = (f"`{port.name}` is {shape_text(s)}" for port, s in zip(node.op.inputs, shapes, strict=True))
         where = f"pdpd from axis {axis}" if mode == "pdpd" and axis != -1 else mode
-        node.fail("C1", f"{a} and {b}, which do not broadcast ({where})")
+        node.fail("C1", f"{a} and {b}, which do not broadcast ({where})", about=[port.name for port in node.op.inputs])
     return {"shape": result}
 
 

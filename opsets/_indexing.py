@@ -32,11 +32,11 @@ def axis_of(node: Node, label: str, rank: int, name: str = "axis") -> int | None
     return None if value is None else normal_axis(node, label, int(value.item()), rank, name)
 
 
-def normal_axis(node: Node, label: str, axis: int, rank: int, name: str = "axis") -> int:
-    """`axis` counted from the front; one outside [-rank, rank) is reported, so every one is for a scalar."""
-    if not -rank <= axis < rank:
-        node.fail(label, f"`{name}` is {axis}, outside [{-rank}, {rank}) for rank {rank}")
-    return axis % rank
+def normal_axis(node: Node, label: str, axis: int, rank: int, name: str = "axis", number: int | None = None) -> int:
+    """As `Node.axis`, but every axis of a scalar is reported."""
+    if rank == 0:
+        node.fail(label, f"`{name}` is {axis}, outside [0, 0) for rank 0", about=[name])
+    return node.axis(label, axis, rank, name, number)
 
 
 def agreed(a: Size, b: Size) -> Size:
@@ -126,15 +126,21 @@ def gather_nd_shape(node: Node, labels: Sequence[str], *, negative: bool) -> Sha
     batch = node.attrs["batch_dims"]
     if not 0 <= batch < min(len(data), len(indices)):
         ranks = f"data of rank {len(data)} and indices of rank {len(indices)}"
-        node.fail(labels[0], f"`batch_dims` is {batch}, outside [0, {min(len(data), len(indices))}) for {ranks}")
+        node.fail(
+            labels[0],
+            f"`batch_dims` is {batch}, outside [0, {min(len(data), len(indices))}) for {ranks}",
+            about=["batch_dims"],
+        )
     length = indices[-1]
     over = f"`indices` has tuples of {length}, but `data` has {len(data)} dimensions, {batch} of them batch dimensions"
-    node.require(labels[1], length <= len(data) - batch, over, "indices")
+    node.require(labels[1], length <= len(data) - batch, over, "indices", about=["data"])
     common: list[Size] = []
     for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
         size = broadcast(a, b)
         if size is None:
-            node.fail(labels[2], f"dimension {number} is {a} in `data`, but {b} in `indices`")
+            node.fail(
+                labels[2], f"dimension {number} is {a} in `data`, but {b} in `indices`", about=["data", "indices"]
+            )
         common.append(size)
     rank_known = int(length)  # raises Undecided where the length of the tuples, so the rank, is unknown
     check_tuples(node, labels[3], "indices", data[batch : batch + rank_known], negative=negative)
@@ -211,9 +217,12 @@ def common_dims(node: Node, range_label: str, equal_label: str, axis: int | None
     most = min(len(data), len(indices), len(data) if axis is None else axis)
     if not 0 <= batch <= most:
         ranks = f"data of rank {len(data)}, indices of rank {len(indices)}"
-        node.fail(range_label, f"`batch_dims` is {given} for {ranks}" + ("" if axis is None else f" and axis {axis}"))
+        ranks += "" if axis is None else f" and axis {axis}"
+        node.fail(range_label, f"`batch_dims` is {given} for {ranks}", about=["batch_dims"])
     for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
-        node.require(equal_label, a == b, f"dimension {number} is {a} in `data`, but {b} in `indices`")
+        node.require(
+            equal_label, a == b, f"dimension {number} is {a} in `data`, but {b} in `indices`", about=["data", "indices"]
+        )
     return batch
 
 
@@ -229,7 +238,10 @@ def scatter_elements_shapes(node: Node, label: str) -> tuple[Shape | None, Shape
     data, indices = node.dims.get("data"), node.dims.get("indices")
     if data is not None and indices is not None and len(data) != len(indices):
         node.fail(
-            label, f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}", "indices"
+            label,
+            f"`indices` and `updates` have rank {len(indices)}, but `data` has rank {len(data)}",
+            "indices",
+            about=["updates", "data"],
         )
     return data, indices, len(node.dims["indices"] if data is None else data)
 
@@ -275,7 +287,7 @@ def check_scatter_nd(node: Node, length_label: str, updates_label: str) -> None:
     """Require tuples of indices no longer than the rank of data, and updates of the shape that they select."""
     length, rank = node.dims["length"], len(node.shape("data"))
     message = f"`indices` has tuples of {length}, but `data` has {rank} dimensions"
-    node.require(length_label, length <= rank, message, "indices")
+    node.require(length_label, length <= rank, message, "indices", about=["data"])
     expected = (*node.shape("indices")[:-1], *node.shape("data")[int(length) :])
     if not expected:  # one element in any shape will do
         single = product(node.shape("updates")) == 1

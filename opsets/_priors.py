@@ -150,7 +150,12 @@ def prior_grid(
 def grid_shape(node: Node, priors: int) -> Shapes:
     """The length of the rows for a number of priors per cell; the sizes of grid and image are checked."""
     variance = node.attrs["variance"]
-    node.require("C1", len(variance) in (0, 1, 4), f"`variance` has {len(variance)} elements, expected 0, 1 or 4")
+    node.require(
+        "C1",
+        len(variance) in (0, 1, 4),
+        f"`variance` has {len(variance)} elements, expected 0, 1 or 4",
+        about=["variance"],
+    )
     for name, least in (("output_size", 0), ("image_size", 1)):
         for position, size in enumerate(node.sizes(name) or ()):
             node.require("C2", size >= least, f"`{name}[{position}]` is {size}, expected {least} or more", name)

@@ -37,13 +37,20 @@ def check_cell(node: Node, functions: int) -> None:
     """Constraints C1 and C2 of every recurrent op, which has so many activation functions; binds hidden_size."""
     names = node.attrs["activations"]
     if len(names) < functions:
-        node.fail("C1", f"`activations` has {len(names)} functions, expected {functions}")
+        node.fail("C1", f"`activations` has {len(names)} functions, expected {functions}", about=["activations"])
     for name in names[:functions]:
         if name.lower() not in FUNCTIONS:
-            node.fail("C1", f"`activations` has `{name}`, expected one of {', '.join(FUNCTIONS)}")
+            node.fail(
+                "C1", f"`activations` has `{name}`, expected one of {', '.join(FUNCTIONS)}", about=["activations"]
+            )
     size, found = node.attrs["hidden_size"], node.dims.get("hidden_size")
     if found is not None:
-        node.require("C2", found == size, f"the attribute `hidden_size` is {size}, but the states have {found}")
+        node.require(
+            "C2",
+            found == size,
+            f"the attribute `hidden_size` is {size}, but the states have {found}",
+            about=["hidden_size"],
+        )
     node.dims["hidden_size"] = size
 
 
@@ -60,7 +67,9 @@ def check_sequence(node: Node, functions: int) -> None:
     direction, found = node.attrs["direction"], node.dims.get("num_directions")
     expected = 2 if direction == "bidirectional" else 1
     if found is not None:
-        node.require("C3", found == expected, f"`num_directions` is {found}, but `direction` is {direction}")
+        node.require(
+            "C3", found == expected, f"`num_directions` is {found}, but `direction` is {direction}", about=["direction"]
+        )
     node.dims["num_directions"] = expected
     if node.inputs["X"].rank is not None:
         node.within("C4", "sequence_lengths", 0, node.dims["seq_length"] + 1)

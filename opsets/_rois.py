@@ -200,9 +200,14 @@ def check_batches(node: Node, label: str, maps: str, rois: str) -> None:
     wrong = ~((column >= -1) & (column < batch))
     if wrong.any():
         row = int(wrong.argmax())
-        node.fail(label, f"`{rois}[{row}, 0]` is {column[row]:g}, outside [-1, {batch}), the batches of `{maps}`", rois)
+        node.fail(
+            label,
+            f"`{rois}[{row}, 0]` is {column[row]:g}, outside [-1, {batch}), the batches of `{maps}`",
+            rois,
+            about=[maps],
+        )
 
 
 def check_positive(node: Node, label: str, name: str = "spatial_scale") -> None:
     value = node.attrs[name]
-    node.require(label, value > 0, f"`{name}` is {value:g}, expected more than 0")
+    node.require(label, value > 0, f"`{name}` is {value:g}, expected more than 0", about=[name])

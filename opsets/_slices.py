@@ -74,10 +74,10 @@ def read_cuts(node: Node, labels: Sequence[str], rank: int) -> Cuts | None:
         axes = None if count is None else list(range(count))
     if axes is None or any(isinstance(axis, Dim) for axis in axes):
         return None
-    normal = [normal_axis(node, labels[1], int(axis), rank, f"axes[{number}]") for number, axis in enumerate(axes)]
+    normal = [normal_axis(node, labels[1], int(axis), rank, "axes", number) for number, axis in enumerate(axes)]
     for number, axis in enumerate(normal):
         if axis in normal[:number]:
-            node.fail(labels[2], f"`axes[{number}]` is axis {axis} of `data` once more", "axes")
+            node.fail(labels[2], f"`axes[{number}]` is axis {axis} of `data` once more", "axes", about=["data"])
     return Cuts(normal, *(sizes or [fresh(None) for _ in normal] for sizes in (starts, stops, steps)))
 
 

@@ -108,7 +108,7 @@ def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optio
         if name in ("pads_begin", "pads_end") and node.attrs.get("auto_pad", "explicit") != "explicit":
             continue
         if len(values) != rank and not (name in optional and not values):
-            node.fail(label, f"`{name}` has {len(values)} values for {rank} spatial axes")
+            node.fail(label, f"`{name}` has {len(values)} values for {rank} spatial axes", about=[name])
 
 
 def check_windows(node: Node, label: str, grid: Sequence[Axis]) -> tuple[Size, ...]:

@@ -15,6 +15,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Output,
@@ -34,6 +35,7 @@ from ._elementwise import real, unary
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("min", FLOAT_NUMBER), Attr("max", FLOAT_NUMBER)],
+    traits=[Elementwise(1)],
 )
 def clamp(data: Array, *, min: float, max: float) -> Any:
     """Replace elements below min by min and those above max by max. NaN stays NaN.
@@ -62,7 +64,7 @@ def clamp(data: Array, *, min: float, max: float) -> Any:
 @clamp.shapes
 def _(node: Node) -> None:
     low, high = node.attrs["min"], node.attrs["max"]
-    node.require("C1", not low > high, f"`min` is {low}, above `max`, which is {high}")
+    node.require("C1", not low > high, f"`min` is {low}, above `max`, which is {high}", about=["min", "max"])
 
 
 @real
@@ -163,6 +165,7 @@ gelu_7 = unary(
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]"), Input("alpha", "T", "[]"), Input("beta", "T", "[]")],
     outputs=[Output("result", "T", "[*shape]")],
+    traits=[Elementwise(1)],
 )
 @real
 def hard_sigmoid(data: Array, alpha: Array, beta: Array) -> Any:
@@ -230,6 +233,7 @@ hswish = unary(
     outputs=[Output("output", "T", "[*shape]")],
     symbolic=True,
     view_of="input",
+    traits=[Elementwise(1)],
 )
 def identity(input: Array) -> Any:
     """The input itself.
@@ -304,6 +308,7 @@ mish = unary(
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]"), Input("slope", "T", "...")],
     outputs=[Output("result", "T", "[*shape]")],
+    traits=[Elementwise(2, broadcast="slopes")],
 )
 def prelu(data: Array, slope: Array) -> Any:
     """Multiply negative elements by a slope, given as a whole, for each channel (axis 1), or by numpy broadcasting.
@@ -371,6 +376,7 @@ relu = unary(
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]"), Input("alpha", "T", "[] | [1]"), Input("lambda", "T", "[] | [1]")],
     outputs=[Output("result", "T", "[*shape]")],
+    traits=[Elementwise(1)],
 )
 @real
 def selu(data: Array, alpha: Array, lambda_: Array) -> Any:
@@ -445,7 +451,9 @@ def softmax_1(data: Array, *, axis: int) -> Any:
 @softmax_1.shapes
 def _(node: Node) -> None:
     axis, rank = node.attrs["axis"], len(node.shape("data"))
-    node.require("C1", 0 <= axis < max(rank, 1), f"`axis` is {axis}, outside [0, {max(rank, 1)}) for rank {rank}")
+    node.require(
+        "C1", 0 <= axis < max(rank, 1), f"`axis` is {axis}, outside [0, {max(rank, 1)}) for rank {rank}", about=["axis"]
+    )
 
 
 @op(
@@ -527,6 +535,7 @@ softsign = unary(
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]"), Input("beta", "T", "[]", optional=True)],
     outputs=[Output("result", "T", "[*shape]")],
+    traits=[Elementwise(1)],
 )
 @real
 def swish(data: Array, beta: Array | None = None) -> Any:

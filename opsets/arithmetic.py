@@ -17,6 +17,7 @@ from irrun.spec import (
     SIGNED,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Op,
@@ -115,6 +116,7 @@ add = binary(
     [[11, 22], [13, 24]]
     """,
     symbolic=True,
+    commutative=True,
 )
 
 asin = elementary(
@@ -266,6 +268,7 @@ def _(node: Node) -> None:
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("m_pythondiv", BOOL, True), *AUTO_BROADCAST],
     symbolic=True,
+    traits=[Elementwise(2)],
 )
 def divide(
     a: Array, b: Array, *, m_pythondiv: bool, auto_broadcast: str, auto_broadcast_axis: int, types: dict[str, str]
@@ -406,6 +409,7 @@ maximum = binary(
     [4, 5, 3]
     """,
     symbolic=True,
+    commutative=True,
 )
 
 
@@ -428,6 +432,7 @@ minimum = binary(
     [1, 2, 3]
     """,
     symbolic=True,
+    commutative=True,
 )
 
 
@@ -468,6 +473,7 @@ multiply = binary(
     [[10, 40], [30, 80]]
     """,
     symbolic=True,
+    commutative=True,
 )
 
 negative = unary(
@@ -659,6 +665,7 @@ squared_difference = binary(
     >>> op(np.array([1.0, 5.0]), np.array([3.0, 2.0])).tolist()
     [4.0, 9.0]
     """,
+    commutative=True,
 )
 
 subtract = binary(

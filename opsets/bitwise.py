@@ -21,6 +21,7 @@ bitwise_and = binary(
     [1, 32]
     """,
     types=BITS,
+    commutative=True,
 )
 
 bitwise_or = binary(
@@ -34,6 +35,7 @@ bitwise_or = binary(
     [23, 125]
     """,
     types=BITS,
+    commutative=True,
 )
 
 bitwise_xor = binary(
@@ -47,6 +49,7 @@ bitwise_xor = binary(
     [22, 93]
     """,
     types=BITS,
+    commutative=True,
 )
 
 bitwise_not = unary(

@@ -23,6 +23,7 @@ equal = binary(
     types=ANY,
     result="boolean",
     symbolic=True,
+    commutative=True,
 )
 
 not_equal = binary(
@@ -38,6 +39,7 @@ not_equal = binary(
     types=ANY,
     result="boolean",
     symbolic=True,
+    commutative=True,
 )
 
 greater = binary(

@@ -15,6 +15,7 @@ from irrun.spec import (
     Attr,
     Body,
     Dim,
+    Elementwise,
     Input,
     Node,
     Output,
@@ -93,6 +94,7 @@ def _(node: Node) -> list[Tensor]:
     outputs=[Output("output", "T", "[*output]")],
     attrs=AUTO_BROADCAST,
     symbolic=True,
+    traits=[Elementwise(3)],
 )
 def select(cond: Array, then: Array, else_: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
     """The elements of `then` where cond is true, else those of `else`.
@@ -122,7 +124,7 @@ def _(node: Node) -> Shapes:
         result = None if result is None else broadcast_result(result, cond, mode, axis)
     if result is None:
         shapes = f"`cond` is {shape_text(cond)}, `then` is {shape_text(then)} and `else` is {shape_text(other)}"
-        node.fail("C1", f"{shapes}, which do not broadcast ({mode})")
+        node.fail("C1", f"{shapes}, which do not broadcast ({mode})", about=["cond", "then", "else"])
     return {"output": result}
 
 
@@ -165,6 +167,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[*shape]"), Input("buckets", "T_BOUNDARIES", "[num_boundaries]")],
     outputs=[Output("output", "output_type", "[*shape]")],
     attrs=[Attr("output_type", choice("i64", "i32"), "i64"), Attr("with_right_bound", BOOL, True)],
+    traits=[Elementwise(1)],
 )
 def bucketize(data: Array, buckets: Array, *, output_type: str, with_right_bound: bool) -> Any:
     """The number of the bucket that each element falls into; a bucket ends at its right boundary or just before it.

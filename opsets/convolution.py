@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product as combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Convolving,
     Dim,
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     Size,
     choice,
@@ -54,8 +57,17 @@ DEFORMABLE_INPUTS = (
     Input("offsets", "T", "[N, OFFSETS, *windows]"),
     Input("filters", "T", "[FEATURES, C_IN, *kernel]"),
 )
+CONVOLVING = Convolving("pads_begin", "pads_end", "auto_pad")
 CACHE_BYTES = 256 << 10
 """How much of a depthwise convolution is worked on at a time, so that it stays in the processor's cache."""
+
+
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(result) * prod(shapes[1][1:])
+
+
+def _operations_of_groups(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(result) * prod(shapes[1][2:])
 
 
 @op(
@@ -64,6 +76,7 @@ CACHE_BYTES = 256 << 10
     inputs=[Input("data", "T", "[N, C_IN, *spatial]"), Input("filters", "T", "[C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, C_OUT, *windows]")],
     attrs=WINDOW,
+    traits=[CONVOLVING, Products(_operations)],
 )
 def convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate the data with every filter.
@@ -98,6 +111,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[N, CHANNELS, *spatial]"), Input("filters", "T", "[GROUPS, C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=WINDOW,
+    traits=[CONVOLVING, Products(_operations_of_groups)],
 )
 def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate each group of channels with the filters of its group.
@@ -124,6 +138,16 @@ def _(node: Node) -> Shapes:
     return {"FEATURES": grouped_features(node), "windows": convolution_windows(node)}
 
 
+def _transposed_operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    return 2 * prod(shapes[0]) * prod(shapes[1][1:])
+
+
+def _transposed_operations_of_groups(
+    shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]
+) -> int:
+    return 2 * prod(shapes[0]) * prod(shapes[1][2:])
+
+
 @op(
     "ConvolutionBackpropData-1",
     types={"T": NUMERIC, "T_SHAPE": INTEGER},
@@ -134,6 +158,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[N, C_OUT, *result]")],
     attrs=BACKPROP,
+    traits=[Products(_transposed_operations)],
 )
 def convolution_backprop_data(data: Array, filters: Array, output_shape: Array | None = None, **window: Any) -> Array:
     """Add up the filters, each scaled by one element of the data and laid where its window was: transposed convolution.
@@ -174,6 +199,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[N, FEATURES, *result]")],
     attrs=BACKPROP,
+    traits=[Products(_transposed_operations_of_groups)],
 )
 def group_convolution_backprop_data(
     data: Array, filters: Array, output_shape: Array | None = None, **window: Any
@@ -243,7 +269,7 @@ def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: flo
 @binary_convolution.shapes
 def _(node: Node) -> Shapes:
     spatial = node.dims["spatial"]
-    node.require("C1", len(spatial) == 2, f"`data` has {len(spatial)} spatial axes, expected 2")
+    node.require("C1", len(spatial) == 2, f"`data` has {len(spatial)} spatial axes, expected 2", about=["data"])
     return {"windows": convolution_windows(node)}
 
 
@@ -325,28 +351,37 @@ def _(node: Node) -> Shapes:
     if node.inputs["mask"] is not None:
         expected = product(node.dims["kernel"]) * node.attrs["deformable_group"]
         found = node.dims["MASKS"]
-        node.require("C7", found == expected, f"`mask` has {found} channels, expected {expected}")
+        node.require("C7", found == expected, f"`mask` has {found} channels, expected {expected}", about=["mask"])
     return shapes
 
 
 def deformable_windows(node: Node) -> Shapes:
     """Check the geometry of a deformable convolution and count its windows."""
     dims, groups, parts = node.dims, node.attrs["group"], node.attrs["deformable_group"]
-    node.require("C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2")
+    node.require(
+        "C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2", about=["data"]
+    )
     found = dims["windows"]
     windows = convolution_windows(node)
     axes = len(windows)
     node.require("C6", len(found) == axes, f"`offsets` has {len(found)} axes for windows, expected {axes}", "offsets")
     for number, (size, expected) in enumerate(zip(found, windows, strict=True)):
         message = f"spatial axis {number} of `offsets` has {size} elements, but there are {expected} windows"
-        node.require("C6", size == expected, message)
+        node.require("C6", size == expected, message, about=["offsets"])
     channels, expected = dims["CHANNELS"], dims["C_IN"] * groups
-    node.require("C4", channels == expected, f"`data` has {channels} channels, expected {expected} in {groups} groups")
+    node.require(
+        "C4",
+        channels == expected,
+        f"`data` has {channels} channels, expected {expected} in {groups} groups",
+        about=["data"],
+    )
     features = dims["FEATURES"]
     node.require("C4", features % groups == 0, f"there are {features} features, expected a multiple of {groups}")
     count, expected = dims["OFFSETS"], product(dims["kernel"]) * 2 * parts
-    node.require("C5", count == expected, f"`offsets` has {count} channels, expected {expected}")
-    node.require("C5", channels % parts == 0, f"`data` has {channels} channels, expected a multiple of {parts}")
+    node.require("C5", count == expected, f"`offsets` has {count} channels, expected {expected}", about=["offsets"])
+    node.require(
+        "C5", channels % parts == 0, f"`data` has {channels} channels, expected a multiple of {parts}", about=["data"]
+    )
     return {"windows": windows}
 
 
@@ -426,7 +461,11 @@ def convolution_windows(node: Node) -> tuple[Size, ...]:
 def checked_spatial(node: Node) -> tuple[Sequence[Size], Sequence[Size]]:
     spatial, kernel = node.dims["spatial"], node.dims["kernel"]
     if len(spatial) not in (1, 2, 3) or len(kernel) != len(spatial):
-        node.fail("C1", f"`data` has {len(spatial)} spatial axes and `filters` {len(kernel)}, expected 1 to 3 in both")
+        node.fail(
+            "C1",
+            f"`data` has {len(spatial)} spatial axes and `filters` {len(kernel)}, expected 1 to 3 in both",
+            about=["data", "filters"],
+        )
     for size in kernel:
         node.require("C3", size >= 1, f"the kernel is {shape_text(kernel)}, expected an element on every axis")
     return spatial, kernel
@@ -440,7 +479,9 @@ def grouped_features(node: Node) -> Any:
     if "CHANNELS" in dims:
         expected = dims["GROUPS"] * dims["C_IN"]
         found = f"`data` has {dims['CHANNELS']} channels, expected {expected}"
-        node.require("C4", dims["CHANNELS"] == expected, f"{found}: {dims['GROUPS']} groups of {dims['C_IN']}")
+        node.require(
+            "C4", dims["CHANNELS"] == expected, f"{found}: {dims['GROUPS']} groups of {dims['C_IN']}", about=["data"]
+        )
     return dims["GROUPS"] * dims["C_OUT"]
 
 
@@ -452,7 +493,9 @@ def transposed_sizes(node: Node) -> tuple[Size, ...]:
     sizes: Sequence[Size] = transposed_lengths(transposed_axes(spatial, kernel, **node.attrs), **node.attrs)
     if node.inputs["output_shape"] is not None:
         count = node.dims.get("axes", rank)
-        node.require("C1", count == rank, f"`output_shape` has {count} elements for {rank} spatial axes")
+        node.require(
+            "C1", count == rank, f"`output_shape` has {count} elements for {rank} spatial axes", about=["output_shape"]
+        )
         sizes = node.sizes("output_shape") or [fresh() for _ in spatial]
     for number, size in enumerate(sizes):
         node.require("C3", size >= 1, f"spatial axis {number} of the result has {size} elements, expected 1 or more")

@@ -118,7 +118,9 @@ def _(node: Node) -> Shapes:
     size = (node.attrs["pooled_h"], node.attrs["pooled_w"])
     for name in ("output_size", "output_roi"):
         given = node.attrs[name]
-        node.require("C3", given in ((), size), f"`{name}` is {list(given)}, but the pooled sizes are {list(size)}")
+        node.require(
+            "C3", given in ((), size), f"`{name}` is {list(given)}, but the pooled sizes are {list(size)}", about=[name]
+        )
     check_batches(node, "C1", "feature_maps", "rois")
     return {"pooled_h": size[0], "pooled_w": size[1]}
 
@@ -343,16 +345,24 @@ def _(node: Node) -> Shapes:
     layers, scales = node.inputs["pyramid"], node.attrs["pyramid_scales"]
     node.require("C1", len(layers) > 0, "there is no layer, expected one or more")
     node.require(
-        "C2", len(scales) >= len(layers), f"`pyramid_scales` has {len(scales)} elements for {len(layers)} layers"
+        "C2",
+        len(scales) >= len(layers),
+        f"`pyramid_scales` has {len(scales)} elements for {len(layers)} layers",
+        about=["pyramid_scales"],
     )
     known = [(number, tensor.shape) for number, tensor in enumerate(layers) if tensor.shape is not None]
     channels: Any = None
     for number, shape in known:
         name = f"`pyramid[{number}]`"
-        node.require("C1", len(shape) == 4, f"{name} has rank {len(shape)}, expected 4")
-        node.require("C1", shape[0] == 1, f"{name} has a batch of {shape[0]}, expected 1")
+        node.require("C1", len(shape) == 4, f"{name} has rank {len(shape)}, expected 4", about=[("pyramid", number)])
+        node.require("C1", shape[0] == 1, f"{name} has a batch of {shape[0]}, expected 1", about=[("pyramid", number)])
         channels = shape[1] if channels is None else channels
-        node.require("C1", shape[1] == channels, f"{name} has {shape[1]} channels, but {channels} before")
+        node.require(
+            "C1",
+            shape[1] == channels,
+            f"{name} has {shape[1]} channels, but {channels} before",
+            about=[("pyramid", number)],
+        )
         channels = shape[1] if isinstance(shape[1], int) else channels
     size = node.attrs["output_size"]
     return {"output_size": size} if channels is None else {"output_size": size, "number_of_channels": channels}
@@ -521,11 +531,15 @@ def _(node: Node) -> Shapes:
         _, pairs, *parts = node.shape("offsets")
         for size in parts:
             node.require(
-                "C4", size == part_size, f"`offsets` has a size of {size}, `part_size` is {part_size}", "offsets"
+                "C4",
+                size == part_size,
+                f"`offsets` has a size of {size}, `part_size` is {part_size}",
+                "offsets",
+                about=["part_size"],
             )
         fits = isinstance(pairs, int) and (pairs < 2 or pairs % 2 or output_dim % (pairs // 2))
         message = f"`offsets` has {pairs} channels, expected twice a divisor of `output_dim`, {output_dim}"
-        node.require("C4", not fits, message, "offsets")
+        node.require("C4", not fits, message, "offsets", about=["output_dim"])
     check_batches(node, "C1", "data", "rois")
     return {"output_dim": output_dim, "group_size": group_size}
 
@@ -602,7 +616,7 @@ def _flattened(shape: Sequence[Any], axis: int, end_axis: int) -> Any:
 def _(node: Node) -> Shapes:
     attrs = node.attrs
     axis, end_axis = (node.axis("C1", attrs[name], 4, name) for name in ("axis", "end_axis"))
-    node.require("C1", axis <= end_axis, f"`axis` is {axis}, behind `end_axis` {end_axis}")
+    node.require("C1", axis <= end_axis, f"`axis` is {axis}, behind `end_axis` {end_axis}", about=["axis", "end_axis"])
     shape = node.shape("data")
     regions = attrs["num"] if attrs["do_softmax"] else len(attrs["mask"])
     expected = regions * (attrs["coords"] + 1 + attrs["classes"])
@@ -649,7 +663,7 @@ def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
 @reorg_yolo.shapes
 def _(node: Node) -> Shapes:
     given = node.attrs["stride"]
-    node.require("C3", len(given) == 1, f"`stride` is {list(given)}, expected one number")
+    node.require("C3", len(given) == 1, f"`stride` is {list(given)}, expected one number", about=["stride"])
     stride = given[0]
     _, channels, *sizes = node.shape("data")
     for name, size in zip("HW", sizes, strict=True):
@@ -745,14 +759,21 @@ def prior_box(output_size: Array, image_size: Array, **attrs: Any) -> Array:
 
 def _prior_box_shapes(node: Node) -> Shapes:
     low, high, fixed, density = (node.attrs[name] for name in ("min_size", "max_size", "fixed_size", "density"))
-    node.require("C3", len(high) <= len(low), f"`max_size` has {len(high)} elements, `min_size` {len(low)}")
+    node.require(
+        "C3",
+        len(high) <= len(low),
+        f"`max_size` has {len(high)} elements, `min_size` {len(low)}",
+        about=["max_size", "min_size"],
+    )
     fits = not fixed or len(density) == len(fixed)
-    node.require("C4", fits, f"`density` has {len(density)} elements, `fixed_size` {len(fixed)}")
+    node.require(
+        "C4", fits, f"`density` has {len(density)} elements, `fixed_size` {len(fixed)}", about=["density", "fixed_size"]
+    )
     for name in ("aspect_ratio", "fixed_ratio"):
-        node.require("C5", 0 not in node.attrs[name], f"`{name}` holds 0, expected more")
+        node.require("C5", 0 not in node.attrs[name], f"`{name}` holds 0, expected more", about=[name])
     for name in ("min_size", "max_size", "fixed_size", "density", "aspect_ratio", "fixed_ratio"):
         values = node.attrs[name]
-        node.require("C6", all(map(math.isfinite, values)), f"`{name}` holds {values}, expected numbers")
+        node.require("C6", all(map(math.isfinite, values)), f"`{name}` holds {values}, expected numbers", about=[name])
     return grid_shape(node, cell_prior_count(node.attrs))
 
 
@@ -818,7 +839,7 @@ def prior_box_clustered(
 @prior_box_clustered.shapes
 def _(node: Node) -> Shapes:
     wide, high = len(node.attrs["width"]), len(node.attrs["height"])
-    node.require("C3", wide == high, f"`width` has {wide} elements, `height` {high}")
+    node.require("C3", wide == high, f"`width` has {wide} elements, `height` {high}", about=["width", "height"])
     return grid_shape(node, wide)
 
 
@@ -883,7 +904,13 @@ def _(node: Node) -> Shapes:
     sizes = node.shape("feature_map")[2:]
     for name, size in zip("hw", sizes, strict=True):
         given = node.attrs[name]
-        node.require("C1", given <= size, f"`{name}` is {given}, above {size}, that of `feature_map`", "feature_map")
+        node.require(
+            "C1",
+            given <= size,
+            f"`{name}` is {given}, above {size}, that of `feature_map`",
+            "feature_map",
+            about=[name],
+        )
     grid = (*sizes, node.dims["number_of_priors"])
     return {"grid": (product(grid),) if node.attrs["flatten"] else grid}
 
@@ -1010,7 +1037,7 @@ def detection_output(
 
 def _detection_shapes(node: Node) -> Shapes:
     attrs = node.attrs
-    node.require("C1", len(attrs["keep_top_k"]) > 0, "`keep_top_k` is empty, expected an element")
+    node.require("C1", len(attrs["keep_top_k"]) > 0, "`keep_top_k` is empty, expected an element", about=["keep_top_k"])
     both = {node.inputs[name] is None for name in ("additional_class_preds", "additional_box_preds")}
     node.require("C5", len(both) == 1, "there are 4 inputs, expected 3 or 5")
     batch, predictions = node.shape("class_preds")
@@ -1404,7 +1431,9 @@ def detectron_detection_output(
 @detectron_detection_output.shapes
 def _(node: Node) -> Shapes:
     weights, classes = node.attrs["deltas_weights"], node.attrs["num_classes"]
-    node.require("C2", len(weights) == 4, f"`deltas_weights` has {len(weights)} elements, expected 4")
+    node.require(
+        "C2", len(weights) == 4, f"`deltas_weights` has {len(weights)} elements, expected 4", about=["deltas_weights"]
+    )
     for name, expected in (("deltas", classes * 4), ("scores", classes)):
         columns = node.shape(name)[1]
         node.require("C1", columns == expected, f"`{name}` has {columns} columns, expected {expected}", name)

@@ -258,10 +258,15 @@ def _(node: Node) -> Shapes:
     for name in ("minval", "maxval"):
         type = node.inputs[name].type
         if type not in ("dynamic", node.attrs["output_type"]):
-            node.fail("C2", f"`{name}` is {type}, but `output_type` is {node.attrs['output_type']}", name)
+            node.fail(
+                "C2",
+                f"`{name}` is {type}, but `output_type` is {node.attrs['output_type']}",
+                name,
+                about=["output_type"],
+            )
     low, high = node.value("minval"), node.value("maxval")
     if low is not None and high is not None and not low.item() < high.item():
-        node.fail("C3", f"`minval` is {low.item()}, but `maxval` is {high.item()}", "minval")
+        node.fail("C3", f"`minval` is {low.item()}, but `maxval` is {high.item()}", "minval", about=["maxval"])
     sizes = node.sizes("shape")
     for number, size in enumerate(sizes or ()):
         node.require("C1", size >= 0, f"`shape[{number}]` is {size}, expected 0 or more", "shape")

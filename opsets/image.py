@@ -113,14 +113,14 @@ def interpolate_1(
 @interpolate_1.shapes
 def _(node: Node) -> Shapes:
     axes, mode = node.attrs["axes"], node.attrs["mode"]
-    node.require("C5", mode != "area", "`mode` is `area`, which has no definition")
+    node.require("C5", mode != "area", "`mode` is `area`, which has no definition", about=["mode"])
     data = node.shape("data")
     check_axes(node, axes, len(data))
     for name in ("pads_begin", "pads_end"):
         pads = node.attrs[name]
         per_axis = len(pads) == len(data) and not any(pad for axis, pad in enumerate(pads) if axis not in axes)
         fits = len(pads) <= 1 or per_axis
-        node.require("C6", fits, f"`{name}` is {list(pads)} for rank {len(data)} and axes {list(axes)}")
+        node.require("C6", fits, f"`{name}` is {list(pads)} for rank {len(data)} and axes {list(axes)}", about=[name])
     begins, ends = (axis_pads(node.attrs[name], axes, len(data)) for name in ("pads_begin", "pads_end"))
     return {"result": resampled_shape(node, data, axes, begins, ends, "target_spatial_shape", "sizes")}
 
@@ -215,7 +215,12 @@ def _(node: Node) -> Shapes:
     found = node.types.get("T_TARGETS")
     if found is not None:
         expected = INTEGER if by == "sizes" else FLOAT
-        node.require("C5", found in expected, f"`scales_or_sizes` is {found}, but shape_calculation_mode is `{by}`")
+        node.require(
+            "C5",
+            found in expected,
+            f"`scales_or_sizes` is {found}, but shape_calculation_mode is `{by}`",
+            about=["scales_or_sizes"],
+        )
     if node.attrs["mode"].endswith("_pillow"):
         count = node.dims.get("num_axes") if node.inputs["axes"] is not None else len(node.shape("image"))
         if count is not None:
@@ -285,7 +290,7 @@ def grid_sample(data: Array, grid: Array, *, align_corners: bool, mode: str, pad
 @grid_sample.shapes
 def _(node: Node) -> None:
     height, width = node.dims["H"], node.dims["W"]
-    node.require("C1", height * width >= 1, f"`data` is an image of {height} x {width} pixels")
+    node.require("C1", height * width >= 1, f"`data` is an image of {height} x {width} pixels", about=["data"])
 
 
 def _pixels(coordinates: Array, size: int, align_corners: bool) -> Array:
@@ -406,7 +411,7 @@ def yuv_height(node: Node, single: bool) -> Shapes:
     rows, width = node.dims["rows"], node.dims["width"]
     node.require("C1", width % 2 == 0, f"the width is {width}, expected an even one")
     if single:
-        node.require("C1", rows % 3 == 0, f"`data` has {rows} rows, expected a multiple of 3")
+        node.require("C1", rows % 3 == 0, f"`data` has {rows} rows, expected a multiple of 3", about=["data"])
         return {"height": rows * 2 // 3}
     node.require("C1", rows % 2 == 0, f"the height is {rows}, expected an even one")
     half_height, half_width = node.dims["half_height"], node.dims["half_width"]
@@ -529,8 +534,8 @@ def interpolated_shape(node: Node, data: str, targets: str) -> Shapes:
 
 def check_axes(node: Node, axes: Sequence[int], rank: int) -> None:
     for axis in axes:
-        node.require("C1", 0 <= axis < rank, f"`axes` has {axis}, outside [0, {rank})")
-    node.require("C1", len(set(axes)) == len(axes), f"`axes` is {list(axes)}, expected different ones")
+        node.require("C1", 0 <= axis < rank, f"`axes` has {axis}, outside [0, {rank})", about=["axes"])
+    node.require("C1", len(set(axes)) == len(axes), f"`axes` is {list(axes)}, expected different ones", about=["axes"])
 
 
 def resampled_shape(
@@ -546,14 +551,14 @@ def resampled_shape(
     targets = node.inputs[name]
     if targets.shape is not None:
         count = targets.shape[0]
-        node.require("C2", count == len(axes), f"`{name}` has {count} elements for {len(axes)} axes")
+        node.require("C2", count == len(axes), f"`{name}` has {count} elements for {len(axes)} axes", about=[name])
     result: list[Size] = [size + begin + end for size, begin, end in zip(shape, begins, ends, strict=True)]
     for axis in axes:
         node.require("C4", result[axis] >= 1, f"axis {axis} of the padded data is empty")
     if by == "sizes":
         sizes = node.sizes(name) or [fresh() for _ in axes]
         for axis, size in zip(axes, sizes, strict=True):
-            node.require("C3", size >= 0, f"`{name}` has {size}, expected 0 or more")
+            node.require("C3", size >= 0, f"`{name}` has {size}, expected 0 or more", about=[name])
             result[axis] = size
         return tuple(result)
     scales = node.value(name)
@@ -562,7 +567,9 @@ def resampled_shape(
             result[axis] = fresh()
         return tuple(result)
     for axis, scale in zip(axes, scales, strict=True):
-        node.require("C3", bool(0 < scale < np.inf), f"`{name}` has {scale}, expected more than 0 and finite")
+        node.require(
+            "C3", bool(0 < scale < np.inf), f"`{name}` has {scale}, expected more than 0 and finite", about=[name]
+        )
         result[axis] = scaled(result[axis], float(scale))
     return tuple(result)
 

@@ -87,7 +87,7 @@ def constant(*, element_type: str, shape: Any, offset: int, size: int) -> Any:
 def _(node: Node) -> list[Tensor]:
     shape = node.attrs["shape"]
     if shape is None or any(isinstance(size, Dim) for size in shape):
-        node.fail("C1", f"`shape` is {shape_text(shape)}, expected a size for every dimension")
+        node.fail("C1", f"`shape` is {shape_text(shape)}, expected a size for every dimension", about=["shape"])
     return [Tensor(node.attrs["element_type"], shape)]
 
 
@@ -234,7 +234,9 @@ def _(node: Node) -> list[Tensor]:
     tensors = [node.inputs["trip_count"], node.inputs["execution_condition"], *node.inputs["inputs"]]
     condition = _condition(body)
     if condition is None:
-        node.fail("C9", "the port map has no <output> with the purpose `execution_condition`")
+        node.fail(
+            "C9", "the port map has no <output> with the purpose `execution_condition`", about=["execution_condition"]
+        )
     _check_counters(node, body)
     _check_joins(node, body)
     slices = slice_count(node, body, tensors)
@@ -294,7 +296,7 @@ VARIABLE = Attr("variable_id", STRING)
 
 def _check_variable(node: Node) -> None:
     if not node.attrs["variable_id"]:
-        node.fail("C1", "`variable_id` is empty")
+        node.fail("C1", "`variable_id` is empty", about=["variable_id"])
 
 
 @op(
@@ -324,7 +326,11 @@ def read_value_3(init_value: Array, *, variable_id: str, state: MutableMapping[s
             f"{stored.dtype}{shape_text(stored.shape)}",
             f"{init_value.dtype}{shape_text(init_value.shape)}",
         )
-        raise Violation("C2", f"variable `{variable_id}` is {found}, but `init_value` is {expected}")
+        raise Violation(
+            "C2",
+            f"variable `{variable_id}` is {found}, but `init_value` is {expected}",
+            about=["init_value"],
+        )
     return stored
 
 
@@ -381,13 +387,21 @@ def _(node: Node) -> list[Tensor]:
     init = node.inputs["init_value"]
     if init is None:
         if type == "dynamic":
-            node.fail("C3", "`variable_type` is dynamic, expected a type: there is no `init_value` to give it")
+            node.fail(
+                "C3",
+                "`variable_type` is dynamic, expected a type: there is no `init_value` to give it",
+                about=["variable_type", "init_value"],
+            )
         return [Tensor(type, shape)]
     if not _covers(shape, init.shape):
         found, expected = shape_text(init.shape), shape_text(shape)
-        node.fail("C2", f"`init_value` is {found}, but `variable_shape` is {expected}", "init_value")
+        node.fail(
+            "C2", f"`init_value` is {found}, but `variable_shape` is {expected}", "init_value", about=["variable_shape"]
+        )
     if "dynamic" not in (type, init.type) and init.type != type:
-        node.fail("C3", f"`init_value` is {init.type}, but `variable_type` is {type}", "init_value")
+        node.fail(
+            "C3", f"`init_value` is {init.type}, but `variable_type` is {type}", "init_value", about=["variable_type"]
+        )
     return [Tensor(init.type if type == "dynamic" else type, shape)]
 
 

@@ -20,6 +20,7 @@ logical_and = binary(
     """,
     types=BOOLEAN,
     symbolic=True,
+    commutative=True,
 )
 
 logical_or = binary(
@@ -34,6 +35,7 @@ logical_or = binary(
     """,
     types=BOOLEAN,
     symbolic=True,
+    commutative=True,
 )
 
 logical_xor = binary(
@@ -48,6 +50,7 @@ logical_xor = binary(
     """,
     types=BOOLEAN,
     symbolic=True,
+    commutative=True,
 )
 
 xor = binary(
@@ -62,6 +65,7 @@ xor = binary(
     """,
     types=BOOLEAN,
     symbolic=True,
+    commutative=True,
     opsets=frozenset({1}),
 )
 

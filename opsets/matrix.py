@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -21,6 +21,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     Size,
     Undecided,
@@ -36,12 +37,19 @@ EXACT = 2**53
 """Up to here f64 holds every integer."""
 
 
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    data = shapes[0]
+    transposed = attrs["transpose_a"] and len(data) > 1
+    return 2 * prod(result) * data[-2 if transposed else -1]
+
+
 @op(
     "MatMul-1",
     types={"T": NUMERIC},
     inputs=[Input("A", "T", "[*a_rows, a_columns]"), Input("B", "T", "[*b_rows, b_columns]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("transpose_a", BOOL, False), Attr("transpose_b", BOOL, False)],
+    traits=[Products(_operations)],
 )
 def matmul(A: Array, B: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply matrices, the last two axes of each input; the axes before them are broadcast.
@@ -72,10 +80,16 @@ def _(node: Node) -> Shapes:
     a = _transposed(node.shape("A"), node.attrs["transpose_a"])
     b = _transposed(node.shape("B"), node.attrs["transpose_b"])
     inner = b[-2] if len(b) > 1 else b[0]
-    node.require("C1", a[-1] == inner, f"rows of `A` have {a[-1]} elements, but columns of `B` have {inner}")
+    node.require(
+        "C1", a[-1] == inner, f"rows of `A` have {a[-1]} elements, but columns of `B` have {inner}", about=["A", "B"]
+    )
     batch = broadcast_shapes(a[:-2], b[:-2])
     if batch is None:
-        node.fail("C2", f"`A` has the batch {shape_text(a[:-2])}, `B` {shape_text(b[:-2])}, which do not broadcast")
+        node.fail(
+            "C2",
+            f"`A` has the batch {shape_text(a[:-2])}, `B` {shape_text(b[:-2])}, which do not broadcast",
+            about=["A", "B"],
+        )
     return {"result": (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))}
 
 
@@ -157,16 +171,24 @@ def _(node: Node) -> Shapes:
     equation = node.attrs["equation"]
     parsed = _parse(equation)
     if parsed is None:
-        node.fail("C1", f"`equation` is `{equation}`, expected subscripts such as `ij,jk->ik`")
+        node.fail("C1", f"`equation` is `{equation}`, expected subscripts such as `ij,jk->ik`", about=["equation"])
     texts, output = parsed
     tensors = node.inputs["inputs"]
     if len(texts) != len(tensors):
-        node.fail("C2", f"`equation` has {len(texts)} input subscripts, but there are {len(tensors)} inputs")
+        node.fail(
+            "C2",
+            f"`equation` has {len(texts)} input subscripts, but there are {len(tensors)} inputs",
+            about=["equation"],
+        )
     for number, (text, tensor) in enumerate(zip(texts, tensors, strict=True)):
         labels = len(text.replace("...", ""))
         if tensor.rank is None or (tensor.rank >= labels if "..." in text else tensor.rank == labels):
             continue
-        node.fail("C3", f"`{text}` has {labels} labels, but `inputs[{number}]` has rank {tensor.rank}")
+        node.fail(
+            "C3",
+            f"`{text}` has {labels} labels, but `inputs[{number}]` has rank {tensor.rank}",
+            about=[("inputs", number)],
+        )
     if output is not None:
         _check_output(node, texts, output)
     if any(tensor.rank is None for tensor in tensors):
@@ -177,12 +199,21 @@ def _(node: Node) -> Shapes:
         own: dict[Any, Size] = {}
         for label, size in zip(term, tensor.shape, strict=True):
             first = own.setdefault(label, size)
-            node.require("C4", first == size, f"`{label}` is both {first} and {size} in `inputs[{number}]`")
+            node.require(
+                "C4",
+                first == size,
+                f"`{label}` is both {first} and {size} in `inputs[{number}]`",
+                about=[("inputs", number)],
+            )
         for label, size in own.items():
             both = broadcast(sizes.get(label, 1), size)
             if both is None:
                 name = label if isinstance(label, str) else "..."
-                node.fail("C5", f"`{name}` is {size} in `inputs[{number}]`, but {sizes[label]} before it")
+                node.fail(
+                    "C5",
+                    f"`{name}` is {size} in `inputs[{number}]`, but {sizes[label]} before it",
+                    about=[("inputs", number)],
+                )
             sizes[label] = both
     return {"result": tuple(sizes[label] for label in result)}
 
@@ -306,11 +337,22 @@ def _(node: Node) -> Shapes:
     a = node.shape("mat_a")
     given = node.inputs["offsets"] is not None
     if given != (len(a) == 2):
-        node.fail("C1", f"`offsets` is {'given' if given else 'missing'} for `mat_a` of rank {len(a)}")
+        node.fail(
+            "C1",
+            f"`offsets` is {'given' if given else 'missing'} for `mat_a` of rank {len(a)}",
+            about=["offsets", "mat_a"],
+        )
     offsets = node.value("offsets")
     if offsets is not None:
         total = a[0]
         ends = [0, *offsets.tolist()]
-        node.require("C2", ends == sorted(ends), f"`offsets` is {offsets.tolist()}, expected ascending from 0")
-        node.require("C2", total == ends[-1], f"`offsets` end at {ends[-1]}, but `mat_a` has {total} rows")
+        node.require(
+            "C2", ends == sorted(ends), f"`offsets` is {offsets.tolist()}, expected ascending from 0", about=["offsets"]
+        )
+        node.require(
+            "C2",
+            total == ends[-1],
+            f"`offsets` end at {ends[-1]}, but `mat_a` has {total} rows",
+            about=["offsets", "mat_a"],
+        )
     return {"result": (*a[:-1], node.dims["N"])}

@@ -23,6 +23,8 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Padding,
+    Permutation,
     Shape,
     Shapes,
     Size,
@@ -211,7 +213,9 @@ def _(node: Node) -> Shapes:
     output = list(indices)
     for number, (a, b) in enumerate(zip(data, indices, strict=True)):
         if number != axis:
-            node.require("C3", a == b, f"dimension {number} is {b} in `indices`, but {a} in `data`", "indices")
+            node.require(
+                "C3", a == b, f"dimension {number} is {b} in `indices`, but {a} in `data`", "indices", about=["data"]
+            )
             output[number] = agreed(a, b)
     node.within("C4", "indices", 0, data[axis])
     return {"output": tuple(output)}
@@ -377,7 +381,7 @@ def scatter_elements_update_12(
 def _(node: Node) -> Shapes:
     type, reduction = node.types.get("T"), node.attrs["reduction"]
     if type is not None and reduction != "none" and not _reduces(type, reduction):
-        node.fail("C5", f"`reduction` is {reduction} for elements of type {type}")
+        node.fail("C5", f"`reduction` is {reduction} for elements of type {type}", about=["reduction"])
     data, indices, rank = scatter_elements_shapes(node, "C2")
     axis = axis_of(node, "C1", rank)
     _check_fit("C3", node, data, indices, axis)
@@ -391,7 +395,7 @@ def _check_fit(label: str, node: Node, data: Shape | None, indices: Shape | None
     for number, (size, updates) in enumerate(zip(data or (), indices or (), strict=False)):
         if axis is not None and number != axis:
             message = f"dimension {number} is {updates} in `indices`, but {size} in `data`"
-            node.require(label, updates <= size, message, "indices")
+            node.require(label, updates <= size, message, "indices", about=["data"])
 
 
 def _reduces(type: str, reduction: str) -> bool:
@@ -515,7 +519,7 @@ def scatter_nd_update_15(data: Array, indices: Array, updates: Array, *, reducti
 def _(node: Node) -> None:
     type, reduction = node.types.get("T"), node.attrs["reduction"]
     if type is not None and reduction != "none" and not _reduces(type, reduction):
-        node.fail("C4", f"`reduction` is {reduction} for elements of type {type}")
+        node.fail("C4", f"`reduction` is {reduction} for elements of type {type}", about=["reduction"])
     check_scatter_nd(node, "C1", "C2")
     check_tuples(node, "C3", "indices", node.shape("data")[: int(node.dims["length"])], negative=True)
 
@@ -558,9 +562,13 @@ def _(node: Node) -> Shapes:
     first, known = shapes[0]
     for number, shape in shapes:
         if not shape:
-            node.fail("C2", f"`inputs[{number}]` is a scalar, expected rank 1 or more")
+            node.fail("C2", f"`inputs[{number}]` is a scalar, expected rank 1 or more", about=[("inputs", number)])
         if len(shape) != len(known):
-            node.fail("C2", f"`inputs[{number}]` has rank {len(shape)}, but `inputs[{first}]` has rank {len(known)}")
+            node.fail(
+                "C2",
+                f"`inputs[{number}]` has rank {len(shape)}, but `inputs[{first}]` has rank {len(known)}",
+                about=[("inputs", number), ("inputs", first)],
+            )
     axis = normal_axis(node, "C3", node.attrs["axis"], len(known))
     output = list(known)
     for number, shape in shapes[1:]:
@@ -569,7 +577,7 @@ def _(node: Node) -> Shapes:
                 output[axis] += size
                 continue
             message = f"dimension {place} is {size} in `inputs[{number}]`, but {output[place]} before"
-            node.require("C4", size == output[place], message)
+            node.require("C4", size == output[place], message, about=[("inputs", number)])
             output[place] = agreed(output[place], size)
     for _ in range(len(tensors) - len(shapes)):
         output[axis] += fresh()
@@ -829,7 +837,11 @@ def strided_slice(
 def _(node: Node) -> Shapes:
     attrs = node.attrs
     if sum(attrs["ellipsis_mask"]) > 1:
-        node.fail("C3", f"`ellipsis_mask` has {sum(attrs['ellipsis_mask'])} ones, expected one at most")
+        node.fail(
+            "C3",
+            f"`ellipsis_mask` has {sum(attrs['ellipsis_mask'])} ones, expected one at most",
+            about=["ellipsis_mask"],
+        )
     data, count = node.shape("data"), int(node.dims["m"])
     masks = (attrs["new_axis_mask"], attrs["shrink_axis_mask"], attrs["ellipsis_mask"])
     parts = strided_parts(len(data), count, *masks)
@@ -971,6 +983,7 @@ PAD_INPUTS = (
     Input("pad_value", "T", "[]", optional=True),
 )
 PAD_TYPES = {"T_BEGIN": INTEGER, "T_END": INTEGER}
+PADDING = Padding("pads_begin", "pads_end", "pad_value", "pad_mode")
 PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
 
 
@@ -982,6 +995,7 @@ PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
     attrs=[PAD_MODE],
     symbolic=True,
     view_of="data",
+    traits=[PADDING],
 )
 def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
     """Add elements in front of and behind the data: a constant, the edge, or a reflection without or with the edge.
@@ -1018,6 +1032,7 @@ def _(node: Node) -> Shapes:
     attrs=[PAD_MODE],
     symbolic=True,
     view_of="data",
+    traits=[PADDING],
 )
 def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
     """Add elements in front of and behind the data, or crop it where pads are negative.
@@ -1042,7 +1057,7 @@ def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | N
 def _(node: Node) -> Shapes:
     mode = node.attrs["pad_mode"]
     if mode != "constant" and node.types.get("T") == "string":
-        node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant")
+        node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant", about=["pad_mode"])
     return padded_shape(node, "C1", "C2")
 
 
@@ -1087,6 +1102,7 @@ def _(node: Node) -> None:
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
     view_of="arg",
+    traits=[Permutation("input_order")],
 )
 def transpose(arg: Array, input_order: Array) -> Any:
     """Put the dimensions into the given order, or into the opposite one where no order is given.
@@ -1374,7 +1390,7 @@ def _(node: Node) -> None:
     batch = normal_axis(node, "C1", node.attrs["batch_axis"], len(data), "batch_axis")
     along = normal_axis(node, "C2", node.attrs["seq_axis"], len(data), "seq_axis")
     if batch == along:
-        node.fail("C2", f"`seq_axis` and `batch_axis` are both {along}")
+        node.fail("C2", f"`seq_axis` and `batch_axis` are both {along}", about=["seq_axis", "batch_axis"])
     count = node.dims.get("batch", data[batch])
     message = f"`seq_lengths` has {count} elements for {data[batch]} batches"
     node.require("C3", count == data[batch], message, "seq_lengths")

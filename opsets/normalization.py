@@ -94,7 +94,7 @@ def batch_norm_inference(
 @batch_norm_inference.shapes
 def _(node: Node) -> None:
     channels = node.dims["C"]
-    node.require("C1", channels >= 1, "`data` has no channel")
+    node.require("C1", channels >= 1, "`data` has no channel", about=["data"])
 
 
 def _batch_norm(data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, epsilon: float) -> Any:
@@ -134,7 +134,7 @@ def grn(data: Array, *, bias: float) -> Any:
 def _(node: Node) -> None:
     _require_positive(node, "C2", "bias")
     rank = len(node.shape("data"))
-    node.require("C1", 2 <= rank <= 4, f"`data` has rank {rank}, expected 2 to 4")
+    node.require("C1", 2 <= rank <= 4, f"`data` has rank {rank}, expected 2 to 4", about=["data"])
 
 
 @op(
@@ -175,8 +175,18 @@ def group_normalization(data: Array, scale: Array, bias: Array, *, num_groups: i
 def _(node: Node) -> None:
     _require_positive(node, "C3", "epsilon")
     groups, channels = node.attrs["num_groups"], node.dims["C"]
-    node.require("C1", channels >= groups, f"`num_groups` is {groups}, but `data` has {channels} channels")
-    node.require("C2", channels % groups == 0, f"`num_groups` is {groups}, which does not divide {channels} channels")
+    node.require(
+        "C1",
+        channels >= groups,
+        f"`num_groups` is {groups}, but `data` has {channels} channels",
+        about=["num_groups", "data"],
+    )
+    node.require(
+        "C2",
+        channels % groups == 0,
+        f"`num_groups` is {groups}, which does not divide {channels} channels",
+        about=["num_groups"],
+    )
 
 
 @op(
@@ -278,7 +288,9 @@ def _(node: Node) -> None:
     _require_positive(node, "C3", "eps")
     axes = node.attrs["reduction_axes"]
     if node.attrs["across_channels"] is None and not axes:
-        node.fail("C1", "neither `across_channels` nor `reduction_axes` is given")
+        node.fail(
+            "C1", "neither `across_channels` nor `reduction_axes` is given", about=["across_channels", "reduction_axes"]
+        )
     rank = len(node.shape("data"))
     for axis in axes:
         node.axis("C2", axis, rank, "reduction_axes")
@@ -357,12 +369,17 @@ def _(node: Node) -> None:
     axes = node.value("axes")
     if axes is not None:
         rank = len(node.shape("data"))
-        node.require("C2", len(_axes(axes, rank)) == axes.size, f"`axes` is {axes.tolist()}, which has an axis twice")
+        node.require(
+            "C2",
+            len(_axes(axes, rank)) == axes.size,
+            f"`axes` is {axes.tolist()}, which has an axis twice",
+            about=["axes"],
+        )
 
 
 def _require_positive(node: Node, label: str, name: str) -> None:
     value = node.attrs[name]
-    node.require(label, value > 0, f"`{name}` is {value}, expected a positive number")
+    node.require(label, value > 0, f"`{name}` is {value}, expected a positive number", about=[name])
 
 
 def _require_axes(node: Node, label: str) -> None:

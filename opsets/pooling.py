@@ -328,14 +328,19 @@ def _(node: Node) -> Shapes:
 def adaptive_sizes(node: Node) -> tuple[Size, ...]:
     spatial = node.dims["spatial"]
     if len(spatial) not in (1, 2, 3):
-        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3")
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3", about=["data"])
     count = node.dims.get("axes", len(spatial))
-    node.require("C2", count == len(spatial), f"`output_shape` has {count} elements for {len(spatial)} spatial axes")
+    node.require(
+        "C2",
+        count == len(spatial),
+        f"`output_shape` has {count} elements for {len(spatial)} spatial axes",
+        about=["output_shape"],
+    )
     for number, size in enumerate(spatial):
-        node.require("C3", size >= 1, f"spatial axis {number} of `data` is empty")
+        node.require("C3", size >= 1, f"spatial axis {number} of `data` is empty", about=["data"])
     sizes = node.sizes("output_shape") or [fresh() for _ in spatial]
     for size in sizes:
-        node.require("C3", size >= 0, f"`output_shape` has {size}, expected 0 or more")
+        node.require("C3", size >= 0, f"`output_shape` has {size}, expected 0 or more", about=["output_shape"])
     return tuple(sizes)
 
 
@@ -353,7 +358,7 @@ def pooling_windows(node: Node) -> tuple[Size, ...]:
     """Check the geometry of a pooling op and count its windows."""
     spatial = node.dims["spatial"]
     if len(spatial) not in (1, 2, 3):
-        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3")
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3", about=["data"])
     lists = [name for name in ("kernel", "strides", "dilations", "pads_begin", "pads_end") if name in node.attrs]
     check_lengths(node, "C2", len(spatial), lists, optional=["dilations"])
     attrs = {name: node.attrs[name] for name in (*lists[1:], "auto_pad", "rounding_type")}

@@ -97,7 +97,10 @@ def _(node: Node) -> Shapes:
             and all((a == b) is not False for a, b in zip(result, x, strict=True))
         )
         node.require(
-            "C1", fits, f"`{name}` is {shape_text(tensor.shape)}, which does not broadcast to {shape_text(x)} ({mode})"
+            "C1",
+            fits,
+            f"`{name}` is {shape_text(tensor.shape)}, which does not broadcast to {shape_text(x)} ({mode})",
+            about=[name],
         )
     return {"result": x}
 
@@ -145,8 +148,12 @@ def _(node: Node) -> None:
         and len(result) == len(data)
         and all((a == b) is not False for a, b in zip(result, data, strict=True))
     )
-    node.require("C1", fits, f"`scale` is {shape_text(scale)}, which does not broadcast to {shape_text(data)}")
+    node.require(
+        "C1", fits, f"`scale` is {shape_text(scale)}, which does not broadcast to {shape_text(data)}", about=["scale"]
+    )
     if node.inputs["shift"] is not None:
         shift = node.shape("shift")
         same = len(shift) == len(scale) and all((a == b) is not False for a, b in zip(shift, scale, strict=True))
-        node.require("C2", same, f"`shift` is {shape_text(shift)}, but `scale` is {shape_text(scale)}")
+        node.require(
+            "C2", same, f"`shift` is {shape_text(shift)}, but `scale` is {shape_text(scale)}", about=["shift", "scale"]
+        )

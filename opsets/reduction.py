@@ -20,6 +20,7 @@ from irrun.spec import (
     Node,
     Op,
     Output,
+    Reduction,
     Shape,
     Shapes,
     Size,
@@ -71,6 +72,7 @@ def _reduction(
     notes: str = "",
     types: frozenset[str] = NUMERIC,
     symbolic: bool = False,
+    linear: bool = False,
 ) -> Op:
     def kernel(data: Array, axes: Array, *, keep_dims: bool) -> Any:
         along = tuple(sorted({int(axis) % data.ndim for axis in axes.ravel()})) if data.ndim else ()
@@ -86,6 +88,7 @@ def _reduction(
         attrs=[Attr("keep_dims", BOOL, False)],
         types={"T": types, "T_IND": INTEGER},
         symbolic=symbolic,
+        traits=[Reduction("axes", "keep_dims", linear)],
         rule=_shapes,
         doc=DOC.format(first=first, page=page, example=example, notes=notes and notes + "\n\n", data=example_data),
     )
@@ -203,9 +206,9 @@ def _count(data: Array, axes: tuple[int, ...]) -> int:
     return int(product(data.shape[axis] for axis in axes))
 
 
-reduce_sum = _reduction("ReduceSum-1", _sum, "The sum over axes.", "[3, 7]", WRAPS, symbolic=True)
+reduce_sum = _reduction("ReduceSum-1", _sum, "The sum over axes.", "[3, 7]", WRAPS, symbolic=True, linear=True)
 reduce_prod = _reduction("ReduceProd-1", _prod, "The product over axes.", "[2, 12]", WRAPS, symbolic=True)
-reduce_mean = _reduction("ReduceMean-1", _mean, "The mean over axes.", "[1, 3]", MEAN)
+reduce_mean = _reduction("ReduceMean-1", _mean, "The mean over axes.", "[1, 3]", MEAN, linear=True)
 reduce_max = _reduction("ReduceMax-1", _max, "The maximum over axes.", "[2, 4]", MAX, symbolic=True)
 reduce_min = _reduction("ReduceMin-1", _min, "The minimum over axes.", "[1, 3]", MIN, symbolic=True)
 reduce_l1 = _reduction("ReduceL1-4", _l1, "The sum of absolute values over axes.", "[3, 7]", L1)

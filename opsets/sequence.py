@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Products,
     Shapes,
     broadcast_shapes,
     choice,
@@ -206,7 +208,11 @@ def _(node: Node) -> None:
     long, short = node.value("logit_length"), node.value("label_length")
     if long is not None and short is not None:
         for row in np.flatnonzero(short > long)[:1]:
-            node.fail("C2", f"`label_length[{row}]` is {short[row]}, but `logit_length[{row}]` is {long[row]}")
+            node.fail(
+                "C2",
+                f"`label_length[{row}]` is {short[row]}, but `logit_length[{row}]` is {long[row]}",
+                about=["label_length", "logit_length"],
+            )
     labels, blank = node.value("labels"), node.value("blank_index")
     if (
         labels is None
@@ -221,7 +227,7 @@ def _(node: Node) -> None:
     for row, step in np.argwhere(wrong)[:1]:
         label = labels[row, step]
         why = "the blank" if label == none else f"outside [0, {classes})"
-        node.fail("C4", f"`labels[{row}, {step}]` is {label}, {why}")
+        node.fail("C4", f"`labels[{row}, {step}]` is {label}, {why}", about=["labels"])
 
 
 def _targets(labels: Array, lengths: Array, collapse: bool, unique: bool) -> tuple[Any, Any]:
@@ -626,7 +632,7 @@ def one_hot(
 @one_hot.shapes
 def _(node: Node) -> Shapes:
     depth = node.size("depth")
-    node.require("C2", depth >= 1, f"`depth` is {depth}, expected a positive number")
+    node.require("C2", depth >= 1, f"`depth` is {depth}, expected a positive number", about=["depth"])
     if isinstance(depth, Dim):
         depth = depth.within(1)
     indices = node.shape("indices")
@@ -752,6 +758,11 @@ def _(node: Node) -> None:
     check_sequence(node, 1)
 
 
+def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], result: tuple[int, ...]) -> int:
+    query, (*_, keys, _) = shapes[:2]
+    return 2 * (prod(query) + prod(result)) * keys
+
+
 @op(
     "ScaledDotProductAttention-13",
     types={"T": FLOAT, "T_MASK": FLOAT | {"boolean"}},
@@ -765,6 +776,7 @@ def _(node: Node) -> None:
     ],
     outputs=[Output("result", "T", "[*batch, L, Ev]")],
     attrs=[Attr("causal", BOOL)],
+    traits=[Products(_operations)],
 )
 def scaled_dot_product_attention(
     query: Array,
@@ -833,28 +845,36 @@ def _(node: Node) -> Shapes:
     batch = broadcast_shapes(query[:-2], key[:-2], value[:-2])
     if batch is None:
         shapes = ", ".join(f"`{name}` {shape_text(node.shape(name)[:-2])}" for name in ("query", "key", "value"))
-        node.fail("C1", f"the batch dimensions do not broadcast: {shapes}")
+        node.fail("C1", f"the batch dimensions do not broadcast: {shapes}", about=["query", "key", "value"])
     mask = node.inputs["attention_mask"]
     if mask is not None and not node.attrs["causal"]:
         kind = node.types.get("T")
         if mask.type not in (kind, "boolean", "dynamic") and kind:
-            node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}")
+            node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}", about=["attention_mask"])
         shape = node.shape("attention_mask")
         number = node.value("attention_mask") if not shape else None
         if len(shape) == 1 or (number is not None and number != 0):
             found = f"the scalar {number}" if number is not None else "of rank 1"
-            node.fail("C3", f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more")
+            node.fail(
+                "C3", f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more", about=["attention_mask"]
+            )
         if shape:
             leading = broadcast_shapes(batch, shape[:-2])
             rows = (shape[-2] == query[-2]) is not False or (shape[-2] == 1) is not False
             if leading is None or not rows or (shape[-1] == key[-2]) is False:
                 expected = shape_text((*batch, query[-2], key[-2]))
-                node.fail("C4", f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}")
+                node.fail(
+                    "C4",
+                    f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}",
+                    about=["attention_mask"],
+                )
             batch = leading
     if node.inputs["sink"] is not None:
         sink, scores = node.shape("sink"), (*batch, query[-2], 1)
         if len(sink) != len(query) or not _broadcasts_to(sink, scores):
-            node.fail("C5", f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(scores)}")
+            node.fail(
+                "C5", f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(scores)}", about=["sink"]
+            )
     return {"batch": batch}
 
 

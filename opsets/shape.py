@@ -18,6 +18,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Reshaping,
     Shape,
     Shapes,
     Size,
@@ -101,6 +102,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     attrs=[Attr("special_zero", BOOL)],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     """The same elements in another shape, which may have one -1: the size that is left for it.
@@ -139,12 +141,17 @@ def _(node: Node) -> Shapes:
     if special_zero:
         for number, size in enumerate(pattern[len(shape) :], len(shape)):
             if _is(size, 0):
-                node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape")
+                node.fail("C3", f"`shape[{number}]` is 0, but `data` has rank {len(shape)}", "shape", about=["data"])
     output = _reshaped(shape, pattern, special_zero)
     fits = product(output) == product(shape)
     if fits is False:
         found = f"`data` is {shape_text(shape)}, {product(shape)} elements"
-        node.fail("C4", f"{found}, expected {product(output)} for `shape` {shape_text(tuple(pattern))}", "data")
+        node.fail(
+            "C4",
+            f"{found}, expected {product(output)} for `shape` {shape_text(tuple(pattern))}",
+            "data",
+            about=["shape"],
+        )
     node.require("C4", fits, "")
     return {"output": output}
 
@@ -199,7 +206,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
         return {}
     listed = [] if axes is None else axes.ravel().tolist()
-    wanted = {node.axis("C1", axis, len(shape), f"axes[{number}]") for number, axis in enumerate(listed)}
+    wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(listed)}
     if not shape:
         return {"output": ()}
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
@@ -217,6 +224,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     opsets=frozenset(range(1, 15)),
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def squeeze_1(data: Array, axes: Array | None = None) -> Any:
     """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
@@ -246,6 +254,7 @@ def _(node: Node) -> Shapes:
     attrs=[Attr("allow_axis_skip", BOOL, False)],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool) -> Any:
     """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
@@ -274,6 +283,7 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
     view_of="data",
+    traits=[Reshaping()],
 )
 def unsqueeze(data: Array, axes: Array) -> Any:
     """Insert dimensions of size 1; axes are places in the output. An axis that is listed again counts once.

@@ -111,7 +111,9 @@ def _top_k_shapes(node: Node) -> Shapes:
         node.fail("C1", "`data` is a scalar, which has no axis", "data")
     axis = node.axis("C1", node.attrs["axis"], len(data))
     size = data[axis]
-    node.require("C2", k <= size, f"`k` is {k}, above {size}, the size of `data` along axis {axis}", "k")
+    node.require(
+        "C2", k <= size, f"`k` is {k}, above {size}, the size of `data` along axis {axis}", "k", about=["data"]
+    )
     if isinstance(k, Dim):
         k = k.within(1, size.high if isinstance(size, Dim) else size)
     return {"shape": (*data[:axis], k, *data[axis + 1 :])}
@@ -180,7 +182,9 @@ def _(node: Node) -> None:
     if len(rows) == 1:
         return
     fits = len(rows) == len(values) and every(a == b for a, b in zip(rows[:-1], values[:-1], strict=True))
-    node.require("C1", fits, f"`sorted` is {shape_text(rows)} and `values` is {shape_text(values)}", "sorted")
+    node.require(
+        "C1", fits, f"`sorted` is {shape_text(rows)} and `values` is {shape_text(values)}", "sorted", about=["values"]
+    )
 
 
 NMS_INPUTS = (
@@ -273,7 +277,7 @@ def _most(node: Node) -> Size:
     if node.inputs[name] is None:
         return 0
     most = node.size(name)
-    node.require("C1", most >= 0, f"`{name}` is {most}, expected 0 or more", name)
+    node.require("C1", most >= 0, f"`{name}` is {most}, expected 0 or more", name, about=["max_output_boxes_per_class"])
     return most.within(0) if isinstance(most, Dim) else most
 
 
@@ -649,7 +653,7 @@ def multiclass_nms(
 def _(node: Node) -> Shapes:
     rank, separate = len(node.shape("scores")), node.inputs["roisnum"] is not None
     message = f"`scores` has rank {rank} {'with' if separate else 'without'} `roisnum`, expected {2 if separate else 3}"
-    node.require("C1", rank == (2 if separate else 3), message, "scores")
+    node.require("C1", rank == (2 if separate else 3), message, "scores", about=["roisnum"])
     groups, boxes = node.dims["groups"], node.dims["num_boxes"]
     if not separate:
         return _listed_shapes(node, groups, node.dims["num_classes"], boxes)

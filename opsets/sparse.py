@@ -21,10 +21,7 @@ from irrun.spec import (
     fresh,
     largest,
     op,
-    product,
 )
-
-from ._indexing import renumbered
 
 EMB_TABLE = Input("emb_table", "T", "[num_emb, *emb_dims]")
 REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
@@ -40,12 +37,6 @@ PACKED_INPUTS = [
     Input("indices", "T_IND", "[batch, indices_per_bag]"),
     Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
 ]
-
-PIECE = 64
-"""Rows that are summed one after the other; longer bags are summed in pieces."""
-
-BLOCK = 1 << 18
-"""Bytes of sums that are built up at once: they stay in the cache of a core."""
 
 
 @op(
@@ -83,25 +74,12 @@ def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, de
     >>> indices.tolist(), filled.tolist(), empty.tolist()
     ([[0, 0], [1, 0], [2, 2]], [1, 42, 3], [False, True, False])
     """
-    indices = np.ascontiguousarray(indices)
-    rows, columns = indices[:, 0], indices[:, 1]
-    if not ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (columns[1:] >= columns[:-1]))).all():
-        order = _row_major_order(rows, columns, dense_shape)
-        values, indices = values[order], indices.take(order, 0)
-        rows = indices[:, 0]
-    counts = np.bincount(rows, minlength=int(dense_shape[0]))
-    empty = counts == 0
-    filled = np.cumsum(counts + empty)[empty] - 1
-    total = len(values) + len(filled)
-    given = np.ones(total, np.bool_)
-    given[filled] = False
-    place = np.dtype((np.void, 2 * indices.itemsize))  # a row and its column as one element: five times as fast
-    output_indices = np.zeros((total, 2), indices.dtype)
-    output_indices.view(place).reshape(-1)[given] = indices.view(place).reshape(-1)
-    output_indices[filled, 0] = np.flatnonzero(empty)
-    output_values = np.full(total, default_value, values.dtype)
-    output_values[given] = values
-    return output_indices, output_values, empty
+    empty = np.bincount(indices[:, 0], minlength=int(dense_shape[0])) == 0
+    rows = np.flatnonzero(empty).astype(indices.dtype)
+    places = np.concatenate([indices, np.stack([rows, np.zeros_like(rows)], 1)])
+    filled = np.concatenate([values, np.full(len(rows), default_value, values.dtype)])
+    order = _row_major_order(places, dense_shape)
+    return places[order], filled[order], empty
 
 
 @sparse_fill_empty_rows.shapes
@@ -126,25 +104,13 @@ def _(node: Node) -> Shapes:
     return {"M'": fresh(low, high), "rows": rows}
 
 
-def _row_major_order(rows: Array, columns: Array, dense_shape: Array) -> Array:
+def _row_major_order(places: Array, dense_shape: Array) -> Array:
     """The order of places in a matrix; equal ones keep theirs."""
-    row_bits, column_bits = (int(size - 1).bit_length() for size in dense_shape)
-    if row_bits + column_bits > 63:
+    rows, columns = places[:, 0].astype(np.int64), places[:, 1]
+    height, width = dense_shape.tolist()
+    if height * width >= 2**63:
         return np.lexsort((columns, rows))
-    return _stable_order(rows.astype(np.int64) << column_bits | columns, row_bits + column_bits)
-
-
-def _stable_order(numbers: Array, bits: int) -> Array:
-    """The order of integers of so many bits, none below 0; equal ones keep theirs.
-
-    They are sorted by digits of 16 bits, from the lowest to the highest: for these numpy has a radix sort, several
-    times as fast as what it has for wider numbers.
-    """
-    order = np.argsort(numbers.astype(np.uint16), kind="stable")
-    for shift in range(16, bits, 16):
-        digits = (numbers >> shift).astype(np.uint16)
-        order = order[np.argsort(digits[order], kind="stable")]
-    return order
+    return np.argsort(rows * width + columns, kind="stable")
 
 
 def _check_places(label: str, node: Node, indices: Array, axis: int, size: Size) -> None:
@@ -205,12 +171,10 @@ def embedding_segments_sum(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 0, 2]), np.array(3)).tolist()
     [[6.0, 8.0], [0.0, 0.0], [3.0, 4.0]]
     """
-    if (segment_ids[1:] < segment_ids[:-1]).any():
-        order = _stable_order(segment_ids, int(num_segments).bit_length())
-        indices = indices[order]
-        per_sample_weights = None if per_sample_weights is None else per_sample_weights[order]
-    bounds = np.append(0, np.cumsum(np.bincount(segment_ids, minlength=int(num_segments))))
-    return _pool(emb_table, indices, bounds, default_index, per_sample_weights)
+    order = np.argsort(segment_ids, kind="stable")
+    weights = None if per_sample_weights is None else per_sample_weights[order]
+    counts = np.bincount(segment_ids, minlength=int(num_segments))
+    return _pooled(emb_table, indices[order], counts, default_index, weights)
 
 
 @embedding_segments_sum.shapes
@@ -260,7 +224,7 @@ def embedding_bag_offsets_sum(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), np.array(2)).tolist()
     [[6.0, 8.0], [5.0, 6.0], [3.0, 4.0]]
     """
-    return _pool_offsets(emb_table, indices, offsets, default_index, per_sample_weights)
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights)
 
 
 @embedding_bag_offsets_sum.shapes
@@ -305,7 +269,7 @@ def embedding_bag_offsets(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), reduction="mean").tolist()
     [[3.0, 4.0], [0.0, 0.0], [3.0, 4.0]]
     """
-    return _pool_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction == "mean")
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, reduction == "mean")
 
 
 @embedding_bag_offsets.shapes
@@ -333,7 +297,7 @@ def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weight
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]])).tolist()
     [[6.0, 8.0], [6.0, 8.0]]
     """
-    return _pool_packed(emb_table, indices, per_sample_weights)
+    return _pooled_rows(emb_table, indices, per_sample_weights)
 
 
 @embedding_bag_packed_sum.shapes
@@ -364,7 +328,7 @@ def embedding_bag_packed(
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]]), reduction="mean").tolist()
     [[3.0, 4.0], [3.0, 4.0]]
     """
-    return _pool_packed(emb_table, indices, per_sample_weights, reduction == "mean")
+    return _pooled_rows(emb_table, indices, per_sample_weights, reduction == "mean")
 
 
 @embedding_bag_packed.shapes
@@ -373,7 +337,7 @@ def _(node: Node) -> None:
     node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
 
 
-def _pool_offsets(
+def _pooled_from(
     emb_table: Array,
     indices: Array,
     offsets: Array,
@@ -381,82 +345,44 @@ def _pool_offsets(
     weights: Array | None,
     mean: bool = False,
 ) -> Array:
-    bounds = np.append(offsets, len(indices)).astype(np.int64)
-    first = int(bounds[0])
-    weights = None if weights is None else weights[first:]
-    return _pool(emb_table, indices[first:], bounds - first, default_index, weights, mean)
+    """The rows of bags that begin at `offsets` in the indices."""
+    first = int(offsets[0]) if len(offsets) else len(indices)
+    counts = np.diff(offsets, append=len(indices))
+    return _pooled(
+        emb_table, indices[first:], counts, default_index, None if weights is None else weights[first:], mean
+    )
 
 
-def _pool_packed(emb_table: Array, indices: Array, weights: Array | None, mean: bool = False) -> Array:
-    batch, indices_per_bag = indices.shape
-    bounds = np.arange(batch + 1) * indices_per_bag
-    return _pool(emb_table, indices.ravel(), bounds, None, None if weights is None else weights.ravel(), mean)
+def _pooled_rows(emb_table: Array, indices: Array, weights: Array | None, mean: bool = False) -> Array:
+    """The rows of bags that are rows of the indices, [batch, indices_per_bag]."""
+    counts = np.full(len(indices), indices.shape[1])
+    return _pooled(emb_table, indices.ravel(), counts, None, None if weights is None else weights.ravel(), mean)
 
 
-def _pool(
+def _pooled(
     emb_table: Array,
     indices: Array,
-    bounds: Array,
+    counts: Array,
     default_index: Array | None,
     weights: Array | None,
     mean: bool = False,
 ) -> Array:
-    """The sum or mean of the rows of each bag, bag `i` being `indices[bounds[i] : bounds[i + 1]]`.
-
-    No row of the table is copied but those of a block of bags, and those that are summed in a wider type.
-    """
-    table = emb_table.reshape(len(emb_table), int(product(emb_table.shape[1:])))
+    """The sum or mean of the rows of each bag; bag after bag lies in the indices, and has `counts` of them."""
     wide = _accumulator(emb_table.dtype, mean)
-    if wide != table.dtype:
-        if len(indices) < len(table):
-            used, indices = renumbered(indices, len(table))
-            table = table[used]
-        table = table.astype(wide)
-    counts = np.diff(bounds)
-    sums = _sums(table, indices, bounds, None if weights is None else weights.astype(wide, copy=False))
+    rows = emb_table[indices].astype(wide, copy=False)
+    if weights is not None:
+        rows *= weights.astype(wide, copy=False).reshape(-1, *[1] * (rows.ndim - 1))
+    bags = np.zeros((len(counts), *emb_table.shape[1:]), wide)
+    filled = counts > 0
+    if filled.any():
+        starts = np.cumsum(counts) - counts
+        bags[filled] = np.add.reduceat(rows, starts[filled], 0, wide)
     if mean:
-        divisors = np.maximum(counts, 1).astype(wide)[:, None]
-        sums = _truncated_quotient(sums, divisors) if wide.kind in "iu" else sums / divisors
-    bags: Array = sums.astype(emb_table.dtype, copy=False).reshape(len(counts), *emb_table.shape[1:])
+        divisors = np.maximum(counts, 1).astype(wide).reshape(-1, *[1] * (rows.ndim - 1))
+        bags = _truncated_quotient(bags, divisors) if wide.kind in "iu" else bags / divisors
     if default_index is not None and default_index >= 0:
-        bags[counts == 0] = emb_table[int(default_index)]
-    return bags
-
-
-def _sums(table: Array, indices: Array, bounds: Array, weights: Array | None) -> Array:
-    """The weighted sums of the rows of each bag, in the order of the indices, or of sums of `PIECE` of them.
-
-    All bags of a block are summed at once: first their first rows, then the second ones of those that have one, and so
-    on. Bags are taken by length, so that those of a block end together.
-    """
-    counts = np.diff(bounds)
-    if counts.max(initial=0) > PIECE:
-        pieces = -(-counts // PIECE)
-        ends = np.append(0, np.cumsum(pieces))
-        number_in_bag = np.arange(ends[-1]) - np.repeat(ends[:-1], pieces)
-        starts = np.repeat(bounds[:-1], pieces) + PIECE * number_in_bag
-        parts = _sums(table, indices, np.append(starts, bounds[-1]), weights)
-        return _sums(parts, np.arange(len(parts)), ends, None)
-    sums = np.zeros((len(counts), table.shape[1]), table.dtype)
-    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-    starts, lengths = bounds[order], counts[order]
-    indices = indices.astype(np.intp, copy=False)
-    block = BLOCK // max(1, table.itemsize * table.shape[1]) + 1
-    rows = np.empty((min(block, len(order)), table.shape[1]), table.dtype)
-    total = np.empty_like(rows)
-    for begin in range(0, len(order), block):
-        bags = order[begin : begin + block]
-        alive = np.cumsum(np.bincount(lengths[begin : begin + block])[:0:-1])[::-1]  # bags of k + 1 rows or more
-        for k, number in enumerate(alive.tolist()):
-            places = starts[begin : begin + number] + k
-            part = rows[:number] if k else total[:number]
-            np.take(table, indices[places], 0, out=part, mode="clip")  # the other modes copy `out`
-            if weights is not None:
-                np.multiply(part, weights[places][:, None], out=part)
-            if k:
-                np.add(total[:number], part, out=total[:number])
-        sums[bags] = total[: len(bags)]
-    return sums
+        bags[~filled] = emb_table[default_index]
+    return bags.astype(emb_table.dtype, copy=False)
 
 
 def _accumulator(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
@@ -498,9 +424,14 @@ def _check_weights_have_a_default(label: str, node: Node) -> None:
             f"`per_sample_weights` is input {weights}, but `default_index`, input {default}, is not connected; "
             "it cannot be left out, and -1 stands for none"
         )
-        node.fail(label, message, "per_sample_weights")
+        node.fail(label, message, "per_sample_weights", about=["default_index"])
 
 
 def _check_reduction(label: str, node: Node) -> None:
     if node.attrs["reduction"] == "mean" and node.inputs["per_sample_weights"] is not None:
-        node.fail(label, "`per_sample_weights` is connected, but `reduction` is mean", "per_sample_weights")
+        node.fail(
+            label,
+            "`per_sample_weights` is connected, but `reduction` is mean",
+            "per_sample_weights",
+            about=["reduction"],
+        )

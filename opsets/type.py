@@ -17,6 +17,7 @@ from irrun.spec import (
     Array,
     Attr,
     Dim,
+    Elementwise,
     Input,
     Node,
     Output,
@@ -45,6 +46,7 @@ _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 
     opsets=frozenset(range(1, 18)),
     symbolic=True,
     view_of="data",
+    traits=[Elementwise(1)],
 )
 def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> Any:
     """The values as another element type.
@@ -72,7 +74,7 @@ def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> 
 def _(node: Node) -> None:
     target = node.attrs["destination_type"]
     if target == "dynamic":
-        node.fail("C1", "`destination_type` is dynamic, expected a type that tensors have")
+        node.fail("C1", "`destination_type` is dynamic, expected a type that tensors have", about=["destination_type"])
     _check_strings(node, target)
 
 
@@ -89,6 +91,7 @@ def _check_strings(node: Node, target: str) -> None:
     outputs=[Output("output", "T_LIKE", "[*shape]")],
     symbolic=True,
     view_of="data",
+    traits=[Elementwise(1)],
 )
 def convert_like(data: Array, like: Array, *, types: Mapping[str, str]) -> Any:
     """The values as the element type of another tensor; conversions are those of Convert-1.
@@ -180,7 +183,11 @@ def _promoted(a: str, b: str, a_scalar: bool, b_scalar: bool, attrs: Mapping[str
     elif common is None:
         common = attrs["u64_integer_promotion_target"]
         if common in ("dynamic", "string"):
-            raise Violation("C2", f"`u64_integer_promotion_target` is {common}, expected a type of numbers")
+            raise Violation(
+                "C2",
+                f"`u64_integer_promotion_target` is {common}, expected a type of numbers",
+                about=["u64_integer_promotion_target"],
+            )
     if not safe and not attrs["promote_unsafe"]:
         raise Violation("C1", f"{a} and {b} have no common type that holds the values of both safely")
     return common
@@ -332,7 +339,7 @@ def _(node: Node) -> None:
     if begins is not None and ends is not None and (begins > ends).any():
         place = tuple(int(i) for i in np.argwhere(begins > ends)[0])
         message = f"`begins{[*place]}` is {begins[place]}, but `ends{[*place]}` is {ends[place]}"
-        node.fail("C2", message, "ends")
+        node.fail("C2", message, "ends", about=["begins"])
 
 
 @op(

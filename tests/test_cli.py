@@ -249,6 +249,54 @@ def test_wrong_use_is_status_2(tmp_path):
     irrun("unknown", status=2)
 
 
+def test_an_output_that_is_a_link_to_itself(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    for option in ("--output", "--trace-file"):
+        done = irrun("execute", CNN, "--random", 1, option, loop, status=1)
+        assert f"error: {loop} cannot be written: Too many levels of symbolic links" in done.stderr
+    done = irrun("validate", CNN, "--output", loop, status=2)
+    assert f"{loop} cannot be written: Too many levels of symbolic links" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("image=" + "1" * 6000, "the shape of `image` has a dimension of 6000 characters, expected a number"),
+        ("image=" + "0" * 6000 + "5", "the shape of `image` has a dimension of 6001 characters"),
+        ("image=2.." + "9" * 6000, "the shape of `image` has a dimension of 6003 characters"),
+        ("image=" + "9" * 20, "has the dimension `99999999999999999999`, which does not fit into 64 bits"),
+        ("1" * 6000 + "=2", "[... 5700 characters ...]"),
+    ],
+    ids=["digits", "zeros", "bound", "large", "input"],
+)
+def test_numbers_that_python_refuses_to_convert(shape, message):
+    for command, status in ((("validate", CNN), 2), (("execute", CNN, "--random", 1), 1)):
+        done = irrun(*command, "--shape", shape, status=status)
+        assert message in done.stderr
+        assert "set_int_max_str_digits" not in done.stderr
+        assert len(done.stderr) < 1000
+
+
+def test_python_dash_m(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "irrun", "validate", CNN], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("layers checked\n")
+    done = subprocess.run([sys.executable, "-m", "irrun", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: irrun [OPTIONS] COMMAND")
+
+
+def test_ops_as_json_is_json():
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    ops = {op["name"]: op for op in json.loads(irrun("ops", "--json").stdout, parse_constant=refuse)}
+    (clip,) = [attr for attr in ops["LSTMCell-4"]["attributes"] if attr["name"] == "clip"]
+    assert clip["default"] == "inf"
+    assert len(ops) > 200
+
+
 def test_ops_lists_and_shows():
     assert "EmbeddingSegmentsSum-3 " in irrun("ops").stdout
     shown = irrun("ops", "ScatterElementsUpdate").stdout

@@ -34,9 +34,31 @@ def test_whatever_goes_wrong_leaves_the_old_file_and_nothing_else(error, tmp_pat
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
 
 
-def test_a_long_name_has_room_for_the_temporary_one(tmp_path):
-    write(tmp_path / ("n" * 250))
-    assert (tmp_path / ("n" * 250)).read_bytes() == b"new"
+@pytest.mark.parametrize("name", ["n" * 250, "長" * 83], ids=["ascii", "three bytes each"])
+def test_a_long_name_has_room_for_the_temporary_one(name, tmp_path):
+    write(tmp_path / name)
+    assert (tmp_path / name).read_bytes() == b"new"
+
+
+def test_the_permissions_that_other_threads_give_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("it holds for the whole process"))
+    write(tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode & 0o600 == 0o600
+
+
+def test_a_link_stays_one_and_may_lead_to_nothing_yet(tmp_path):
+    (tmp_path / "link").symlink_to("out")
+    for content in (b"first", b"second"):
+        write(tmp_path / "link", content)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "out").read_bytes() == content
+
+
+def test_a_link_that_leads_to_itself(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links"):
+        write(tmp_path / "loop")
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")

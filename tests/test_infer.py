@@ -31,6 +31,28 @@ def flattened(tmp_path):
     return model.save(tmp_path)
 
 
+def test_a_diagnostic_stands_at_the_input_that_is_at_fault_and_has_notes_of_all(tmp_path):
+    model = Model()
+    x, y = model.parameter("x", "f32", (2, 3)), model.parameter("y", "f16", (2, 3))
+    model.result(model.layer("Concat", [x, x, y], [("f32", (6, 3))], axis="0")[0])
+    (found,) = irrun.validate(path := model.save(tmp_path)).diagnostics
+    assert found.message == "`inputs[2]` is f16, but `inputs[0]` is f32"
+    assert [(note.input, note.message) for note in found.notes] == [
+        ("inputs[2]", "`inputs[2]` is f16[2, 3], from layer 1 `y` (Parameter)"),
+        ("inputs[0]", "`inputs[0]` is f32[2, 3], from layer 0 `x` (Parameter)"),
+    ]
+    assert path.read_text().splitlines()[found.line - 1].strip().startswith('<port id="2" precision="FP16"')
+
+
+def test_a_diagnostic_of_an_attribute_stands_at_it(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2, 3))
+    model.result(model.layer("Clamp", [x], [("f32", (2, 3))], min="3", max="2")[0])
+    (found,) = irrun.validate(path := model.save(tmp_path)).diagnostics
+    assert found.message == "Clamp-1 C1: `min` is 3.0, above `max`, which is 2.0"
+    assert path.read_text().splitlines()[found.line - 1][found.column - 1 :].startswith('min="3"')
+
+
 def test_shape_arithmetic_keeps_identity_and_divides_products(flattened):
     (parameter,) = outputs_of(flattened, "Parameter")
     (reshaped,) = outputs_of(flattened, "Reshape")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import openvino as ov
@@ -20,6 +20,7 @@ from conformance.harness import Case, all_cases, model_of
 
 import irrun
 from irrun.check.infer import infer
+from irrun.run.kernels import Kernels, tensors_of
 from irrun.spec import Dim, Input, Node, Op, Output, Tensor, Violation, fresh, numpy_dtype
 from irrun.spec.patterns import shape_text
 from irrun.spec.registry import registry
@@ -320,42 +321,40 @@ def shared_memory(op: Op, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iter
                 yield f"output {index} shares memory with `{name}`, which is not declared as `view_of`"
 
 
-class Recorder(irrun.GraphExecutor):
-    """Runs a model and keeps every call of a kernel; its inputs are locked against being written to."""
+class Recorder(Kernels):
+    """Keeps every call of a kernel; its inputs are locked against being written to."""
 
-    def __init__(self, path: Path) -> None:
-        self.calls: list[tuple[Any, Run]] = []
-        self.faults: list[str] = []
-        super().__init__(path, engine="reference")
+    calls: ClassVar[list[tuple[Any, Run]]] = []
+    faults: ClassVar[list[str]] = []
 
-    def _run_step(self, step: Any, args: Any, *context: Any) -> Any:
-        for array in args:
+    def compute(self, program: Any, instruction: Any, arrays: Any, run: Any) -> Any:
+        for array in arrays:
             if array is not None:
                 array.flags.writeable = False
-        results = super()._run_step(step, args, *context)
-        op = step.node.op
-        if op.pure and not step.bodies:
-            self.faults += [f"{op.name}: {fault}" for fault in shared_memory(op, args, results)]
-        tensors = [
-            None if array is None else Tensor.of(array, None if type == "dynamic" else type)
-            for array, type in zip(args, step.types, strict=True)
-        ]
-        bodies = {name: body for name, (body, _) in step.bodies.items()}
-        run = Run(op, tensors, step.node.attrs, [np.asarray(result) for result in results], bodies)
-        self.calls.append((step.node.layer, run))
+        results = super().compute(program, instruction, arrays, run)
+        op = instruction.op
+        if op.pure and not instruction.bodies:
+            self.faults.extend(f"{op.name}: {fault}" for fault in shared_memory(op, arrays, results))
+        bodies = {name: body for name, (body, _) in instruction.bodies.items()}
+        outputs = [np.asarray(result) for result in results]
+        call = Run(op, tensors_of(program, instruction, arrays), instruction.attrs, outputs, bodies)
+        self.calls.append((instruction.layer, call))
         return results
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_inference_of_a_model_holds_in_its_run(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irrun.run.plan.MOST_FOLDED", -1)  # constant layers run like others
+    monkeypatch.setattr("irrun.run.passes.folding.MAX_FOLDED", -1)  # constant layers run like others
+    monkeypatch.setattr("irrun.run.executor.Kernels", Recorder)
+    Recorder.calls.clear()
+    Recorder.faults.clear()
     model, arrays = model_of(case)
     path = tmp_path / "model.xml"
     ov.serialize(model, path)
-    recorder = Recorder(path)
-    recorder.run(arrays)
-    faults = recorder.faults
-    graph, inference = recorder.model.graph, recorder.report.inference
+    executor = irrun.GraphExecutor(path, engine="reference")
+    executor.run(arrays)
+    faults = list(Recorder.faults)
+    graph, inference = executor.model.graph, executor.report.inference
     assert inference is not None
     parameters = {
         layer: sizes_unknown(inference.nodes[layer].outputs[0], Unknowns())
@@ -365,13 +364,13 @@ def test_inference_of_a_model_holds_in_its_run(case: Case, tmp_path: Path, monke
     dynamic = infer(graph, inference.weights, parameters)
     faults += [f"the model with unknown sizes: {diagnostic}" for diagnostic in dynamic.diagnostics]
     for what, inferred in (("the model", inference), ("the model with unknown sizes", dynamic)):
-        for layer, run in recorder.calls:
+        for layer, run in Recorder.calls:
             for number, output in enumerate(run.outputs):
                 if layer in inferred.nodes and number < len(layer.outputs):
                     fault = excluded(run.op, inferred.nodes[layer].outputs[number], output, Unknowns())
                     faults += [f"{run.op.name}: {what}: output {number} {fault}"] if fault else []
     reported = len(inference.diagnostics)
-    for run in dict(recorder.calls).values():
+    for run in dict(Recorder.calls).values():
         faults += [f"{run.op.name}: {fault}" for fault in run.faults()]
     faults += [f"false alarm in a body: {diagnostic}" for diagnostic in inference.diagnostics[reported:]]
     assert not faults, "\n".join([f"{case}:", *dict.fromkeys(faults)])

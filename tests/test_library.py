@@ -10,7 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irrun.spec import Op
+from irrun.spec import (
+    REQUIRED,
+    Convolving,
+    Elementwise,
+    Op,
+    Padding,
+    Permutation,
+    Products,
+    Reduction,
+    Reshaping,
+    Violation,
+    element_type,
+    numpy_dtype,
+)
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import CONTEXT
 from irrun.spec.registry import registry
@@ -169,3 +182,193 @@ def test_type_symbols_are_declared_and_used(op):
     attributes = {attr.keyword for attr in op.attrs}
     assert used <= set(op.types) | set(ELEMENT_TYPES) | attributes
     assert all(types <= set(ELEMENT_TYPES) and types for types in op.types.values())
+
+
+ATTRIBUTES = {
+    "min": -1.5,
+    "max": 1.5,
+    "alpha": 0.5,
+    "destination_type": "i32",
+    "special_zero": False,
+    "strides": (1, 2),
+    "dilations": (1, 1),
+}
+"""Values of attributes that have no default."""
+
+
+def ops_that_are(kind):
+    chosen = {name: op for name, op in OPS.items() if op.trait(kind)}
+    return pytest.mark.parametrize("op", chosen.values(), ids=chosen)
+
+
+def call(op: Op, *inputs, **attrs):
+    required = {attr.keyword: ATTRIBUTES.get(attr.keyword) for attr in op.attrs if attr.default is REQUIRED}
+    return op(*inputs, **(required | attrs))
+
+
+def elements(op: Op, port: int, shape: tuple[int, ...], wanted: str = "f32"):
+    """Seeded data for an input of an op, as `wanted` or as another type that it takes; none of the integers is 0."""
+    allowed = op.types.get(op.inputs[port].type, {op.inputs[port].type})
+    name = next(type for type in (wanted, "f32", "i32", "boolean") if type in allowed)
+    random = np.random.default_rng([port, *shape])
+    if name == "boolean":
+        return random.random(shape) < 0.5
+    return (random.choice([-3, -1, 1, 2, 4], shape) if name == "i32" else random.normal(0, 2, shape)).astype(
+        numpy_dtype(name)
+    )
+
+
+def elementwise_inputs(op: Op, shapes, wanted: str):
+    parameters = [np.arange(1.0, 4.0) if "num_" in port.shape else np.array(1.0) for port in op.inputs]
+    return [
+        *(elements(op, port, shape, wanted) for port, shape in enumerate(shapes)),
+        *(parameter.astype(elements(op, 0, (1,), wanted).dtype) for parameter in parameters[len(shapes) :]),
+    ]
+
+
+@pytest.mark.parametrize("wanted", ["f32", "i32", "boolean"])
+@ops_that_are(Elementwise)
+def test_an_elementwise_op_commutes_with_every_change_of_places(op, wanted):
+    arity = op.trait(Elementwise).arity
+    inputs = elementwise_inputs(op, [(2, 3, 4)] * arity, wanted)
+    result = call(op, *inputs)
+
+    def changed(change):
+        return call(op, *map(change, inputs[:arity]), *inputs[arity:])
+
+    np.testing.assert_array_equal(changed(lambda data: data.transpose(2, 0, 1)), result.transpose(2, 0, 1))
+    np.testing.assert_array_equal(changed(lambda data: data.reshape(6, 4)), result.reshape(6, 4))
+    np.testing.assert_array_equal(changed(lambda data: data[1:, ::-2]), result[1:, ::-2])
+
+
+@pytest.mark.parametrize("wanted", ["f32", "i32", "boolean"])
+@ops_that_are(Elementwise)
+def test_an_elementwise_op_broadcasts_as_its_trait_says(op, wanted):
+    trait = op.trait(Elementwise)
+    for small in ((4,), (3, 1), (2, 1, 4), (1, 1, 1), ()):
+        shapes = [(2, 3, 4), small, (2, 3, 4)][: trait.arity]
+        inputs = elementwise_inputs(op, shapes, wanted)
+        full = [np.broadcast_to(array, (2, 3, 4)) if n < trait.arity else array for n, array in enumerate(inputs)]
+        np.testing.assert_array_equal(call(op, *inputs), call(op, *full))
+    if trait.broadcast == "slopes":
+        data, slopes = elementwise_inputs(op, [(2, 3, 3), (3,)], wanted)
+        np.testing.assert_array_equal(call(op, data, slopes), call(op, data, np.broadcast_to(slopes[:, None], (3, 3))))
+        with pytest.raises(Violation):
+            call(op, slopes, data)
+
+
+@pytest.mark.parametrize("wanted", ["f32", "i32", "boolean"])
+@ops_that_are(Elementwise)
+def test_a_commutative_op_takes_its_inputs_in_any_order(op, wanted):
+    trait = op.trait(Elementwise)
+    if trait.arity != 2:
+        assert not trait.commutative
+        return
+    shapes = [(2, 3, 4), (2, 3, 4) if trait.broadcast == "slopes" else (3, 1)]
+    a, b = elementwise_inputs(op, shapes, wanted)
+    same = np.array_equal(call(op, a, b), call(op, b, a), equal_nan=True)
+    assert same == trait.commutative
+
+
+NOT_ELEMENTWISE = {"CumSum-3", "SegmentMax-16", "LogSoftmax-5", "SoftMax-1", "SoftMax-8"}
+
+
+def test_the_ops_of_the_elementwise_categories_have_the_trait():
+    pages = ("arithmetic/", "activation/", "comparison/", "logical/", "bitwise/", "type/convert-1.rst")
+    members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}
+    assert len(members) > 70
+    assert {name for name in members if not OPS[name].trait(Elementwise)} == NOT_ELEMENTWISE
+
+
+@ops_that_are(Permutation)
+def test_a_permutation_takes_its_order_from_the_input_that_it_names(op):
+    assert [port.name for port in op.inputs].index(op.trait(Permutation).order) == 1
+    data = elements(op, 0, (2, 3, 4))
+    np.testing.assert_array_equal(call(op, data, np.array([2, 0, 1])), data.transpose(2, 0, 1))
+    np.testing.assert_array_equal(call(op, data, np.array([], np.int64)), data.transpose(2, 1, 0))
+
+
+@ops_that_are(Reshaping)
+def test_a_reshaping_keeps_the_elements_in_order(op):
+    data = elements(op, 0, (2, 1, 6))
+    result = call(op, data, np.array([1, 3, 4] if op.type == "Reshape" else [1]))
+    assert result.shape != data.shape
+    assert result.ravel().tolist() == data.ravel().tolist()
+
+
+@ops_that_are(Padding)
+def test_a_padding_adds_what_its_inputs_say(op):
+    trait = op.trait(Padding)
+    assert [port.name for port in op.inputs][1:] == [trait.begins, trait.ends, trait.fill]
+    data = np.array([[1, 2], [3, 4]])
+    filled = call(op, data, np.array([1, 0]), np.array([0, 2]), np.array(9), **{trait.mode: "constant"})
+    assert filled.tolist() == [[9, 9, 9, 9], [1, 2, 9, 9], [3, 4, 9, 9]]
+    zeros = call(op, data, np.array([1, 0]), np.array([0, 0]), **{trait.mode: "constant"})
+    assert zeros.tolist() == [[0, 0], [1, 2], [3, 4]]
+
+
+@ops_that_are(Reduction)
+def test_a_reduction_folds_the_axes_that_its_input_lists(op):
+    trait = op.trait(Reduction)
+    assert [port.name for port in op.inputs].index(trait.axes) == 1
+    data = elements(op, 0, (2, 3, 4))
+    kept = call(op, data, np.array([2, 0]), **{trait.keep_dims: True})
+    assert kept.shape == (1, 3, 1)
+    np.testing.assert_array_equal(call(op, data, np.array([2, 0]), **{trait.keep_dims: False}), kept.ravel())
+    turned = call(op, data.transpose(2, 0, 1), np.array([0, 1]), **{trait.keep_dims: True})
+    np.testing.assert_allclose(turned, kept.transpose(2, 0, 1), rtol=1e-6)
+
+
+@ops_that_are(Reduction)
+def test_a_reduction_is_linear_where_it_says_so(op):
+    if element_type(elements(op, 0, (1,)).dtype) == "boolean":
+        assert not op.trait(Reduction).linear
+        return
+    a, b = (np.array(row, np.float64) for row in ([3, -4, 8, -2], [1, 16, -2, 4]))
+    both, *parts = (call(op, data, np.array([0])) for data in (2 * a + b, a, b))
+    assert (both == 2 * parts[0] + parts[1]) == op.trait(Reduction).linear
+
+
+@ops_that_are(Convolving)
+def test_a_convolution_pads_its_spatial_axes_with_zeros(op):
+    trait = op.trait(Convolving)
+    data = elements(op, 0, (2, 3, 5, 6))
+    filters = elements(op, 1, (3, 2, 1, 2, 3) if op.inputs[1].shape.startswith("[GROUPS") else (4, 3, 2, 3))
+    padded = np.pad(data, [(0, 0), (0, 0), (1, 0), (2, 3)])
+    begins, ends, auto_pad = trait.begins, trait.ends, trait.auto_pad
+    result = call(op, data, filters, **{begins: (1, 2), ends: (0, 3), auto_pad: "explicit"})
+    none = {begins: (0, 0), ends: (0, 0)}
+    np.testing.assert_allclose(result, call(op, padded, filters, **none, **{auto_pad: "explicit"}), rtol=1e-5)
+    ignored = {begins: (3, 3), ends: (3, 3), auto_pad: "valid"}
+    np.testing.assert_allclose(result, call(op, padded, filters, **ignored), rtol=1e-5)
+
+
+COUNTS = {
+    # 2 x 3 results of 4 products each, and as many sums
+    "MatMul-1": ([(2, 4), (4, 3)], {"transpose_a": False}, (2, 3), 48),
+    # 1 x 4 x 6 x 7 results, each of 3 channels of 2 x 3 taps
+    "Convolution-1": ([(1, 3, 7, 9), (4, 3, 2, 3)], {}, (1, 4, 6, 7), 2 * 168 * 18),
+    # the same, each of the 2 channels of its group
+    "GroupConvolution-1": ([(1, 4, 7, 9), (2, 2, 2, 2, 3)], {}, (1, 4, 6, 7), 2 * 168 * 12),
+    # 3 x 5 x 5 elements, each laid as 2 channels of 2 x 2 taps
+    "ConvolutionBackpropData-1": ([(1, 3, 5, 5), (3, 2, 2, 2)], {}, (1, 2, 6, 6), 2 * 75 * 8),
+    "GroupConvolutionBackpropData-1": ([(1, 4, 5, 5), (2, 2, 3, 2, 2)], {}, (1, 6, 6, 6), 2 * 100 * 12),
+    # 2 heads of 3 queries and 5 keys of 4 elements, then their 5 weights with values of 6
+    "ScaledDotProductAttention-13": (
+        [(1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6)],
+        {},
+        (1, 2, 3, 6),
+        2 * 30 * 4 + 2 * 30 * 6,
+    ),
+}
+
+
+@ops_that_are(Products)
+def test_products_are_counted(op):
+    shapes, attrs, result, count = COUNTS[op.name]
+    assert op.trait(Products).count(shapes, attrs, result) == count
+
+
+def test_an_op_has_no_trait_that_it_does_not_declare():
+    assert OPS["MatMul-1"].trait(Elementwise) is None
+    assert OPS["Add-1"].trait(Elementwise) == Elementwise(2, commutative=True)

@@ -22,6 +22,7 @@ from irrun.spec import (
 )
 from irrun.spec.dims import Undecided
 from irrun.spec.patterns import parse_pattern
+from irrun.spec.registry import registry
 
 
 @op(
@@ -116,6 +117,34 @@ def test_an_element_out_of_range_is_named_with_its_position():
     assert not infer(Tensor("f32", (9,)), Tensor("i32", (2,))).complete
     with pytest.raises(Violation, match=r"`ids\[0\]` is -1"):
         infer(Tensor("f32", (fresh(),)), Tensor.of(np.array([-1, 9])))
+
+
+def concerns(*inputs, op=rows, **attrs):
+    """What a violation says that it is about, beside its message."""
+    with pytest.raises(Violation) as error:
+        op.infer(inputs, {**op.defaults, **attrs})
+    return error.value.port, list(error.value.about)
+
+
+def test_a_violation_names_its_inputs_and_attributes_as_data():
+    table, ids = Tensor("f32", (9,)), Tensor("i32", (4,))
+    assert concerns(table, ids, Tensor("f32", (3,))) == ("weights", ["ids"])
+    assert concerns(table, ids, Tensor("f16", (4,))) == ("weights", ["table"])
+    assert concerns(table, Tensor("i32", (4, 4))) == ("ids", [])
+    assert concerns(table, Tensor.of(np.array([8, 9]))) == ("ids", [])
+    assert concerns(table, None) == (None, ["ids"])
+    ops = registry().ops
+    pair = Tensor("f32", (2, 3)), Tensor("f32", (4, 5))
+    assert concerns(*pair, op=ops["MatMul-1"]) == (None, ["A", "B"])
+    assert concerns(table, op=ops["Clamp-1"], min=2, max=1) == (None, ["min", "max"])
+    assert concerns(table, op=ops["SoftMax-8"], axis=3) == (None, ["axis"])
+
+
+def test_a_violation_names_inputs_of_a_variadic_one_by_number():
+    concat = registry().ops["Concat-1"]
+    a, b = Tensor("f32", (2, 3)), Tensor("f32", (2, 3, 4))
+    assert concerns(a, a, b, op=concat, axis=0) == (None, [("inputs", 2), ("inputs", 0)])
+    assert concerns(a, Tensor("i32", (2, 3)), op=concat, axis=0) == (("inputs", 1), [("inputs", 0)])
 
 
 def test_calling_an_op_checks_and_computes():

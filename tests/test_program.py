@@ -11,8 +11,8 @@ from ir_builder import Model
 
 import irrun
 from irrun.engines import EngineError, load_engines
+from irrun.run.preparation import MAX_KEPT
 from irrun.run.profile import Profile
-from irrun.run.programs import MOST_KEPT, PATIENCE
 
 SAMPLES = sorted(path.parent for path in (Path(__file__).parent.parent / "samples").glob("*/model.xml"))
 SIZES = (2, 3, 4)
@@ -115,13 +115,10 @@ def test_a_program_is_made_for_each_shape_and_the_latest_are_kept(tmp_path):
     x = model.parameter("x", "f32", ("?", 2))
     model.result(model.layer("ReLU", [x], [("f32", (-1, 2))])[0])
     ours = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
-    for count in [*range(1, PATIENCE + 4), PATIENCE + 3]:
+    for count in range(1, 2 * MAX_KEPT):
         (result,) = ours.run([np.full((count, 2), -1, np.float32)]).values()
         assert result.tolist() == [[0, 0]] * count
-    kept = list(ours._programs._kept)
-    assert len(kept) == MOST_KEPT
-    assert kept[-1] == ((PATIENCE + 3, 2),)
-    assert ((PATIENCE + 1, 2),) not in kept, "shapes that come once each are not worth a program"
+    assert list(ours._preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
 
 
 def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):

@@ -1,14 +1,17 @@
 """The registry: what a layer's type and version mean, as OpenVINO's reader takes them; custom ops."""
 
+import subprocess
+import sys
 from collections import defaultdict
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from irrun.opsets import CATEGORIES
 
 from irrun.spec import Op
-from irrun.spec.registry import Registry, load_ops, opset_number, registry
+from irrun.spec.registry import Registry, _registry, load_ops, opset_number, registry
 
 
 def nothing():
@@ -90,7 +93,7 @@ def test_a_user_module_adds_to_the_library(tmp_path):
     try:
         assert registry().find("TestRegistryOwn", "extension").version == 1
     finally:
-        registry.cache_clear()
+        _registry.cache_clear()
 
 
 def test_the_library_is_loaded_as_far_as_it_is_needed():
@@ -139,3 +142,42 @@ def test_installed_packages_are_asked_only_for_unknown_types():
     assert found.find("Theirs", "opset1").name == "Theirs-1"
     assert found.find("Unknown", "opset1") is None
     assert asked == [True]
+
+
+CONCURRENT = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+import irrun
+
+sys.setswitchinterval(1e-6)
+models = sorted(Path(sys.argv[1]).glob("*/model.xml"))
+start = Barrier(len(models))
+
+def check(path):
+    start.wait()
+    return [str(d) for d in irrun.validate(path).errors], irrun.validate(path).layers
+
+with ThreadPoolExecutor(len(models)) as pool:
+    found = list(pool.map(check, models))
+assert len(found) > 5
+print([errors for errors, _ in found if errors], min(layers for _, layers in found) > 3)
+"""
+
+
+def test_the_first_checks_of_a_process_may_come_from_many_threads():
+    samples = Path(__file__).parents[1] / "samples"
+    done = subprocess.run([sys.executable, "-c", CONCURRENT, samples], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[] True\n", "")
+
+
+def test_there_is_one_registry_however_many_ask_first():
+    script = (
+        "import sys; sys.setswitchinterval(1e-6)\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from irrun.spec.registry import registry\n"
+        "with ThreadPoolExecutor(16) as pool:\n"
+        "    print(len(set(pool.map(lambda _: registry(), range(16)))))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "1\n"

@@ -1,4 +1,4 @@
-"""Rewritten plans: fewer layers that compute the same."""
+"""Rewritten and fused programs: fewer layers that compute the same."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ from engines.toy import Toy
 from ir_builder import Model
 
 import irrun
-from irrun.run.fusion import chains
-from irrun.run.rewriting import rewritten
+from irrun.run.passes import fuse, prune, rewrite
+from irrun.run.passes.setting import Setting
 
 CONVOLUTION = {"strides": "2,1", "dilations": "1,1", "auto_pad": "explicit", "pads_begin": "0,1", "pads_end": "1,0"}
 
@@ -40,9 +40,11 @@ class Graph(Model):
 
 
 def layers(executor):
-    """The ops of the rewritten plan, those in one chain joined by `+`."""
-    plan = rewritten(executor._plan)
-    return ["+".join(step.node.op.type for step in chain) for chain in chains(plan)]
+    """The ops of the rewritten program, those in one chain joined by `+`."""
+    program, setting = executor._preparation.program, Setting(executor.model.weights, 1 << 30, [Toy(0)])
+    for step in (rewrite, prune, fuse):
+        program = step(program, setting)
+    return ["+".join(part.op.type for part in instruction.parts) for instruction in program.instructions]
 
 
 def agree(executors):

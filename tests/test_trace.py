@@ -180,6 +180,31 @@ def test_the_option(flattened):
     assert "features" not in command("validate", flattened, status=1).stdout
 
 
+@pytest.mark.parametrize("broken", ["always", "where it knows less"])
+def test_a_rule_of_a_custom_op_that_fails_does_not_stop_the_trace(broken, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from irrun.spec import FLOAT, Input, Output, op\n"
+        "@op('TestOwn-1', types={'T': FLOAT}, inputs=[Input('x', 'T', '...')], outputs=[Output('y', 'T', '...')],\n"
+        "    opsets=frozenset(), extension_versions=('extension',))\n"
+        "def own(x):\n"
+        "    return x\n"
+        "@own.shapes\n"
+        "def _(node):\n"
+        + ("    raise KeyError('oh')\n" if broken == "always" else "")
+        + "    first = int(node.inputs['x'].shape[0])  # of a shape that is known\n"
+        "    node.fail('C1', f'`x` has {first} rows', 'x')\n"
+    )
+    model = Model()
+    x = model.layer("ReLU", [model.parameter("x", "f32", (2, 3))], [("f32", (2, 3))])[0]
+    model.result(model.layer("TestOwn", [x], [("f32", (2, 3))], "extension", name="own")[0])
+    done = command("validate", "--trace", "--ops", tmp_path / "own.py", model.save(tmp_path), status=1)
+    if broken == "always":
+        assert "error[E309]: the rule of TestOwn-1 failed: KeyError: 'oh'" in done.stdout
+    else:
+        assert "error[E401]: TestOwn-1 C1: `x` has 2 rows" in done.stdout
+    assert "layer 2 `own` (TestOwn)" in done.stdout
+
+
 def test_a_report_without_inference(tmp_path):
     report = irrun.validate(tmp_path / "nothing.xml")
     assert traced(report) is report

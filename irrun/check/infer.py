@@ -7,7 +7,6 @@ gives one diagnostic and the rest of the model is still checked.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from irrun.ir.xml import attribute_place
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Op, Tensor, Violation
+from irrun.spec.op import Concern, Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
 
 MOST_PROPAGATED = 4096
@@ -38,7 +37,6 @@ MOST_PROPAGATED = 4096
 MOST_CONCERNED = 4
 """Inputs that a diagnostic has a note for."""
 
-_NAMED = re.compile(r"`(\w+)(?:\[(\d{1,6})[^`]*\])?`")
 _UNKNOWN = Tensor("dynamic", None)
 
 MOST_SYMBOLIC = 256
@@ -233,16 +231,16 @@ def violated(
     constraint = violation.label.startswith("C")
     notes = []
     place = layer_place = layer.place
-    for name, position in _concerned(violation, op, len(layer.inputs)).items():
+    for concern, name, position in _concerned(violation, op, len(layer.inputs)):
         tensor, value = inputs[position], layer.inputs[position]
         if tensor is None or value is None:
             continue
         what = f"`{name}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
-        notes.append(Note(what, value.layer.place))
-        if name.partition("[")[0] == violation.port and place is layer_place:
+        notes.append(Note(what, value.layer.place, name))
+        if concern == violation.port:
             place = layer.input_ports[position].element.place
-    attribute = next((name for name, _ in _NAMED.findall(violation.message) if name in layer.attributes), None)
-    if place is layer_place and layer.data and attribute:
+    attribute = next((name for name in (violation.port, *violation.about) if name in layer.attributes), None)
+    if place is layer_place and layer.data and isinstance(attribute, str):
         place = attribute_place(layer.data, attribute)
     advice = f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}"
     if suspect is not None:
@@ -258,19 +256,17 @@ def violated(
     )
 
 
-def _concerned(violation: Violation, op: Op, connected: int) -> dict[str, int]:
-    """The inputs that a violation is about, by name: its port first, then those that its message names."""
+def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:
+    """The inputs that a violation is about, that at fault first: each with its name in messages and its position."""
     numbers = {port.name: number for number, port in enumerate(op.inputs)}
-    named = _NAMED.findall(violation.message)
-    first = [(name, at) for name, at in named if name == violation.port][:1] or [(violation.port, "")]
-    found: dict[str, int] = {}
-    for name, at in [*first, *named]:
-        number = numbers.get(name)
-        if number is None:
+    found: list[tuple[Concern, str, int]] = []
+    for concern in dict.fromkeys((violation.port, *violation.about)):
+        if concern is None:
             continue
-        offset = int(at) if at and op.inputs[number].variadic else 0
-        if number + offset < connected and len(found) < MOST_CONCERNED:
-            found.setdefault(f"{name}[{offset}]" if op.inputs[number].variadic else name, number + offset)
+        name, offset = (concern, 0) if isinstance(concern, str) else concern
+        position = numbers.get(name, connected) + offset
+        if position < connected and len(found) < MOST_CONCERNED:
+            found.append((concern, f"{name}[{offset}]" if op.inputs[numbers[name]].variadic else name, position))
     return found
 
 

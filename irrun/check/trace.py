@@ -87,16 +87,16 @@ def _notes(
         roots = list(tracer.declared(diagnostic, layer))
     else:
         roots = [
-            (value, question, f"`{_port_name(tracer.op(layer), number)}`", layer.input_ports[number].element.place)
+            (value, question, _port_name(tracer.op(layer), number), layer.input_ports[number].element.place)
             for number, question in tracer.causes_of_violation(layer)
             if (value := layer.inputs[number])
         ]
-    order = {note.message.partition(" is ")[0]: number for number, note in enumerate(diagnostic.notes)}
+    order = {note.input: number for number, note in enumerate(diagnostic.notes)}
     roots.sort(key=lambda root: order.get(root[2], len(order)))
-    told = {name for _, _, name, _ in roots}
-    notes = [note for note in diagnostic.notes if note.message.partition(" is ")[0] not in told]
+    told = {name for _, _, name, _ in roots if name}
+    notes = [note for note in diagnostic.notes if note.input not in told]
     for value, question, name, place in roots:
-        notes.append(Note(_stated(inference.tensor(value), question, name), place))
+        notes.append(Note(_stated(inference.tensor(value), question, f"`{name}`" if name else "it"), place, name))
         notes += tracer.steps(value, question, MOST_NOTES // len(roots))
     return tuple(notes)
 
@@ -122,7 +122,7 @@ class _Tracer:
         node = self.inference.nodes.get(layer)
         return node.op if node else registry().find(layer.type, layer.version)
 
-    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str, Place]]:
+    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str | None, Place]]:
         """What a port is declared as, but inferred otherwise."""
         sources = [(source, port) for source, port in zip(layer.inputs, layer.input_ports, strict=True) if source]
         for value, port in (*((value, value.port) for value in layer.outputs), *sources):
@@ -130,13 +130,13 @@ class _Tracer:
             if place == diagnostic.place:
                 shape = self.inference.tensor(value).shape
                 if diagnostic.code == "W932":
-                    yield value, _Question("type"), "it", place
+                    yield value, _Question("type"), None, place
                 elif shape is not None and len(shape) == len(port.dims):
                     pairs = enumerate(zip(port.dims, shape, strict=True))
                     axes = tuple(axis for axis, (said, size) in pairs if said != -1 and (said == size) is False)
-                    yield value, _Question("shape", axes), "it", place
+                    yield value, _Question("shape", axes), None, place
                 else:
-                    yield value, _Question("shape"), "it", place
+                    yield value, _Question("shape"), None, place
 
     def causes_of_violation(self, layer: Layer) -> list[Cause]:
         """The inputs without which nobody could tell that `layer` is wrong."""
@@ -145,12 +145,12 @@ class _Tracer:
         if op is None or attrs is None:
             return []
         inputs = [self.inference.tensor(value) for value in layer.inputs]
-        violation = self._violation(op, layer, attrs, inputs)
+        violation = self._violation(op, layer, attrs, inputs, None)
         if violation is None:
             return []
 
         def without(number: int, tensor: Tensor) -> Violation | None:
-            return self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]])
+            return self._violation(op, layer, attrs, [*inputs[:number], tensor, *inputs[number + 1 :]], violation)
 
         def goes_away(number: int, tensor: Tensor) -> bool:
             found = without(number, tensor)
@@ -163,12 +163,20 @@ class _Tracer:
         return _causes(inputs, goes_away) or _causes(inputs, changes)
 
     def _violation(
-        self, op: Op, layer: Layer, attrs: Mapping[str, Any], inputs: Sequence[Tensor | None]
+        self,
+        op: Op,
+        layer: Layer,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[Tensor | None],
+        otherwise: Violation | None,
     ) -> Violation | None:
+        """What the rule says of a layer; `otherwise` where it fails itself, as that of a user's own op may."""
         try:
             op.infer(inputs, attrs, self._bodies(layer))
         except Violation as violation:
             return violation
+        except Exception:
+            return otherwise
         return None
 
     def _bodies(self, layer: Layer) -> dict[str, Any]:
@@ -176,10 +184,10 @@ class _Tracer:
         return {name: body_of(body, scratch) for name, body in layer.bodies.items()}
 
     def _outputs(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
-        """What would be known of the outputs; nothing where the inputs do not go together."""
+        """What would be known of the outputs; nothing where the inputs do not go together, or the rule fails."""
         try:
             inferred = node.op.infer(inputs, node.attrs, self._bodies(node.layer))
-        except Violation:
+        except Exception:
             return []
         scratch = Inference(self.inference.weights)
         return with_values(node.op, node.attrs, inputs, inferred.outputs, inferred.types, node.layer, scratch)

@@ -11,12 +11,15 @@ from typing import Any
 
 from irrun.check.declared import compare_declared
 from irrun.check.infer import Inference, infer
-from irrun.diagnostics import Diagnostic, limited
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor
+
+_DIGITS = 10
+"""Of a position, at most: Python refuses to convert texts that are much longer."""
 
 Shapes = Mapping[str, Sequence[int | str | None]]
 """Shapes to infer under, by a name of the input.
@@ -99,11 +102,11 @@ def find_input(model: Model, name: str) -> int:
     matches = [number for number, layer in enumerate(parameters) if name in input_names(layer)]
     if len(matches) == 1:
         return matches[0]
-    if not matches and name.isdecimal() and int(name) < len(parameters):
+    if not matches and name.isdecimal() and len(name) < _DIGITS and int(name) < len(parameters):
         return int(name)
     listing = ", ".join(f"`{input_names(layer)[0]}`" for layer in parameters) or "none"
     what = "is the name of several inputs" if matches else "is no input"
-    raise ValueError(f"`{name}` {what} of the model; its inputs are {listing}")
+    raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")
 
 
 def _given(model: Model, shapes: Shapes) -> dict[Layer, Tensor]:

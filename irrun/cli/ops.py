@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ def ops(context: click.Context, name: str | None, as_json: bool) -> None:
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise click.BadParameter(f"there is no operation {name}{hint}", context, param_hint="NAME")
     if as_json:
-        click.echo(json.dumps([_as_data(op) for op in chosen], indent=2))
+        click.echo(json.dumps([_as_data(op) for op in chosen], indent=2, allow_nan=False))
     elif name is None:
         for op in chosen:
             click.echo(f"{op.name:40} {(op.__doc__ or '').splitlines()[0]}")
@@ -79,7 +80,7 @@ def _as_data(op: Op) -> dict[str, Any]:
                 "name": attr.name,
                 "kind": attr.kind.name,
                 "required": attr.default is REQUIRED,
-                "default": None if attr.default is REQUIRED else attr.default,
+                "default": None if attr.default is REQUIRED else _number(attr.default),
                 "least": attr.least,
                 "most": attr.most,
             }
@@ -88,6 +89,11 @@ def _as_data(op: Op) -> dict[str, Any]:
         "constraints": {label: constraint_text(op, label) for label in labels(op)},
         "source": source_page(op),
     }
+
+
+def _number(value: Any) -> Any:
+    """A value for JSON, which has no infinity: that is the word of the IR, "inf"."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _sorted_types(types: frozenset[str]) -> list[str]:

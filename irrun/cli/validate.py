@@ -186,4 +186,4 @@ def _write(context: click.Context, text: str, output: Path | None) -> None:
         with whole_file(output) as stream:
             stream.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise click.UsageError(f"{output} cannot be written: {error.strerror}", context) from None
+        raise click.UsageError(f"{output} cannot be written: {error.strerror or error}", context) from None

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
-ENGINES = ("auto", "onednn", "numpy", "reference")
-"""`auto` is `onednn` where that is installed, else `numpy`; `reference` runs every layer by its op's own kernel."""
+CHECK = "check"
+ENGINES = ("auto", "onednn", "numpy", "reference", CHECK)
+"""`auto` is `onednn` where that is installed, else `numpy`; `reference` runs every layer by its op's own kernel;
+`check` is `auto`, every result held against what that kernel gives."""
 
 
 class EngineError(Exception):
@@ -35,7 +37,7 @@ def load_engines(name: str = "auto", threads: int | None = None, *, small: bool 
         return []
     count = threads or processors()
     found: list[Engine] = []
-    if name == "onednn" or (name == "auto" and not small):
+    if name == "onednn" or (name in ("auto", CHECK) and not small):
         from irrun.engines.onednn import load
 
         engine = load(count)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import replace
-from functools import partial
-from time import perf_counter
+from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.check.infer import Inference, infer_body, violated
 from irrun.check.validate import Shapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines import SINGLE_RUN, load_engines
-from irrun.ir.graph import Layer, Model, Value
+from irrun.engines import CHECK, SINGLE_RUN, load_engines
+from irrun.engines.work import BUFFER
+from irrun.ir.graph import Model
 from irrun.ir.weights import WeightsError
+from irrun.run.comparison import Comparison
+from irrun.run.frame import Frame
 from irrun.run.inputs import bind_inputs, random_inputs
-from irrun.run.memory import Budget, Meter, available, outputs_text, refusal, result_bytes
-from irrun.run.plan import NOT_CONNECTED, Plan, Step, make_plan
-from irrun.run.program import KERNEL, Unit
-from irrun.run.programs import Programs
-from irrun.run.workspace import Workspace
+from irrun.run.kernels import Kernels
+from irrun.run.memory import Meter, available, owner_of, refusal
+from irrun.run.passes import prepare
+from irrun.run.passes.building import build
+from irrun.run.passes.setting import Setting
+from irrun.run.preparation import Preparation
+from irrun.run.program import Program
+from irrun.run.session import Observer, Run, Session
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
 
 if TYPE_CHECKING:
@@ -36,37 +39,6 @@ _V10_OUTPUTS = {
     **dict.fromkeys(("i64", "u64"), "i32"),
 }
 """How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
-
-
-class State(MutableMapping[str, Array]):
-    """The variables of a model. What a run assigns counts from its end on, so that the order of layers is no matter."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, Array] = {}
-        self._assigned: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: Array) -> None:
-        self._assigned[name] = np.array(value)
-
-    def __delitem__(self, name: str) -> None:
-        del self._values[name]
-
-    def __iter__(self) -> Any:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def commit(self) -> None:
-        self._values.update(self._assigned)
-        self._assigned.clear()
-
-    def discard(self) -> None:
-        """Forget what a failed run has assigned."""
-        self._assigned.clear()
 
 
 class GraphExecutor:
@@ -96,87 +68,85 @@ class GraphExecutor:
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model
-        self._inference: Inference = self.report.inference
         self.max_memory = available() if max_memory is None else max_memory
-        budget = Budget(self.max_memory)
+        inference, graph = self.report.inference, self.model.graph
         engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
-        constants: dict[Value, Array] = {}
+        self._kernels = Kernels(self.model.path, self.model.weights, self._run_body)
+        self._comparison = Comparison() if engine == CHECK else None
+        plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK)
         try:
-            self._plan = make_plan(self.model.graph, self._inference, budget, constants)
+            program = prepare(build(graph, inference, self.max_memory), plain)
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:
-            raise ExecutionError([self._placed(found) for found in error.diagnostics]) from None
-        self._constants = budget.used
-        self._doubtful = [node for node in self._inference.nodes.values() if node.complete and node.warnings]
+            raise self._kernels.placed(*error.diagnostics) from None
+        self._doubtful = [node for node in inference.nodes.values() if node.complete and node.warnings]
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
-        self._state = State()
-        self._parameters, self._outlets = self.model.graph.parameters, self.model.graph.results
-        self._declared = [self._inference.nodes[layer].outputs[0] for layer in self._parameters]
-        self._numbers: dict[str, int] = {}
+        self._outlets = graph.results
+        self._types = [program.tensors[number].type for number in program.results]
+        self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
+        self._parameters, self._numbers = graph.parameters, dict[str, int]()
         self.output_names = _output_names(self.model)
-        self._programs = Programs(self.model, self._inference, self._plan, constants, engines, self.max_memory)
+        plain.engines = engines
+        self._setting = plain
+        self._bodies: dict[int, Preparation] = {}
+        self._lock = Lock()
+        self._preparation = Preparation(program, plain, self._kernels, self._comparison)
+        self.stateful = _is_stateful(program)
+        self._session = self.session()
+
+    def session(self) -> Session:
+        """A request with variables of its own, beside those of `run`."""
+        return Session(self)
 
     def run(
-        self, inputs: Mapping[str, Any] | Sequence[Any] = (), *, profile: Profile | None = None
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any] = (),
+        *,
+        profile: Profile | None = None,
+        observer: Observer | None = None,
     ) -> dict[str, Array]:
-        """Compute all results, in the order of the model's Results.
+        """Compute all results, in the order of the model's Results, in a session that the executor keeps.
 
         `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
-        `profile` takes down how long each layer takes. Several threads may call this at once.
+        `profile` takes down how long each layer takes; `observer` is told of every tensor that is made (see
+        `irrun.run.session.Event`), and may give another array in its place.
+        Several threads may call this at once; a model with variables does one run after the other.
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
         """
+        return self._session.run(inputs, profile=profile, observer=observer)
+
+    def reset_state(self) -> None:
+        """Forget the values of all variables: the next run starts as the first one did."""
+        self._session.reset_state()
+
+    def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
+        """The arrays of `inputs`, one for each Parameter. Raises InputError."""
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
-        arrays = bind_inputs(self.model, self._parameters, self._declared, inputs, self._numbers)
+        return bind_inputs(self.model, self._parameters, self._declared, inputs, self._numbers)
+
+    def execute(self, arrays: list[Array], run: Run) -> dict[str, Array]:
+        """The results of a run for the arrays that `bind` gave. Its variables are changed if all went well."""
+        before = np.setbufsize(BUFFER)
+        try:
+            with np.errstate(all="ignore"), self._preparation.frame(arrays, watched=run.observer is not None) as frame:
+                program = frame.program
+                live = program.reserved + program.size if program.size else program.peak
+                if program.unsized:
+                    live = program.reserved + program.size
+                    run.meter = Meter(self.max_memory, live, [*arrays, *program.constants.values(), frame.memory])
+                results = frame.execute(arrays, run)
+                live = live if run.meter is None else run.meter.live
+                outputs = self._handed_out(results, [*arrays, *run.variables.values()], frame, live)
+        finally:
+            np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
-            self._warn(node.layer, node.warnings)
-        with self._programs.workspace(arrays) as workspace:
-            live = self._constants + (workspace.program.size if workspace else 0)
-            meter = None
-            if workspace.program.open if workspace else self._plan.open:
-                outside = [*arrays, *self._plan.slots, workspace.memory if workspace else None]
-                meter = Meter(self.max_memory, live, outside)
-            try:
-                with np.errstate(all="ignore"):
-                    results, borrowed = self._results(arrays, workspace, meter, profile)
-            except BaseException:
-                self._state.discard()
-                raise
-            self._state.commit()
-            live = meter.live if meter is not None else live if workspace else self._plan.peak
-            return self._handed_out(results, borrowed, live)
-
-    def _results(
-        self, arrays: list[Array], workspace: Workspace | None, meter: Meter | None, profile: Profile | None
-    ) -> tuple[list[Array], list[bool]]:
-        """The results, and which of them may share memory with something else."""
-        if workspace is None:
-            self._plan.align()
-            results = self._run_plan(self._plan, arrays, self._state, meter, profile)
-            return results, [number in self._plan.borrowed for number in self._plan.results]
-        run_step = partial(self._run_step, state=self._state, meter=meter)
-        results = workspace.run(arrays, run_step, self._check_step, None if profile is None else profile.add)
-        return results, [number in workspace.program.borrowed for number in workspace.program.results]
-
-    def _handed_out(self, results: list[Array], borrowed: list[bool], live: int) -> dict[str, Array]:
-        """The results by name, as arrays that nothing else uses; `live` bytes are in use.
-
-        Raises ExecutionError where there is no room.
-        """
-        outputs = []
-        for layer, array, copied in zip(self._outlets, results, borrowed, strict=True):
-            type = self._type(layer)
-            wanted = array.nbytes if copied or self.model.version == 10 else 0
-            if live + wanted > self.max_memory:
-                error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
-                raise ExecutionError([self._placed(found) for found in error.diagnostics])
-            live += wanted
-            if self.model.version == 10 and type in _V10_OUTPUTS:
-                outputs.append(array.astype(numpy_dtype(_V10_OUTPUTS[type])))
-            else:
-                outputs.append(array.copy() if copied else array)
+            run.warnings[:0] = [(node.layer, message) for message in node.warnings]
+        for layer, message in run.warnings:
+            warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=4)
+        run.variables.commit()
         return dict(zip(self.output_names, outputs, strict=True))
 
     def random_inputs(
@@ -188,135 +158,53 @@ class GraphExecutor:
         """
         return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory)
 
-    def reset_state(self) -> None:
-        """Forget the values of all variables: the next run starts as the first one did."""
-        self._state = State()
+    def _handed_out(self, results: list[Array], others: Sequence[Array], frame: Frame, live: int) -> list[Array]:
+        """The results as arrays that nothing else uses; `live` bytes are in use.
 
-    def _type(self, result: Layer) -> str:
-        tensor = self._inference.tensor(result.inputs[0])
-        return tensor.type if tensor else "dynamic"
+        Raises ExecutionError where there is no room.
+        """
+        outputs = []
+        shared = {id(owner_of(array)) for array in (*others, *frame.program.constants.values(), frame.memory)}
+        for layer, type, array in zip(self._outlets, self._types, results, strict=True):
+            owner = owner_of(array)
+            copied = id(owner) in shared or owner.base is not None
+            wanted = array.nbytes if copied or self.model.version == 10 else 0
+            if live + wanted > self.max_memory:
+                error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
+                raise self._kernels.placed(*error.diagnostics)
+            live += wanted
+            if self.model.version == 10 and type in _V10_OUTPUTS:
+                outputs.append(array.astype(numpy_dtype(_V10_OUTPUTS[type])))
+            else:
+                outputs.append(array.copy() if copied else array)
+                shared.add(id(owner))
+        return outputs
+
+    def _run_body(self, program: Program, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results of a body, as arrays that its next iteration does not write to."""
+        preparation = self._bodies.get(id(program))
+        if preparation is None:
+            with self._lock:
+                made = Preparation(program, self._setting, self._kernels, self._comparison)
+                preparation = self._bodies.setdefault(id(program), made)
+        with preparation.frame(arrays, watched=run.observer is not None) as frame:
+            results = frame.execute(arrays, run)
+            kept = frame.program.storage
+            return [
+                result.copy() if number in kept else result
+                for number, result in zip(frame.program.results, results, strict=True)
+            ]
 
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
-        return ExecutionError([self._placed(Diagnostic("E502", message, help=help))])
-
-    def _run_plan(
-        self,
-        plan: Plan,
-        arrays: Sequence[Array],
-        state: State,
-        meter: Meter | None,
-        profile: Profile | None = None,
-    ) -> list[Array]:
-        slots = list(plan.slots)
-        for number, array in zip(plan.parameters, arrays, strict=True):
-            slots[number] = array
-        for step in plan.steps:
-            args = [None if number == NOT_CONNECTED else slots[number] for number in step.inputs]
-            begin = perf_counter()
-            results = self._run_step(step, args, state, meter)
-            if profile is not None:
-                profile.add(Unit((step,), step.inputs, step.outputs, KERNEL), begin, perf_counter() - begin)
-            for number, result in zip(step.outputs, results, strict=False):
-                slots[number] = result
-            for number in step.frees:
-                slots[number] = None
-        return [_present(slots[number]) for number in plan.results]
-
-    def _run_step(self, step: Step, args: list[Array | None], state: State, meter: Meter | None) -> list[Array]:
-        op, layer = step.node.op, step.node.layer
-        tensors: list[Tensor | None] = []
-        try:
-            if step.recheck or op.context or meter is not None:
-                tensors = _tensors(step, args)
-                results = step.kernel(*args, **self._context(step, tensors, state, meter))
-            else:
-                results = step.kernel(*args)
-        except Violation as violation:
-            raise ExecutionError([self._placed(violated(violation, op, layer, tensors))]) from None
-        except ExecutionError as error:
-            if error.diagnostics[0].file is None:
-                raise ExecutionError([self._placed(found) for found in error.diagnostics]) from None
-            raise
-        except IRError:
-            raise
-        except Exception as error:
-            what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
-            raise ExecutionError(
-                [self._placed(Diagnostic("E602", f"{op.name} {what}", layer.place, layer.label))]
-            ) from error
-        given = results if isinstance(results, tuple | list) else (results,)
-        found: list[Array] = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
-        if op.outputs and op.outputs[-1].variadic and len(found) != len(step.outputs):
-            message = f"{op.name} gives {len(found)} outputs, but declares {len(step.outputs)}"
-            raise ExecutionError([self._placed(Diagnostic("E302", message, layer.place, layer.label))])
-        if meter is not None:
-            for array in found[: len(step.outputs)]:
-                meter.add(array)
-        return found
-
-    def _check_step(self, step: Step, args: list[Array | None]) -> None:
-        op, tensors = step.node.op, _tensors(step, args)
-        try:
-            inferred = op.infer(tensors, step.node.attrs)
-        except Violation as violation:
-            raise ExecutionError([self._placed(violated(violation, op, step.node.layer, tensors))]) from None
-        self._warn(step.node.layer, inferred.warnings)
-
-    def _context(self, step: Step, tensors: list[Tensor | None], state: State, meter: Meter | None) -> dict[str, Any]:
-        """What the kernel of `step` asks for, after its rule was asked again where that is due."""
-        op, layer = step.node.op, step.node.layer
-        again = Inference(self._inference.weights)  # what this run knows is no business of other threads
-        bodies = {
-            name: replace(
-                body,
-                infer=partial(infer_body, layer.bodies[name].graph, again),
-                run=partial(self._run_body, plan, state, meter),
-            )
-            for name, (body, plan) in step.bodies.items()
-        }
-        types, outputs = step.node.types, step.node.outputs
-        if step.recheck:
-            inferred = op.infer(tensors, step.node.attrs, bodies)
-            types, outputs = inferred.types, inferred.outputs
-            self._warn(layer, inferred.warnings)
-        if meter is not None:
-            _check_memory(step, tensors, outputs, meter)
-        context = {"types": types, "bodies": bodies, "state": state}
-        return {name: context[name] for name in op.context}
-
-    def _run_body(self, plan: Plan, state: State, meter: Meter | None, arrays: Sequence[Array]) -> list[Array]:
-        results = self._run_plan(plan, arrays, state, meter)
-        state.commit()
-        return results
-
-    def _warn(self, layer: Layer, messages: Sequence[str]) -> None:
-        for message in messages:
-            warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=6)
-
-    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
-        return replace(diagnostic, file=str(self.model.path))
+        return self._kernels.placed(Diagnostic("E502", message, help=help))
 
 
-def _tensors(step: Step, args: Sequence[Array | None]) -> list[Tensor | None]:
-    """All about the inputs of a step."""
-    return [
-        None if array is None else Tensor.of(array, None if type == "dynamic" else type)
-        for array, type in zip(args, step.types, strict=True)
-    ]
-
-
-def _check_memory(step: Step, inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], meter: Meter) -> None:
-    """Refuse a step whose results would take more memory than there is. Raises ExecutionError."""
-    kept = outputs[: len(step.outputs)]
-    wanted = result_bytes(step.node.op, inputs, kept)
-    if meter.live + wanted > meter.limit:
-        raise refusal(step.node.layer, outputs_text(kept), wanted, meter.live, meter.limit)
-
-
-def _present(array: Array | None) -> Array:
-    assert array is not None, "a plan computes what its results read"
-    return array
+def _is_stateful(program: Program) -> bool:
+    return any(
+        "state" in instruction.op.context or any(_is_stateful(body) for _, body in instruction.bodies.values())
+        for instruction in program.instructions
+    )
 
 
 def _output_names(model: Model) -> list[str]:

@@ -79,6 +79,8 @@ def _name(layer: Layer) -> str:
 def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
     """`given` as an array of the declared type and shape."""
     array = given if isinstance(given, np.ndarray) else _array(name, given, tensor.type)
+    if array.dtype.kind == "O" and tensor.type == "string" and all(isinstance(item, str) for item in array.flat):
+        array = array.astype(np.str_)
     if array.dtype.kind == "O":
         raise InputError(f"input `{name}` is an array of dtype object, which the IR has no element type for")
     if array.dtype.kind == "S":
@@ -112,9 +114,18 @@ def _array(name: str, given: Any, type: str) -> Array:
         raise InputError(f"input `{name}` is no array: {error}") from None
     if type in ("dynamic", "string") or array.dtype.kind not in "biuf":
         return array
-    converted = array.astype(numpy_dtype(type))
-    if array.dtype.kind != "f" and not np.array_equal(converted.astype(array.dtype), array):
-        raise InputError(f"input `{name}` has values that {type} cannot hold")
+    with np.errstate(all="ignore"):
+        converted = array.astype(numpy_dtype(type))
+        if array.dtype.kind == "f" and type.startswith(("f", "bf")):  # which are rounded
+            lost = np.isfinite(array) & ~np.isfinite(converted)
+        else:
+            lost = converted.astype(array.dtype) != array
+        if array.dtype.kind == "f" and type in ("i64", "u64"):  # whose highest integers are such floats again
+            lost |= array >= 2.0 ** (63 if type == "i64" else 64)
+    if lost.any():
+        position = tuple(int(place) for place in np.argwhere(lost)[0])
+        where = f"[{', '.join(map(str, position))}]" if position else ""
+        raise InputError(f"`{name}{where}` is {array[position]}, which {type} cannot hold")
     return converted
 
 

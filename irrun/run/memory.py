@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import finalize
 
@@ -78,17 +77,6 @@ def outputs_text(tensors: Sequence[Tensor]) -> str:
     return f"{'outputs' if len(tensors) > 1 else 'an output'} of {shapes}{more}"
 
 
-@dataclass(slots=True)
-class Budget:
-    """What may be allocated while a model is made ready, and what has been."""
-
-    limit: int
-    used: int = 0
-
-    def fits(self, wanted: int) -> bool:
-        return self.used + wanted <= self.limit
-
-
 class Meter:
     """The bytes of the arrays that a run has made and that are still in use."""
 
@@ -98,12 +86,12 @@ class Meter:
         """`live` bytes are in use from the start; the memory of arrays `outside` is not the run's."""
         self.limit = limit
         self.live = live
-        self._known = {id(_owner(array)) for array in outside if array is not None}
+        self._known = {id(owner_of(array)) for array in outside if array is not None}
         self._counted: set[int] = set()
 
     def add(self, array: Array) -> None:
         """Count the memory of an array from now on until nothing refers to it any more."""
-        owner = _owner(array)
+        owner = owner_of(array)
         key = id(owner)
         if key not in self._known and key not in self._counted:
             self._counted.add(key)
@@ -115,7 +103,7 @@ class Meter:
         self.live -= size
 
 
-def _owner(array: Array) -> Array:
+def owner_of(array: Array) -> Array:
     """The array that has the memory which `array` looks at."""
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -124,4 +112,4 @@ def _owner(array: Array) -> Array:
 
 def owned_bytes(array: Array) -> int:
     """The bytes of an array that are memory of its own, not a view of the .bin."""
-    return 0 if _owner(array).base is not None else array.nbytes
+    return 0 if owner_of(array).base is not None else array.nbytes

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING
 
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Products
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from irrun.run.plan import Step
-    from irrun.run.program import Unit
-    from irrun.spec.dims import Shape
+    from irrun.run.program import Instruction, Program
 
 _WIDEST = 44
 """Columns that a name or a shape is padded to at most."""
@@ -22,9 +20,13 @@ _WIDEST = 44
 
 @dataclass(slots=True)
 class Entry:
-    """Layers that are computed together: `seconds` of all their `calls`."""
+    """Layers that are computed together, by the engine `by`: `seconds` of all their `calls`."""
 
-    unit: Unit
+    name: str
+    type: str
+    shape: str
+    by: str
+    operations: int
     calls: int = 0
     seconds: float = 0.0
 
@@ -33,18 +35,20 @@ class Entry:
 class Profile:
     """What `GraphExecutor.run(..., profile=profile)` takes down, over as many runs as one likes.
 
-    `entries` are in the order of the first run; `events` are (unit, begin, seconds) by a clock that only runs forward.
+    `entries` are in the order of the first run; `events` are (entry, begin, seconds) by a clock that only runs forward.
     """
 
     entries: dict[object, Entry] = field(default_factory=dict)
-    events: list[tuple[Unit, float, float]] = field(default_factory=list)
+    events: list[tuple[Entry, float, float]] = field(default_factory=list)
 
-    def add(self, unit: Unit, begin: float, seconds: float) -> None:
-        key = (unit.by, *(step.node.layer for step in unit.steps), *unit.outputs)
-        entry = self.entries.setdefault(key, Entry(unit))
+    def add(self, program: Program, instruction: Instruction, by: str, begin: float, seconds: float) -> None:
+        key = (by, *(part.layer for part in instruction.parts), *instruction.results)
+        entry = self.entries.get(key)
+        if entry is None:
+            entry = self.entries[key] = _entry(program, instruction, by)
         entry.calls += 1
         entry.seconds += seconds
-        self.events.append((unit, begin, seconds))
+        self.events.append((entry, begin, seconds))
 
     def table(self) -> str:
         """A line for each layer or chain of layers, in the order of the run, and the sums for each op and engine."""
@@ -52,13 +56,13 @@ class Profile:
         rows = [("layer", "type", "shape", "engine", "calls", "ms", "share", "GFLOP/s")]
         sums: dict[tuple[str, str], list[float]] = {}
         for entry in self.entries.values():
-            unit, mean = entry.unit, entry.seconds / entry.calls
-            rate = f"{operations(unit.steps) / mean / 1e9:#.3g}" if mean and operations(unit.steps) else ""
+            mean = entry.seconds / entry.calls
+            rate = f"{entry.operations / mean / 1e9:#.3g}" if mean and entry.operations else ""
             share = f"{entry.seconds / total:.1%}"
             rows.append(
-                (_name(unit), _type(unit), _shape(unit), unit.by, str(entry.calls), f"{mean * 1e3:.3f}", share, rate)
+                (entry.name, entry.type, entry.shape, entry.by, str(entry.calls), f"{mean * 1e3:.3f}", share, rate)
             )
-            part = sums.setdefault((_type(unit).partition(" ")[0], unit.by), [0, 0.0])
+            part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0])
             part[0] += entry.calls
             part[1] += entry.seconds
         lines = list(_aligned(rows))
@@ -72,65 +76,43 @@ class Profile:
         start = self.events[0][1] if self.events else 0.0
         events = [
             {
-                "name": _name(unit),
-                "cat": unit.by,
+                "name": entry.name,
+                "cat": entry.by,
                 "ph": "X",
                 "ts": round((begin - start) * 1e6, 3),
                 "dur": round(seconds * 1e6, 3),
                 "pid": 1,
                 "tid": 1,
-                "args": {"type": _type(unit), "shape": _shape(unit), "engine": unit.by},
+                "args": {"type": entry.type, "shape": entry.shape, "engine": entry.by},
             }
-            for unit, begin, seconds in self.events
+            for entry, begin, seconds in self.events
         ]
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
 
-def operations(steps: Sequence[Step]) -> int:
+def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
+    results = [program.tensors[number] for number in instruction.results[:2]]
+    return Entry(
+        instruction.layer.name,
+        " + ".join(part.op.type for part in instruction.parts),
+        ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
+        by,
+        operations(program, instruction),
+    )
+
+
+def operations(program: Program, instruction: Instruction) -> int:
     """The multiplications and additions of products of matrices and convolutions; 0 for ops that are not made of them.
 
-    Those of sizes that are not known, as in a graph that is run layer by layer for the first time, count nothing.
+    Those of sizes that only the run knows count nothing.
     """
-    if not steps:
+    products = instruction.op.trait(Products)
+    numbers = [*instruction.inputs[:2], instruction.outputs[0]]
+    tensors = [program.tensors[number] for number in numbers if number is not None]
+    if products is None or not all(tensor.static for tensor in tensors):
         return 0
-    step = steps[0]
-    shapes = [_static(shape) for shape in step.shapes]
-    result = _static(step.node.outputs[0].shape)
-    if result is None or len(shapes) < 2 or shapes[0] is None or shapes[1] is None:
-        return 0
-    data, weights = shapes[0], shapes[1]
-    match step.node.op.type:
-        case "MatMul":
-            transposed = step.node.attrs["transpose_a"] and len(data) > 1
-            return 2 * prod(result) * (data[-2] if transposed else data[-1] if data else 0)
-        case "Convolution":
-            return 2 * prod(result) * prod(weights[1:])
-        case "GroupConvolution":
-            return 2 * prod(result) * prod(weights[2:])
-        case "ConvolutionBackpropData":
-            return 2 * prod(data) * prod(weights[1:])
-        case "GroupConvolutionBackpropData":
-            return 2 * prod(data) * prod(weights[2:])
-        case "ScaledDotProductAttention":
-            return 2 * prod(data) * weights[-2] + 2 * prod(result) * weights[-2]
-    return 0
-
-
-def _static(shape: Shape | None) -> tuple[int, ...] | None:
-    return shape if shape is not None and all(isinstance(size, int) for size in shape) else None  # type: ignore[return-value]
-
-
-def _name(unit: Unit) -> str:
-    return unit.steps[0].node.layer.name if unit.steps else "(reorder)"
-
-
-def _type(unit: Unit) -> str:
-    return " + ".join(step.node.op.type for step in unit.steps) or "Reorder"
-
-
-def _shape(unit: Unit) -> str:
-    outputs = unit.steps[-1].node.outputs if unit.steps else ()
-    return ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in outputs[:2])
+    shapes = [tuple(int(size) for size in tensor.shape or ()) for tensor in tensors]
+    return products.count(shapes[:-1], instruction.attrs, shapes[-1])
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

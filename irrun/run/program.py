@@ -1,92 +1,152 @@
-"""A program: a plan for known shapes, each step given to what computes it, in memory laid out beforehand."""
+"""A program: numbered tensors and a linear list of instructions, the one form between a checked graph and its numbers.
+
+Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has the memory of one and computes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-
-from irrun.engines.work import Compiled, Engine, Layout
-from irrun.run.arena import Buffer
-from irrun.run.plan import Plan, Step
-from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array
+from irrun.engines.work import Compiled, Engine, Layout, Work
+from irrun.ir.graph import Layer
+from irrun.spec.body import Body
+from irrun.spec.op import Array, Op, Tensor
+from irrun.spec.patterns import shape_text
 
 KERNEL = "kernel"
 VIEW = "view"
-"""What computes a unit that no engine takes: the op's own kernel, in every run or once for a view of fixed memory."""
-
-
-RunStep = Callable[[Step, list[Array | None]], list[Array]]
-"""Runs a step by its op's own kernel: (step, inputs) to outputs."""
-
-CheckStep = Callable[[Step, list[Array | None]], None]
-"""Asks the rule of a step's op about these inputs. Raises ExecutionError where they break it."""
+"""What computes an instruction that no engine takes: the op's own kernel, in every run, or once for a view."""
 
 
 @dataclass(slots=True)
-class Slot:
-    """A tensor of a program. `shape` is None where only a run tells.
+class Instruction:
+    """A layer to compute, and the element-wise ones that are done to its result right away, its `posts`.
 
-    `root` is the slot whose memory it looks at, itself unless it is a view; that takes `nbytes`, in C order unless
-    there are `strides`. With a `layout` of `engine` it is a vector of bytes. `template` is an array like the one that
-    it will be, while the program is made.
+    Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
+    run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
+    although nothing reads its outputs.
+
+    `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
+    the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `frees` are the
+    tensors of a run that nobody reads afterwards.
     """
 
-    type: str
-    shape: tuple[int, ...] | None
+    layer: Layer
+    op: Op
+    attrs: Mapping[str, Any]
+    types: Mapping[str, str]
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+    open: bool = False
+    effects: bool = False
+    bodies: Mapping[str, tuple[Body, Program]] = field(default_factory=dict)
+    posts: tuple[Instruction, ...] = ()
+    by: str = KERNEL
+    work: Work | None = None
+    compiled: Compiled | None = None
+    reads: tuple[int | None, ...] = ()
+    frees: tuple[int, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Instruction, ...]:
+        """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""
+        return (self, *self.posts)
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The tensors that are there afterwards: those between the instruction and its posts are never made."""
+        return self.posts[-1].outputs if self.posts else self.outputs
+
+    @property
+    def operands(self) -> tuple[int | None, ...]:
+        """The tensors that it depends on: its inputs, and what its posts read besides the result before them."""
+        made = self.outputs[:1]
+        numbers = list(self.inputs)
+        for post in self.posts:
+            numbers += [number for number in post.inputs if number not in made]
+            made = post.outputs
+        return tuple(numbers)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its results depend on its inputs alone, and may be computed at any time."""
+        return self.op.pure and not self.bodies and self.op.context <= {"types"}
+
+
+@dataclass(slots=True)
+class Storage:
+    """Where the array of a tensor lies: in `nbytes` bytes of a frame's memory from `offset` on, in C order unless with
+    a `layout`; one that is of `engine` alone is a vector of bytes. A view lies in the memory of the tensor `root`."""
+
     root: int
-    constant: Array | None = None
-    template: Array | None = None
+    nbytes: int = 0
+    offset: int = -1
     layout: Layout | None = None
     engine: Engine | None = None
-    nbytes: int = 0
-    strides: tuple[int, ...] | None = None
 
-    def lay(self, layout: Layout | None, engine: Engine) -> None:
-        """Note that its memory is laid out otherwise than in C order."""
-        if layout is None:
-            return
-        if layout.strides is None:
-            self.layout, self.engine = layout, engine
-        else:
-            memory = np.empty(layout.nbytes, np.uint8)
-            self.strides = layout.strides
-            self.template = np.ndarray(self.shape or (), numpy_dtype(self.type), memory, strides=layout.strides)
-        self.nbytes = layout.nbytes
-
-
-@dataclass(slots=True)
-class Unit:
-    """One or more layers that are computed by one call of `by`: the name of an engine, `KERNEL` or `VIEW`.
-
-    `checked` says that the rule of the first one must be asked again in each run, before an engine computes.
-    """
-
-    steps: Sequence[Step]
-    inputs: Sequence[int]
-    outputs: Sequence[int]
-    by: str
-    compiled: Compiled | None = None
-    frees: Sequence[int] = ()
-    checked: bool = False
+    @property
+    def opaque(self) -> bool:
+        return self.layout is not None and self.layout.strides is None
 
 
 @dataclass(slots=True)
 class Program:
-    """`fixed` are the slots whose arrays lie in the `size` bytes of a `Workspace`; the others change in each run.
+    """`tensors` are what is known of each; `constants` are those that no run changes. `reserved` are the bytes of
+    constants that are not in the .bin file.
 
-    `borrowed` are the results that may share memory with that, or with a parameter, a constant or the state. A program
-    is `open` where a kernel gives what only the run knows the size of.
+    Once its memory is planned, `storage` has the tensors whose place is fixed, in `size` bytes that each frame has, and
+    `scratch` is the most that a call of an engine needs besides; `peak` are the most bytes that are in use at once, as
+    far as the program can tell. It can unless it is `unsized`, where only a run tells how large some tensors are.
     """
 
-    plan: Plan
-    units: list[Unit]
-    slots: list[Slot]
-    results: list[int]
-    borrowed: set[int]
-    fixed: dict[int, Buffer]
-    size: int
-    scratch: int
-    open: bool
+    tensors: list[Tensor]
+    constants: dict[int, Array]
+    parameters: tuple[int, ...]
+    results: tuple[int, ...]
+    instructions: list[Instruction]
+    reserved: int = 0
+    storage: dict[int, Storage] = field(default_factory=dict)
+    size: int = 0
+    scratch: int = 0
+    peak: int = 0
+    unsized: bool = True
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self, indent: str = "") -> Iterator[str]:
+        given = ", ".join(f"{self._name(number)}: {self._known(number)}" for number in self.parameters)
+        yield f"{indent}program({given}) -> {', '.join(map(self._name, self.results))}"
+        for number, array in sorted(self.constants.items()):
+            yield f"{indent}  {self._name(number)} = constant {self._known(number)}{_few(array)}"
+        for instruction in self.instructions:
+            yield f"{indent}  {self._text(instruction)}"
+            for name, (_, program) in instruction.bodies.items():
+                yield f"{indent}    {name}:"
+                yield from program._lines(f"{indent}    ")
+
+    def _text(self, instruction: Instruction) -> str:
+        results = ", ".join(f"{self._name(number)}: {self._known(number)}" for number in instruction.results)
+        calls = [
+            f"{part.op.name}({', '.join('_' if number is None else self._name(number) for number in part.inputs)})"
+            for part in instruction.parts
+        ]
+        remarks = [f"`{instruction.layer.name}`", instruction.by]
+        remarks += ["open"] if instruction.open else []
+        if instruction.frees:
+            remarks.append(f"frees {' '.join(map(self._name, instruction.frees))}")
+        return f"{results} = {' + '.join(calls)}  # {', '.join(remarks)}"
+
+    def _name(self, number: int) -> str:
+        return f"%{number}"
+
+    def _known(self, number: int) -> str:
+        tensor, storage = self.tensors[number], self.storage.get(number)
+        place = "" if storage is None else f" in %{storage.root}" if storage.root != number else f" @{storage.offset}"
+        return f"{tensor.type}{shape_text(tensor.shape)}{place}"
+
+
+def _few(array: Array) -> str:
+    return f" = {array.tolist()}" if array.size <= 8 else ""

@@ -49,6 +49,7 @@ from irrun.spec.op import (
     op,
 )
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Products, Reduction, Reshaping
 
 __all__ = [
     "ANY",
@@ -75,11 +76,18 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Convolving",
     "Dim",
+    "Elementwise",
     "Input",
     "Node",
     "Op",
     "Output",
+    "Padding",
+    "Permutation",
+    "Products",
+    "Reduction",
+    "Reshaping",
     "Shape",
     "Shapes",
     "Size",

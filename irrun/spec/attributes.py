@@ -66,6 +66,9 @@ MAX_RANK = 64
 MOST_VALUES = 4096
 """Of a list: no op needs as many, and some rules compare them all with each other."""
 
+LONGEST_SIZE = 200
+"""Characters of one size in a text."""
+
 _INT = re.compile(r"\s*-?\d+\s*")
 _FLOAT = re.compile(r"\s*-?(\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*")
 _DIGITS = 4000
@@ -146,6 +149,8 @@ def parse_size(text: str) -> Size:
         return int(text)
     if text in ("?", "-1"):
         return fresh()
+    if len(text) > LONGEST_SIZE:
+        raise ValueError(f"has a dimension of {len(text)} characters, expected a number, `?` or an interval")
     low, dots, high = text.partition("..")
     if any(len(part) > 18 and part.isdecimal() and int(part[:40]) >= 2**63 for part in (low, high)):
         raise ValueError(f"has the dimension `{text}`, which does not fit into 64 bits")

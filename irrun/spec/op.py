@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from irrun.spec.body import Body
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
+from irrun.spec.traits import Trait
 
 Array = np.ndarray[Any, Any]
 TypeSet = frozenset[str]
+Kind = TypeVar("Kind", bound=Trait)
 
 FLOAT = TypeSet({"f16", "bf16", "f32", "f64"})
 SIGNED = TypeSet({"i8", "i16", "i32", "i64"})
@@ -41,14 +43,23 @@ runs, `bodies` maps the names of its bodies to `Body`.
 """
 
 
-class Violation(Exception):
-    """A node breaks a rule. `label` is a constraint of its op (C1, C2, ...) or a code of the E3xx family."""
+Concern = str | tuple[str, int]
+"""An input or an attribute by name, or one of a variadic input by name and number."""
 
-    def __init__(self, label: str, message: str, port: str | None = None) -> None:
+
+class Violation(Exception):
+    """A node breaks a rule. `label` is a constraint of its op (C1, C2, ...) or a code of the E3xx family.
+
+    `port` is the input that is at fault, None where it is not one alone; `about` are the inputs and attributes that the
+    message names besides, in its order.
+    """
+
+    def __init__(self, label: str, message: str, port: Concern | None = None, about: Sequence[Concern] = ()) -> None:
         super().__init__(message)
         self.label = label
         self.message = message
         self.port = port
+        self.about = about
 
 
 @dataclass(frozen=True)
@@ -152,16 +163,24 @@ class Node:
         """Say that the data are doubtful, which a run tells and goes on."""
         self.warnings.append(message)
 
-    def fail(self, label: str, message: str, port: str | None = None) -> NoReturn:
-        """Report that the constraint `label` is broken."""
-        raise Violation(label, message, port)
+    def fail(self, label: str, message: str, port: Concern | None = None, *, about: Sequence[Concern] = ()) -> NoReturn:
+        """Report that the constraint `label` is broken; `port` and `about` as in `Violation`."""
+        raise Violation(label, message, port, about)
 
-    def require(self, label: str, condition: Answer, message: str, port: str | None = None) -> None:
+    def require(
+        self,
+        label: str,
+        condition: Answer,
+        message: str,
+        port: Concern | None = None,
+        *,
+        about: Sequence[Concern] = (),
+    ) -> None:
         """Report `message` unless `condition` holds; one that is undecided is asked again at run time."""
         if condition is UNDECIDED:
             self.complete = False
         elif not condition:
-            raise Violation(label, message, port)
+            raise Violation(label, message, port, about)
 
     def within(self, label: str, name: str, low: Size, high: Size) -> None:
         """Require every element of input `name` to lie in [low, high), as far as it is known."""
@@ -221,11 +240,15 @@ class Node:
         shape: Shape = tensor.shape
         return shape
 
-    def axis(self, label: str, axis: int, rank: int, name: str = "axis") -> int:
-        """`axis` counted from the front; a negative one counts from the end, one outside [-rank, rank) is reported."""
+    def axis(self, label: str, axis: int, rank: int, name: str = "axis", number: int | None = None) -> int:
+        """`axis` counted from the front; a negative one counts from the end, one outside [-rank, rank) is reported.
+
+        It is called `name`, an input or an attribute, or the element `number` of that.
+        """
         span = max(rank, 1)  # a scalar has the axes of a vector
         if not -span <= axis < span:
-            raise Violation(label, f"`{name}` is {axis}, outside [{-span}, {span}) for rank {rank}")
+            where = name if number is None else f"{name}[{number}]"
+            raise Violation(label, f"`{where}` is {axis}, outside [{-span}, {span}) for rank {rank}", about=[name])
         return axis % span
 
 
@@ -246,6 +269,7 @@ class Op:
     `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
     that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
+    `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind.
     """
 
     name: str
@@ -259,6 +283,7 @@ class Op:
     symbolic: bool = False
     view_of: str | None = None
     pure: bool = True
+    traits: Sequence[Trait] = ()
     rule: Rule | None = None
     doc: str | None = None
 
@@ -270,6 +295,11 @@ class Op:
         self.variadic = bool(self.inputs) and self.inputs[-1].variadic
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
+        self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
+
+    def trait(self, kind: type[Kind]) -> Kind | None:
+        """Its trait of a kind, such as `Elementwise`, or None."""
+        return self._traits.get(kind)
 
     @cached_property
     def attr_names(self) -> frozenset[str]:
@@ -335,15 +365,16 @@ class Op:
             expected = f"{self.least_inputs}" if self.variadic or self.least_inputs < len(self.inputs) else ""
             most = " or more" if self.variadic else f" to {len(self.inputs)}" if expected else str(len(self.inputs))
             raise Violation("E302", f"{len(inputs)} inputs, expected {expected}{most}")
-        origins: dict[str, str] = {}
+        origins: dict[str, Any] = {}
         for position, port in enumerate(self.inputs):
             if port.variadic:
                 rest = list(inputs[position:])
                 node.inputs[port.name] = rest
                 for number, tensor in enumerate(rest):
                     if tensor is None:
-                        raise Violation("E302", f"input `{port.name}[{number}]` is not connected")
-                    self._bind_type(node, port, f"{port.name}[{number}]", tensor, origins)
+                        concern = (port.name, number)
+                        raise Violation("E302", f"input `{_spelled(concern)}` is not connected", about=[concern])
+                    self._bind_type(node, port, tensor, origins, number)
                     if tensor.static is False:
                         node.complete = False
                 continue
@@ -351,9 +382,9 @@ class Op:
             node.inputs[port.name] = tensor
             if tensor is None:
                 if not port.optional:
-                    raise Violation("E302", f"input `{port.name}` is not connected")
+                    raise Violation("E302", f"input `{port.name}` is not connected", about=[port.name])
                 continue
-            self._bind_type(node, port, port.name, tensor, origins)
+            self._bind_type(node, port, tensor, origins)
             if tensor.shape is None:
                 node.complete = False
                 continue
@@ -362,32 +393,41 @@ class Op:
             try:
                 bind(port.patterns, port.name, tensor.shape, node.dims, origins)
             except Mismatch as mismatch:
-                raise Violation(mismatch.code, str(mismatch), port.name) from None
+                raise Violation(mismatch.code, str(mismatch), port.name, mismatch.about) from None
 
-    def _bind_type(self, node: Node, port: Input, name: str, tensor: Tensor, origins: dict[str, str]) -> None:
+    def _bind_type(
+        self, node: Node, port: Input, tensor: Tensor, origins: dict[str, Any], number: int | None = None
+    ) -> None:
+        """Check the type of a tensor that is connected to `port`, to a variadic one as `number`."""
         if tensor.type == "dynamic":
             node.complete = False
             return
         allowed = self.types.get(port.type)
+        name: Concern = port.name if number is None else (port.name, number)
         if allowed is None:
             if port.type == "dynamic":
                 return
             if tensor.type != port.type:
-                raise Violation("E303", f"`{name}` is {tensor.type}, expected {port.type}", port.name)
+                raise Violation("E303", f"`{_spelled(name)}` is {tensor.type}, expected {port.type}", name)
             return
         if tensor.type not in allowed:
             expected = ", ".join(t for t in ELEMENT_TYPES if t in allowed)
-            raise Violation("E303", f"`{name}` is {tensor.type}, expected one of {expected}", port.name)
+            raise Violation("E303", f"`{_spelled(name)}` is {tensor.type}, expected one of {expected}", name)
         first = node.types.setdefault(port.type, tensor.type)
         if first != tensor.type:
-            message = f"`{name}` is {tensor.type}, but `{origins['type ' + port.type]}` is {first}"
-            raise Violation("E303", message, port.name)
+            origin = origins["type " + port.type]
+            message = f"`{_spelled(name)}` is {tensor.type}, but `{_spelled(origin)}` is {first}"
+            raise Violation("E303", message, name, [origin])
         origins.setdefault("type " + port.type, name)
 
     def _output_type(self, port: Output, node: Node) -> str:
         if port.type in self.types:
             return node.types.get(port.type, "dynamic")
         return port.type if port.type in ELEMENT_TYPES else node.attrs[port.type]
+
+
+def _spelled(concern: Concern) -> str:
+    return concern if isinstance(concern, str) else f"{concern[0]}[{concern[1]}]"
 
 
 def _check_extents(outputs: Sequence[Tensor]) -> None:

@@ -29,11 +29,12 @@ class Pattern(NamedTuple):
 
 
 class Mismatch(Exception):
-    """A shape does not fit its pattern. `code` is E304 (a dimension) or E305 (the rank)."""
+    """A shape does not fit its pattern. `code` is E304 (a dimension) or E305 (the rank), `about` another port."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *about: str) -> None:
         super().__init__(message)
         self.code = code
+        self.about = about
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -96,7 +97,7 @@ def _bind_name(
         origins[name] = port
         return
     if (bound == size) is False:
-        raise Mismatch("E304", f"`{name}` is {size} in `{port}`, but {bound} in `{origins[name]}`")
+        raise Mismatch("E304", f"`{name}` is {size} in `{port}`, but {bound} in `{origins[name]}`", origins[name])
     dims[name] = _meet(bound, size)
 
 
@@ -111,7 +112,7 @@ def _bind_star(
     fits = len(bound) == len(shape) and all((a == b) is not False for a, b in zip(bound, shape, strict=True))
     if not fits:
         found, expected = shape_text(shape), shape_text(bound)
-        raise Mismatch("E304", f"`{name}` is {found} in `{port}`, but {expected} in `{origins[name]}`")
+        raise Mismatch("E304", f"`{name}` is {found} in `{port}`, but {expected} in `{origins[name]}`", origins[name])
     dims[name] = tuple(_meet(a, b) for a, b in zip(bound, shape, strict=True))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 from irrun.spec.op import Op
@@ -25,7 +26,8 @@ class Registry:
     """Ops by name ("ReLU-1") and by type; `find` answers what a layer of a file is.
 
     `library` yields modules that are loaded as far as they are needed, all versions of a type in the same one.
-    `installed` yields modules of other packages; they are asked for only when a layer is of no known op.
+    `installed` yields modules of other packages; they are asked for only when a layer is of no known op. Any number of
+    threads may ask.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Registry:
         self._by_type: dict[str, list[Op]] = {}
         self._found: dict[tuple[str, str], Op] = {}
         self._installed = installed()
+        self._loading = RLock()
 
     @property
     def ops(self) -> dict[str, Op]:
@@ -47,16 +50,18 @@ class Registry:
 
     def _load_library(self, type: str | None = None) -> None:
         """Load what is left of the library; for a `type` only until it is known."""
-        while type is None or _key(type) not in self._by_type:
-            module = next(self._library, None)
-            if module is None:
-                return
-            self._harvest(module)
+        with self._loading:
+            while type is None or _key(type) not in self._by_type:
+                module = next(self._library, None)
+                if module is None:
+                    return
+                self._harvest(module)
 
     def add(self, op: Op) -> None:
         """Make `op` known. Raises ValueError where another op has its name."""
-        self._load_library()
-        self._add(op)
+        with self._loading:
+            self._load_library()
+            self._add(op)
 
     def _add(self, op: Op) -> None:
         if self._ops.setdefault(op.name, op) is not op:
@@ -66,8 +71,9 @@ class Registry:
 
     def harvest(self, module: ModuleType) -> None:
         """Add every op that `module` defines."""
-        self._load_library()
-        self._harvest(module)
+        with self._loading:
+            self._load_library()
+            self._harvest(module)
 
     def _harvest(self, module: ModuleType) -> None:
         for value in vars(module).values():
@@ -79,15 +85,16 @@ class Registry:
         found = self._found.get((type, version))
         if found is not None:
             return found
-        self._load_library(type)
-        found = self._find(type, version)
-        if found is None:
-            for module in self._installed:
-                self.harvest(module)
+        with self._loading:
+            self._load_library(type)
             found = self._find(type, version)
-        if found is not None:
-            self._found[type, version] = found
-        return found
+            if found is None:
+                for module in self._installed:
+                    self.harvest(module)
+                found = self._find(type, version)
+            if found is not None:
+                self._found[type, version] = found
+            return found
 
     def _find(self, type: str, version: str) -> Op | None:
         candidates = self._by_type.get(_key(type), ())
@@ -123,9 +130,17 @@ def _key(type: str) -> str:
     return SPELLINGS.get(type, type).lower()
 
 
-@cache
+_FIRST = RLock()
+
+
 def registry() -> Registry:
     """The op library. Raises ImportError where it is not installed."""
+    with _FIRST:  # or else two threads that ask at once would get one each, and an op added to one was lost
+        return _registry()
+
+
+@cache
+def _registry() -> Registry:
     try:
         library = import_module("irrun.opsets")
     except ModuleNotFoundError as error:

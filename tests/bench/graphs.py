@@ -1,4 +1,4 @@
-"""Models that are made for a measure: single ops at large sizes, and a long chain of tiny layers.
+"""Models that are made for a measure: single ops at large sizes, a long chain of tiny layers, and long loops.
 
     python graphs.py FOLDER NAME
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SEED = 20260401
 LAYERS = 10_000
+ITERATIONS = 1_000
+HIDDEN = 64
 
 Made = tuple["ov.Model", dict[str, np.ndarray]]
 
@@ -130,6 +132,47 @@ def chain(layers: int = LAYERS) -> Made:
     return ov.Model([node], [x]), {"x": rng.standard_normal(4, np.float32)}
 
 
+def loop(sliced: bool) -> Made:
+    """1,000 iterations of a product by 64 x 64, an LSTM cell of 64 and element-wise ops, on rows of [1, 1000, 64].
+
+    A TensorIterator, whose rows are `sliced` for it, or a Loop, which gathers them by the number of the iteration.
+    """
+    import openvino as ov
+    from openvino import opset13 as opset
+
+    rng = np.random.default_rng(SEED)
+    shapes = (HIDDEN, HIDDEN), (HIDDEN,), (4 * HIDDEN, HIDDEN), (4 * HIDDEN, HIDDEN), (4 * HIDDEN,)
+    matrix, bias, *gates = (rng.uniform(-0.2, 0.2, shape).astype(np.float32) for shape in shapes)
+    x = opset.parameter([1, ITERATIONS, HIDDEN], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    number, (h, c) = opset.parameter([], np.int64), (opset.parameter([1, HIDDEN], np.float32) for _ in range(2))
+    rows = opset.parameter([1, 1 if sliced else ITERATIONS, HIDDEN], np.float32)
+
+    row = opset.squeeze(rows, 1) if sliced else opset.gather(rows, number, 1)
+    mixed = opset.tanh(opset.add(opset.matmul(row, matrix, False, False), bias))
+    cell = opset.lstm_cell(mixed, h, c, *gates, HIDDEN)
+    gate = opset.sigmoid(opset.multiply(cell.output(0), np.float32(2)))
+    score = opset.unsqueeze(opset.add(opset.multiply(gate, mixed), row), 1)
+    results = [opset.result(output) for output in (score.output(0), cell.output(0), cell.output(1))]
+
+    if sliced:
+        node = opset.tensor_iterator()
+        node.set_body(ov.Model(results, [rows, h, c]))
+        node.set_sliced_input(rows, x.output(0), 0, 1, 1, -1, 1)
+    else:
+        on = opset.result(opset.constant(True))
+        node = opset.loop(opset.constant(ITERATIONS).output(0), opset.constant(True).output(0))
+        node.set_function(ov.Model([on, *results], [number, rows, h, c]))
+        node.set_special_body_ports([0, 0])
+        node.set_invariant_input(rows, x.output(0))
+    for state, result in zip((h, c), results[1:], strict=True):
+        zeros = opset.constant(np.zeros((1, HIDDEN), np.float32))
+        node.set_merged_input(state, zeros.output(0), result.output(0))
+    outputs = [node.get_concatenated_slices(results[0].output(0), 0, 1, 1, -1, 1)]
+    outputs += [node.get_iter_value(result.output(0), -1) for result in results[1:]]
+    return ov.Model(outputs, [x]), {"x": rng.standard_normal((1, ITERATIONS, HIDDEN), np.float32)}
+
+
 OPS: dict[str, Callable[[], Made]] = {
     "EmbeddingSegmentsSum-3": segments_sum,
     "EmbeddingSegmentsSum-3, no weights": partial(segments_sum, weighted=False),
@@ -154,14 +197,21 @@ OPS: dict[str, Callable[[], Made]] = {
     },
 }
 
-GRAPHS = {**OPS, f"{LAYERS} tiny layers": chain}
+GRAPHS: dict[str, dict[str, Callable[[], Made]]] = {
+    "ops": OPS,
+    "loops": {"Loop-5": partial(loop, False), "TensorIterator-1": partial(loop, True)},
+    "layers": {f"{LAYERS} tiny layers": chain},
+}
+"""By the measure that they are made for."""
 
 
 def main() -> None:
     import openvino as ov
 
     folder, name = Path(sys.argv[1]), sys.argv[2]
-    model, inputs = GRAPHS[name]()
+    (make,) = (graphs[name] for graphs in GRAPHS.values() if name in graphs)
+    model, inputs = make()
+    folder.mkdir(parents=True, exist_ok=True)
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     np.savez(folder / "inputs.npz", **inputs)
 

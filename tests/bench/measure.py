@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.models import Model
-from bench.processes import Setting, Worker, whole
+from bench.processes import Peer, Worker, whole
 
 TURN = 0.2
 """Seconds that a turn of a worker should last."""
@@ -23,16 +23,14 @@ MOST_RUNS = 200
 SLOW = 3.0
 """Seconds of a run from which on there is one turn only; and none, but the first run, from three times that on."""
 
-TWINNED = ("onnxruntime", "onnx reference")
-"""The runtimes that take the ONNX twin of a model."""
-
 
 @dataclass(slots=True)
 class Result:
     """What one runtime did with one model: `seconds` has the median of each turn, `best` is that of all runs.
 
     Where the whole process was measured, `peaks` are bytes of physical memory. `difference` is the largest one of an
-    output from OpenVINO's, relative to the largest number of it. `failure` says why there is nothing else.
+    output from OpenVINO's, or else from that of the peer beside it, relative to the largest number of it. `failure`
+    says why there is nothing else.
     """
 
     measure: str
@@ -47,15 +45,16 @@ class Result:
     failure: str | None = None
 
 
-def measure_whole(measure: str, model: Model, runtimes: Sequence[str], setting: Setting, turns: int) -> list[Result]:
+def measure_whole(measure: str, model: Model, peers: Sequence[Peer], turns: int) -> list[Result]:
     """Whole processes: `check` reads the model, `one-shot` runs it once and writes the outputs; and peaks of memory."""
-    results = [Result(measure, model.name, runtime) for runtime in runtimes]
+    results = [Result(measure, model.name, peer.name) for peer in peers]
     with tempfile.TemporaryDirectory() as folder:
-        for turn, result in itertools.product(range(-1, turns), results):  # one before, to have the files in memory
+        # one turn before, to have the files in memory
+        for turn, (result, peer) in itertools.product(range(-1, turns), list(zip(results, peers, strict=True))):
             if result.failure is not None:
                 continue
             try:
-                done = whole(measure, result.runtime, model, setting, Path(folder) / "output.npz")
+                done = whole(measure, peer, model, Path(folder) / "output.npz")
             except RuntimeError as error:
                 result.failure = str(error)
                 continue
@@ -67,18 +66,17 @@ def measure_whole(measure: str, model: Model, runtimes: Sequence[str], setting: 
     return results
 
 
-def measure_steady(measure: str, model: Model, runtimes: Sequence[str], setting: Setting, turns: int) -> list[Result]:
-    """Steady state: runs of a model that is loaded, each runtime in a process of its own."""
-    results = [
-        Result(measure, model.name, runtime) for runtime in runtimes if runtime not in TWINNED or model.twin is not None
-    ]
+def measure_steady(measure: str, model: Model, peers: Sequence[Peer], turns: int) -> list[Result]:
+    """Steady state: runs of a model that is loaded, each peer in a process of its own."""
+    peers = [peer for peer in peers if not peer.twin or model.twin is not None]
+    results = [Result(measure, model.name, peer.name) for peer in peers]
     workers: dict[str, Worker] = {}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for number, result in enumerate(results):
-            path = model.twin if result.runtime in TWINNED and model.twin else model.path
+        for number, (result, peer) in enumerate(zip(results, peers, strict=True)):
+            path = model.twin if peer.twin and model.twin else model.path
             try:
-                worker = Worker(result.runtime, path, model, setting, folder / f"{number}.npz")
+                worker = Worker(peer, path, [model.inputs], folder / f"{number}.npz")
             except RuntimeError as error:
                 result.failure = str(error)
                 continue
@@ -95,14 +93,14 @@ def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: in
     every: dict[str, list[float]] = {}
     for result in results:
         first = workers[result.runtime].first
-        once = first if first > SLOW else workers[result.runtime].run(1)[0]  # the first run may compile much
+        once = first if first > SLOW else workers[result.runtime].run([0])[0]  # the first run may compile much
         runs[result.runtime] = max(1, min(MOST_RUNS, int(TURN / once)))
         every[result.runtime] = [once] if once > 3 * SLOW else []
         result.seconds = [once] if once > 3 * SLOW else []
     for _, result in itertools.product(range(turns), results):
         if result.seconds and result.seconds[0] > SLOW:
             continue
-        seconds = workers[result.runtime].run(runs[result.runtime])
+        seconds = workers[result.runtime].run([0] * runs[result.runtime])
         every[result.runtime] += seconds
         result.seconds.append(statistics.median(seconds))
     for result in results:
@@ -110,7 +108,7 @@ def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: in
 
 
 def _compare(results: Sequence[Result], folder: Path) -> None:
-    """Note how far the outputs of each are from OpenVINO's."""
+    """Note how far the outputs of each are from OpenVINO's, or where that does not take part, from its peer's."""
     import numpy as np  # not at the top: what this process takes counts as the peak of those it starts
 
     loaded = {}
@@ -118,13 +116,15 @@ def _compare(results: Sequence[Result], folder: Path) -> None:
         if result.failure is None:
             with np.load(folder / f"{number}.npz") as arrays:
                 loaded[result.runtime] = list(arrays.values())
-    expected = loaded.get("openvino")
     for result in results:
         arrays = loaded.get(result.runtime)
-        if expected is None or arrays is None or result.runtime == "openvino":
+        beside = [name for name in loaded if name.endswith(f": {result.runtime}")]
+        other = next((name for name in ("openvino", *beside) if name in loaded), result.runtime)
+        if arrays is None or other == result.runtime:
             continue
+        expected = loaded[other]
         if [array.shape for array in arrays] != [array.shape for array in expected]:
-            print(f"{result.model}: {result.runtime} has outputs of other shapes than OpenVINO", file=sys.stderr)
+            print(f"{result.model}: {result.runtime} has outputs of other shapes than {other}", file=sys.stderr)
             continue
         result.difference = 0.0
         for ours, theirs in zip(arrays, expected, strict=True):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -60,8 +61,22 @@ class Setting:
         return subprocess.run([self.python, "-P", "-c", script], env=self.variables, check=False).returncode == 0
 
 
-def install(folder: Path) -> str:
-    """An interpreter with irrun as a wheel installs it, compiled, and all that this one has; returns its path.
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What takes part in a measure: a runtime of worker.py in a setting; `name` is what it is called in results.
+
+    One that stands beside the runtime `X` only, such as the X of another checkout, is called `SOMETHING: X`. With
+    `twin` it runs the model's twin in its place.
+    """
+
+    name: str
+    runtime: str
+    setting: Setting
+    twin: bool = False
+
+
+def install(folder: Path, checkout: Path = ROOT) -> str:
+    """An interpreter with a checkout's irrun as a wheel installs it, compiled, and all that this one has; its path.
 
     An editable install finds modules in another way, and where PYTHONDONTWRITEBYTECODE is set compiles at every start.
     """
@@ -70,8 +85,8 @@ def install(folder: Path) -> str:
     # appended without reading their own .pth files, which is where an editable irrun would come in
     (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "irrun", packages / "irrun", ignore=ignored)
-    shutil.copytree(ROOT / "opsets", packages / "irrun" / "opsets", ignore=ignored)
+    shutil.copytree(checkout / "irrun", packages / "irrun", ignore=ignored)
+    shutil.copytree(checkout / "opsets", packages / "irrun" / "opsets", ignore=ignored)
     compileall.compile_dir(packages / "irrun", quiet=1)
     return str(folder / "bin" / "python")
 
@@ -84,15 +99,15 @@ class Whole:
     peak: int
 
 
-def whole(measure: str, runtime: str, model: Model, setting: Setting, output: Path) -> Whole:
+def whole(measure: str, peer: Peer, model: Model, output: Path) -> Whole:
     """Check a model, or read it and its inputs, run it once and write its outputs, in a process of its own.
 
     Raises RuntimeError with what the process said where it fails.
     """
-    files = list(map(str, (model.path, model.inputs, output)))
+    files, setting = list(map(str, (model.path, model.inputs, output))), peer.setting
     if measure == "check":
-        script, arguments = (_IRRUN, ["validate", files[0]]) if runtime == "irrun" else (_READ, files[:1])
-    elif runtime == "irrun":
+        script, arguments = (_IRRUN, ["validate", files[0]]) if peer.runtime == "irrun" else (_READ, files[:1])
+    elif peer.runtime == "irrun":
         script, arguments = _IRRUN, ["execute", files[0], "--inputs", files[1], "--output", files[2]]
     else:
         script, arguments = _OPENVINO, [*files, str(setting.threads)]
@@ -116,11 +131,12 @@ def whole(measure: str, runtime: str, model: Model, setting: Setting, output: Pa
 class Worker:
     """A process with a model loaded in one runtime; see worker.py. Raises RuntimeError where it cannot be started.
 
-    `load` and `first` are the seconds of loading the model, imports included, and of the first run.
+    `load` and `first` are the seconds of loading the model, imports included, and of the first run, with the first of
+    the .npz files `inputs`.
     """
 
-    def __init__(self, runtime: str, path: Path, model: Model, setting: Setting, outputs: Path) -> None:
-        arguments = [runtime, path, model.inputs, setting.threads, outputs]
+    def __init__(self, peer: Peer, path: Path, inputs: Sequence[Path], outputs: Path) -> None:
+        setting, arguments = peer.setting, [peer.runtime, path, peer.setting.threads, outputs, *inputs]
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, closed with the worker
         self._process = subprocess.Popen(
             [setting.python, "-P", HERE / "worker.py", *map(str, arguments)],
@@ -137,10 +153,10 @@ class Worker:
             raise
         self.load, self.first = answer["load"], answer["first"]
 
-    def run(self, times: int) -> list[float]:
-        """Run the model that often; the seconds of each run."""
+    def run(self, numbers: Sequence[int]) -> list[float]:
+        """Run the model with the inputs of these numbers, from 0 on, in turn; the seconds of each run."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{times}\n")
+        self._process.stdin.write(f"{json.dumps(list(numbers))}\n")
         self._process.stdin.flush()
         return list(self._answer())
 

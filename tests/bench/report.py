@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 
 from bench.measure import Result
@@ -22,8 +25,7 @@ def ratio(ours: Result, theirs: Result, peaks: bool = False) -> float | None:
 def report(results: Sequence[Result]) -> str:
     """A table for each measure, in the order in which they were taken."""
     parts = []
-    for measure in dict.fromkeys(result.measure for result in results):
-        own = [result for result in results if result.measure == measure]
+    for measure, own in _by_measure(results).items():
         parts.append(f"{measure}: seconds\n{_table(own)}\n{_means(own)}")
         if any(result.peaks for result in own):
             parts.append(f"{measure}: memory\n{_table(own, peaks=True)}\n{_means(own, peaks=True)}")
@@ -43,12 +45,28 @@ def geometric_means(results: Sequence[Result], peaks: bool = False) -> dict[str,
             ratios = [
                 found
                 for models in _by_model(results).values()
-                if theirs != ours and ours in models and theirs in models
+                if ours in models and theirs in models
                 if (found := ratio(models[ours], models[theirs], peaks)) is not None
             ]
-            if ratios and not theirs.startswith(OURS):
+            if ratios and _comparable(ours, theirs):
                 means.setdefault(ours, {})[theirs] = statistics.geometric_mean(ratios)
     return means
+
+
+def record(results: Sequence[Result], threads: int) -> dict[str, object]:
+    """All figures, their means, and where they were taken, as JSON holds them."""
+    packages = ("numpy", "scipy", "openvino", "onnxruntime", "onnx", "onednn-cpu-gomp")
+    found = {package.metadata["Name"]: package.version for package in metadata.distributions()}
+    measures = _by_measure(results)
+    return {
+        "machine": {"platform": platform.platform(), "threads": threads, "python": platform.python_version()},
+        "versions": {name: found[name] for name in packages if name in found},
+        "geometric means": {name: geometric_means(own) for name, own in measures.items()},
+        "geometric means of memory": {
+            name: geometric_means(own, peaks=True) for name, own in measures.items() if any(r.peaks for r in own)
+        },
+        "results": [asdict(result) for result in results],
+    }
 
 
 def plot(results: Sequence[Result], path: Path) -> None:
@@ -93,18 +111,17 @@ def _ratios(results: Sequence[Result]) -> dict[str, dict[str, float]]:
 def _table(results: Sequence[Result], peaks: bool = False) -> str:
     """Medians, a column for each runtime, and irrun's ratios to OpenVINO."""
     runtimes, engines = _runtimes(results), _engines(results)
-    others = [name for name in runtimes if name not in engines]
     rows = [["model", *(f"{name} {'MiB' if peaks else 'ms'}" for name in runtimes)]]
-    rows[0] += [f"{ours} / {theirs}" for ours in engines for theirs in others]
+    pairs = [(ours, theirs) for ours in engines for theirs in runtimes if _comparable(ours, theirs)]
+    rows[0] += [f"{ours} / {theirs}" for ours, theirs in pairs]
     compared = any(result.difference is not None for result in results) and not peaks
     rows[0] += ["difference"] if compared else []
     for model, found in _by_model(results).items():
         row = [model, *(_figure(found.get(name), peaks) for name in runtimes)]
-        for ours in engines:
-            for theirs in others:
-                both = found.get(ours), found.get(theirs)
-                value = ratio(both[0], both[1], peaks) if both[0] and both[1] else None
-                row.append("" if value is None else f"{value:.3f}")
+        for ours, theirs in pairs:
+            both = found.get(ours), found.get(theirs)
+            value = ratio(both[0], both[1], peaks) if both[0] and both[1] else None
+            row.append("" if value is None else f"{value:.3f}")
         if compared:
             differences = [r.difference for r in found.values() if r.difference is not None and r.runtime in engines]
             row.append(f"{max(differences):.0e}" if differences else "")
@@ -133,6 +150,13 @@ def _means(results: Sequence[Result], peaks: bool = False) -> str:
     )
 
 
+def _by_measure(results: Iterable[Result]) -> dict[str, list[Result]]:
+    measures: dict[str, list[Result]] = {}
+    for result in results:
+        measures.setdefault(result.measure, []).append(result)
+    return measures
+
+
 def _by_model(results: Iterable[Result]) -> dict[str, dict[str, Result]]:
     models: dict[str, dict[str, Result]] = {}
     for result in results:
@@ -147,3 +171,8 @@ def _runtimes(results: Iterable[Result]) -> list[str]:
 
 def _engines(results: Iterable[Result]) -> list[str]:
     return [name for name in _runtimes(results) if name.startswith(OURS)]
+
+
+def _comparable(ours: str, theirs: str) -> bool:
+    """Whether a ratio of the two says something: `against: irrun numpy` is there for `irrun numpy` alone."""
+    return not theirs.startswith(OURS) and theirs.partition(": ")[2] in ("", ours)

@@ -1,4 +1,4 @@
-"""The benchmarks run: on a sample, with one turn, beside a model that cannot be read. No figure is judged here."""
+"""The benchmarks run: on small models, with one turn, beside a model that cannot be read. No figure is judged here."""
 
 import json
 import shutil
@@ -6,9 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bench.dynamic import Sizes, distinct_sizes, measure_fresh, measure_sequence, measure_static, ranges, resized
+from bench.measure import Result
+from bench.models import Model
+from bench.processes import Peer, Setting, Worker
+from bench.report import geometric_means, report
+
 ROOT = Path(__file__).parents[2]
+SETTING = Setting(sys.executable, 2)
+IRRUN, OPENVINO = (Peer(name, name, SETTING) for name in ("irrun", "openvino"))
+
+
+def run(*arguments):
+    command = [sys.executable, ROOT / "tests" / "bench" / "run.py", "--python", sys.executable, "--turns", 1]
+    return subprocess.run(list(map(str, [*command, *arguments])), capture_output=True, text=True, check=False)
 
 
 def test_a_sample_is_measured_beside_openvino_and_failures_are_named(tmp_path):
@@ -16,20 +30,8 @@ def test_a_sample_is_measured_beside_openvino_and_failures_are_named(tmp_path):
     shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "cnn")
     shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "broken")
     (tmp_path / "broken" / "model.xml").write_text("<net/>")
-    command = [sys.executable, ROOT / "tests" / "bench" / "run.py", "--python", sys.executable, "--turns", 1]
-    command += [
-        "--models",
-        tmp_path,
-        "--measure",
-        "check",
-        "--measure",
-        "one-shot",
-        "--measure",
-        "steady",
-        "--json",
-        tmp_path / "found.json",
-    ]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    measures = [word for name in ("check", "one-shot", "steady") for word in ("--measure", name)]
+    done = run("--models", tmp_path, *measures, "--json", tmp_path / "found.json")
     assert done.returncode == 0, done.stderr
     assert "geometric mean of irrun / openvino" in done.stdout
     assert "not measured\ncheck, broken, irrun: " in done.stdout
@@ -43,3 +45,114 @@ def test_a_sample_is_measured_beside_openvino_and_failures_are_named(tmp_path):
             assert len(found["seconds"]) == 1
             assert len(found["peaks"]) == (found["measure"] != "steady")
         assert found["difference"] is None or found["difference"] < 1e-5
+
+
+def test_another_irrun_takes_the_place_of_openvino(tmp_path):
+    pytest.importorskip("openvino")
+    shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "cnn")
+    measures = ("--measure", "one-shot", "--measure", "steady")
+    done = run("--models", tmp_path, "--against", ROOT, *measures, "--json", tmp_path / "found.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["geometric means"]["one-shot"].keys() == {"irrun"}
+    assert found["geometric means"]["one-shot"]["irrun"].keys() == {"against: irrun"}
+    assert found["geometric means of memory"]["one-shot"]["irrun"].keys() == {"against: irrun"}
+    assert found["geometric means"]["steady"]["irrun numpy"].keys() == {"against: irrun numpy"}
+    differences = {result["runtime"]: result["difference"] for result in found["results"]}
+    assert differences["irrun numpy"] == 0
+    assert differences["against: irrun numpy"] is None
+
+
+def test_loops_agree_with_openvino(tmp_path):
+    pytest.importorskip("openvino")
+    done = run("--measure", "loops", "--json", tmp_path / "found.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())["results"]
+    assert {result["model"] for result in found} == {"Loop-5", "TensorIterator-1"}
+    differences = [result["difference"] for result in found if result["runtime"] == "irrun numpy"]
+    assert max(differences) < 1e-5
+
+
+def test_a_ratio_is_the_median_of_pairs_of_what_belongs_together():
+    results = [
+        Result("steady", "m", "irrun a", [1.0, 2.0, 3.0]),
+        Result("steady", "m", "irrun b", [4.0, 4.0, 4.0]),
+        Result("steady", "m", "openvino", [2.0, 1.0, 1.0]),
+        Result("steady", "m", "static: irrun a", [1.0, 1.0, 4.0]),
+    ]
+    assert geometric_means(results) == {
+        "irrun a": {"openvino": pytest.approx(2), "static: irrun a": pytest.approx(1)},
+        "irrun b": {"openvino": pytest.approx(4)},
+    }
+    assert report(results).splitlines()[1].split("  ")[-4:] == [
+        "static: irrun a ms",
+        "irrun a / openvino",
+        "irrun a / static: irrun a",
+        "irrun b / openvino",
+    ]
+
+
+def test_inputs_of_other_sizes_repeat_the_example():
+    example = {"input_ids": np.array([[1, 2, 3], [4, 5, 6]]), "decoder_input_ids": np.array([[7, 8], [9, 0]])}
+    found = resized(example, Sizes(1, 5, 1))
+    assert found["input_ids"].tolist() == [[1, 2, 3, 1, 2]]
+    assert found["decoder_input_ids"].tolist() == [[7]]
+    assert resized(example, Sizes(3, 2, 3))["input_ids"].tolist() == [[1, 2], [4, 5], [1, 2]]
+
+
+def test_lengths_that_are_fresh_come_once_each():
+    drawn = distinct_sizes(np.random.default_rng(0), 249)
+    assert sorted(sizes.length for sizes in drawn) == list(range(8, 257))
+    assert {sizes.batch for sizes in drawn} == {1, 2}
+
+
+def test_the_ranges_of_first_runs():
+    first, repeated = Result("fresh", "m", "irrun", [2.0, 3.0]), Result("fresh", "m", "repeated: irrun", [1.0, 2.0])
+    assert ranges([first, repeated]) == ["m: irrun / repeated: irrun: 1.500 to 2.000"]
+    assert ranges([Result("fresh", "m", "irrun", failure="no"), Result("fresh", "m", "repeated: irrun")]) == []
+
+
+@pytest.fixture
+def embeddings(tmp_path):
+    """The sum over the length of the embeddings of ids [batch, length]: [batch, 2]."""
+    ov = pytest.importorskip("openvino")
+    from openvino import opset13 as ops
+
+    ids = ops.parameter([-1, -1], np.int64, name="ids")
+    ids.output(0).set_names({"ids"})
+    rows = ops.gather(np.arange(8, dtype=np.float32).reshape(4, 2), ids, 0)
+    ov.save_model(ov.Model([ops.reduce_sum(rows, 1)], [ids]), tmp_path / "model.xml", compress_to_fp16=False)
+    np.savez(tmp_path / "inputs.npz", ids=np.array([[0, 1, 3], [2, 2, 2]]))
+    return Model("embeddings", tmp_path / "model.xml", tmp_path / "inputs.npz")
+
+
+def test_a_worker_runs_the_inputs_that_it_is_told(embeddings, tmp_path):
+    longer = tmp_path / "longer.npz"
+    np.savez(longer, ids=np.array([[1, 1, 1, 1]]))
+    outputs = tmp_path / "outputs.npz"
+    with Worker(IRRUN, embeddings.path, [longer, embeddings.inputs], outputs) as worker:
+        assert len(worker.run([1, 0, 1])) == 3
+    with np.load(outputs) as arrays:
+        assert arrays["arr_0"].tolist() == [[8, 12]]
+
+
+def test_lengths_that_change_are_measured(embeddings):
+    first, repeated = measure_fresh(embeddings, IRRUN)
+    assert (len(first.seconds), len(repeated.seconds)) == (12, 12)
+    results = measure_sequence(embeddings, [IRRUN, OPENVINO], 2)
+    assert [(result.runtime, len(result.seconds)) for result in results] == [("irrun", 2), ("openvino", 2)]
+
+
+def test_a_model_is_measured_beside_its_static_twin(embeddings):
+    twin = Peer("static: irrun", "irrun", SETTING, twin=True)
+    results = measure_static(embeddings, [IRRUN, twin, OPENVINO], Sizes(2, 5, 5), 1)
+    assert [result.failure for result in results] == [None] * 3
+    assert [result.difference for result in results] == [0, 0, None]
+
+
+def test_failures_are_noted(tmp_path):
+    (tmp_path / "model.xml").write_text("<net/>")
+    np.savez(tmp_path / "inputs.npz", ids=np.array([[0]]))
+    model = Model("broken", tmp_path / "model.xml", tmp_path / "inputs.npz")
+    assert measure_fresh(model, IRRUN)[0].failure
+    assert measure_sequence(model, [IRRUN], 2)[0].failure

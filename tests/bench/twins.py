@@ -24,7 +24,7 @@ OPSETS = (20, 17)
 
 def export_onnx(name: str, folder: Path) -> None:
     """Write NAME.onnx, with sizes as in `inputs.npz`. Raises what the exporter raises for the last of `OPSETS`."""
-    module, inputs = make(name)
+    module, inputs = make(ARCHITECTURES[name])
     path = folder / f"{name}.onnx"
     folder.mkdir(parents=True, exist_ok=True)
     for opset in OPSETS:

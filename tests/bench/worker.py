@@ -1,9 +1,10 @@
 """A process that loads a model with one runtime and then runs it as often as it is told to.
 
-    python worker.py RUNTIME MODEL INPUTS THREADS OUTPUTS
+    python worker.py RUNTIME MODEL THREADS OUTPUTS INPUTS...
 
-It writes the outputs of the first run to the .npz file OUTPUTS, and the seconds that loading and that run took as a
-line of JSON to stdout. For each number of runs on a line of stdin it then writes the seconds of each run.
+It runs the model with the first of the .npz files INPUTS, writes the outputs to the .npz file OUTPUTS, and the seconds
+that loading and that run took as a line of JSON to stdout. For each list of numbers on a line of stdin, which are those
+of INPUTS from 0 on, it then runs the model with each in turn, and writes the list of the seconds of these runs.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[], list[np.ndarray]]
+Bind = Callable[[Arrays], Run]
+"""A loaded model: what makes a run of inputs."""
 
 
-def irrun(engine: str | None = None) -> Callable[[str, Arrays, int], Run]:
+def irrun(engine: str | None = None) -> Callable[[str, int], Bind]:
     """irrun with the engine of that name, or the one that it chooses."""
 
-    def load(path: str, inputs: Arrays, threads: int) -> Run:
+    def load(path: str, threads: int) -> Bind:
         from irrun import GraphExecutor
 
         known = inspect.signature(GraphExecutor).parameters
@@ -32,61 +35,74 @@ def irrun(engine: str | None = None) -> Callable[[str, Arrays, int], Run]:
             raise LookupError("this irrun has no engines to choose from")
         options = {"engine": engine, "threads": threads}
         executor = GraphExecutor(path, **{key: value for key, value in options.items() if key in known and value})
-        return lambda: list(executor.run(inputs).values())
+        return lambda inputs: lambda: list(executor.run(inputs).values())
 
     return load
 
 
-def openvino(path: str, inputs: Arrays, threads: int) -> Run:
-    """The CPU plugin, computing in f32 as irrun does; its default on some processors is bf16."""
+def openvino(path: str, threads: int) -> Bind:
+    """The CPU plugin, computing in f32 as irrun does; its default on some processors is bf16. One request for all."""
     import openvino as ov
 
     hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
     compiled = ov.Core().compile_model(path, "CPU", hints)
-    given = {}
-    for number, port in enumerate(compiled.inputs):
-        names = (*port.names, port.node.friendly_name, str(number))
-        given[number] = inputs[next(name for name in names if name in inputs)]
     outputs = compiled.outputs
 
-    def run() -> list[np.ndarray]:
-        results = compiled(given)
-        return [results[port] for port in outputs]
+    def bind(inputs: Arrays) -> Run:
+        given = {}
+        for number, port in enumerate(compiled.inputs):
+            names = (*port.names, port.node.friendly_name, str(number))
+            given[number] = inputs[next(name for name in names if name in inputs)]
 
-    return run
+        def run() -> list[np.ndarray]:
+            results = compiled(given)
+            return [results[port] for port in outputs]
+
+        return run
+
+    return bind
 
 
-def onnxruntime(path: str, inputs: Arrays, threads: int) -> Run:
+def onnxruntime(path: str, threads: int) -> Bind:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    given = {port.name: inputs[port.name] for port in session.get_inputs()}
-    return lambda: session.run(None, given)
+
+    def bind(inputs: Arrays) -> Run:
+        given = {port.name: inputs[port.name] for port in session.get_inputs()}
+        return lambda: session.run(None, given)
+
+    return bind
 
 
-def onnx_reference(path: str, inputs: Arrays, threads: int) -> Run:
+def onnx_reference(path: str, threads: int) -> Bind:
     from onnx.reference import ReferenceEvaluator
 
     evaluator = ReferenceEvaluator(path)
-    given = {name: inputs[name] for name in evaluator.input_names}
-    return lambda: evaluator.run(None, given)
+
+    def bind(inputs: Arrays) -> Run:
+        given = {name: inputs[name] for name in evaluator.input_names}
+        return lambda: evaluator.run(None, given)
+
+    return bind
 
 
 RUNTIMES = {
     "irrun": irrun(),
     "irrun numpy": irrun("numpy"),
     "irrun onednn": irrun("onednn"),
+    "irrun reference": irrun("reference"),
     "openvino": openvino,
     "onnxruntime": onnxruntime,
     "onnx reference": onnx_reference,
 }
 
 
-def timed(run: Run, times: int) -> list[float]:
+def timed(runs: Iterable[Run]) -> list[float]:
     seconds = []
-    for _ in range(times):
+    for run in runs:
         begin = time.perf_counter()
         run()
         seconds.append(time.perf_counter() - begin)
@@ -94,21 +110,24 @@ def timed(run: Run, times: int) -> list[float]:
 
 
 def main() -> None:
-    runtime, path, archive, threads, outputs = sys.argv[1:]
+    runtime, path, threads, outputs, *archives = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no answer
-    with np.load(archive) as loaded:
-        inputs = dict(loaded)
+    inputs = []
+    for archive in archives:
+        with np.load(archive) as loaded:
+            inputs.append(dict(loaded))
     begin = time.perf_counter()
-    run = RUNTIMES[runtime](path, inputs, int(threads))
+    bind = RUNTIMES[runtime](path, int(threads))
     loading = time.perf_counter() - begin
+    runs = [bind(arrays) for arrays in inputs]
     begin = time.perf_counter()
-    results = run()
+    results = runs[0]()
     first = time.perf_counter() - begin
     np.savez(outputs, *(array if array.dtype.kind in "biuf" else array.astype(np.float32) for array in results))
     print(json.dumps({"load": loading, "first": first}), file=answers)
     for line in sys.stdin:
-        print(json.dumps(timed(run, int(line))), file=answers)
+        print(json.dumps(timed([runs[number] for number in json.loads(line)])), file=answers)
 
 
 if __name__ == "__main__":

@@ -158,3 +158,31 @@ def refused(
     posts: Sequence[Post] = (),
 ) -> bool:
     return prepared(work_of(name, attrs, arrays, expected(name, attrs, arrays, posts), constants, posts)) is None
+
+
+def check_if_taken(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array | None],
+    constants: Sequence[int] = (),
+    posts: Sequence[Post] = (),
+) -> None:
+    """Compare a work with the plain op, unless the engine leaves it to others."""
+    if not refused(name, attrs, arrays, constants, posts):
+        check(name, attrs, arrays, constants, posts, tolerance=1e-5)
+
+
+def views(*shape: int) -> list[Array]:
+    """Read-only arrays of a shape that no memory holds as it would hold a dense one."""
+    first = normal(*shape[:1], *(1,) * (len(shape) - 1))
+    found = [
+        np.broadcast_to(normal(*(1,) * len(shape)), shape),
+        np.broadcast_to(first, shape),
+        normal(*shape)[tuple(slice(None, None, -1) for _ in shape)],
+        normal(*shape[::-1]).T,
+        normal(*(2 * size for size in shape))[tuple(slice(None, None, 2) for _ in shape)],
+        np.frombuffer(b"odd" + normal(*shape).tobytes(), np.float32, offset=3).reshape(shape),
+    ]
+    for array in found:
+        array.flags.writeable = False
+    return found

@@ -152,6 +152,30 @@ def test_powers(exponent: float) -> None:
     assert refused("Power-1", NUMPY, np.arange(3), np.arange(3), output=np.arange(3))
 
 
+def test_powers_whose_exponent_is_the_result_before() -> None:
+    for base in (np.array(2, np.float32), np.array(3, np.float32), np.array([2, 3], np.float32)):
+        check("Add-1", NUMPY, numbers(4, 2), numbers(2), base, posts=[Post("Power-1", NUMPY, 2, True)], constant=(2,))
+    twos = np.array([[1, 2], [4, 8]], np.float32)
+    work = work_of("Abs-1", {}, [np.log2(twos), np.array(2, np.float32)], [((2, 2), "f32")])
+    work.inputs[1].value, work.posts = np.array(2, np.float32), [Post("Power-1", NUMPY, 1, True)]
+    compiled = COMPILERS["Abs-1"](work, THREADS)
+    assert compiled is not None
+    np.testing.assert_array_equal(computed(compiled, work, [np.log2(twos), work.inputs[1].value])[0], twos)
+    whole, post = np.arange(4), Post("Power-1", NUMPY, 1, True)
+    work = work_of("Abs-1", {}, [whole, np.array(2)], [((4,), "i64")], [post], constant=(1,))
+    assert COMPILERS["Abs-1"](work, THREADS) is None
+
+
+@pytest.mark.parametrize("slope", [np.inf, -np.inf, np.nan, 0.5])
+def test_slopes_that_are_not_finite_are_only_those_of_negative_numbers(slope: float) -> None:
+    data = np.array([2, 0, -0.0, np.inf, -1, -np.inf, np.nan], np.float32)
+    expected = np.array([2, 0, 0, np.inf, -slope, -np.inf * slope, np.nan], np.float32)
+    np.testing.assert_array_equal(plain("PReLU-1", {}, [data, np.float32([slope])]), expected)
+    for constant in ((), (1,)):
+        check("PReLU-1", {}, data, np.float32([slope]), constant=constant)
+        check("Abs-1", {}, data, np.float32([slope]), posts=[Post("PReLU-1", {}, 1)], constant=constant)
+
+
 def test_parametric_functions() -> None:
     check("PReLU-1", {}, np.concatenate([numbers(5), SPECIAL, LIMITS]), np.array(0.25, np.float32))
     check("PReLU-1", {}, numbers(2, 3, 4), numbers(3, 1))

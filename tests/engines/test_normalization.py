@@ -123,6 +123,14 @@ def test_batch_normalization(shape: tuple[int, ...]) -> None:
     check("BatchNormInference-1", attrs, gamma, beta, data, mean, variance, constant=(0, 1, 3, 4))
 
 
+@pytest.mark.parametrize("operand", [(1, 4, 5, 3), (4, 5, 3), (4, 1, 1), ()])
+def test_one_group_of_one_image_and_what_is_added(operand: tuple[int, ...]) -> None:
+    attrs, post = {"num_groups": 1, "epsilon": 1e-5}, Post("Add-1", NUMPY, 3)
+    arrays = [numbers(1, 4, 5, 3), numbers(4), numbers(4), np.asarray(numbers(*operand))]
+    check("GroupNormalization-12", attrs, *arrays, posts=[post], constant=(1, 2))
+    check("GroupNormalization-12", attrs, *arrays, posts=[post, Post("Abs-1", {})], constant=(1, 2, 3))
+
+
 def test_long_lines_keep_their_digits() -> None:
     data = numbers(3, 200_000)
     work, compiled = made("MVN-6", MVN, [data, np.array([1])], constant=(1,))

@@ -14,6 +14,7 @@ from engines.onednn_works import (
     ENGINE,
     channels_last,
     check,
+    check_if_taken,
     computed,
     expected,
     needs_onednn,
@@ -22,6 +23,7 @@ from engines.onednn_works import (
     prepared,
     refused,
     room,
+    views,
     work_of,
 )
 
@@ -259,7 +261,7 @@ def test_pooling_with_other_padding_ranks_and_posts() -> None:
         check("AvgPool-14", torch, [channels_last(1, 5, 8, 8)])
     line = {"strides": (2,), "kernel": (3,), "pads_begin": (1,), "pads_end": (1,), "auto_pad": "explicit"}
     check("MaxPool-1", line | {"rounding_type": "floor"}, [channels_last(1, 5, 8)])
-    check("MaxPool-1", POOL | {"rounding_type": "floor"}, [channels_last(1, 5, 8, 8)], posts=[RELU])
+    check("MaxPool-1", POOL | {"rounding_type": "floor"}, [channels_last(1, 5, 8, 8)], posts=[Post("Tanh-1", {})])
 
 
 def test_max_pool_of_nan_and_infinity() -> None:
@@ -280,3 +282,30 @@ def test_means_over_all_that_is_spatial(keep_dims: bool) -> None:
     for data in images(2, 20, 7, 7):
         check("ReduceMean-1", {"keep_dims": keep_dims}, [data, np.array([2, -1])], constants=[1])
     assert refused("ReduceMean-1", {"keep_dims": True}, [normal(2, 20, 7, 7), np.array([1])], [1])
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("constants", [[1], [1, 2]])
+def test_data_filters_and_biases_that_are_views(number: int, constants: list[int]) -> None:
+    attrs = window(2, pads_begin=(1, 1), pads_end=(1, 1))
+    for shape in ((16, 1, 1), (1, 16, 8, 9), (8, 9)):
+        arrays = [normal(1, 4, 8, 9), normal(16, 4, 3, 3), views(*shape)[number]]
+        check_if_taken("Convolution-1", attrs, arrays, constants, [add(2)])
+    check("Convolution-1", attrs, [views(1, 4, 8, 9)[number], normal(16, 4, 3, 3)], [1])
+    check_if_taken("Convolution-1", attrs, [normal(1, 4, 8, 9), views(16, 4, 3, 3)[number]], [1])
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("operand", [(16, 4, 4), (1, 16, 4, 4), (16, 1, 1), (4,)])
+def test_pools_of_one_image_and_what_is_added(number: int, operand: tuple[int, ...]) -> None:
+    for data in images(1, 16, 8, 8):
+        for other in (normal(*operand), views(*operand)[number]):
+            check_if_taken("MaxPool-1", POOL | {"rounding_type": "floor"}, [data, other], [], [add(1)])
+            attrs = POOL | {"rounding_type": "floor", "exclude_pad": True}
+            check_if_taken("AvgPool-1", attrs, [data, other], [1], [add(1)])
+
+
+def test_an_operand_of_a_transposed_convolution_is_no_output_shape() -> None:
+    attrs = window(2, strides=(2, 2), pads_begin=(1, 0), pads_end=(0, 1))
+    check("ConvolutionBackpropData-1", attrs, [normal(1, 8, 5, 6), normal(8, 8, 3, 3), normal(8, 1, 1)], [1], [add(2)])
+    check_if_taken("ConvolutionBackpropData-1", attrs, [normal(1, 8, 5, 6), normal(8, 8, 3, 3)])

@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.onednn_works import ENGINE, check, computed, expected, needs_onednn, normal, prepared, refused, work_of
+from engines.onednn_works import (
+    ENGINE,
+    check,
+    check_if_taken,
+    computed,
+    expected,
+    needs_onednn,
+    normal,
+    prepared,
+    refused,
+    views,
+    work_of,
+)
 
 from irrun.engines.work import Post
 from irrun.spec.op import Array
@@ -163,3 +175,23 @@ def test_works_of_several_shapes_share_weights_laid_out_once() -> None:
         assert made[-1] is not None
         computed(work, made[-1], arrays)
     assert len([key for key in ENGINE._library.packed if key[0] == id(weights)]) == 1
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("constants", [[], [1], [1, 2]])
+def test_weights_and_biases_that_are_views(number: int, constants: list[int]) -> None:
+    for shape in ((16,), (5, 16), (1, 16)):
+        check_if_taken(
+            "MatMul-1", {}, [normal(5, 8), normal(8, 16), views(*shape)[number]], constants, [Post(ADD, {}, 2)]
+        )
+    check_if_taken("MatMul-1", {}, [normal(5, 8), views(8, 16)[number], normal(16)], constants, [Post(ADD, {}, 2)])
+    check_if_taken("MatMul-1", {}, [views(5, 8)[number], normal(8, 16), normal(16)], constants, [Post(ADD, {}, 2)])
+
+
+def test_a_bias_of_one_number_that_is_repeated() -> None:
+    zeros, repeated = np.zeros((2, 3), np.float32), np.broadcast_to(np.float32([7]), (4,))
+    work = work_of("MatMul-1", {}, [zeros, normal(3, 4), repeated], [np.empty((2, 4))], [1, 2], [Post(ADD, {}, 2)])
+    compiled = prepared(work)
+    if compiled is not None:
+        (output,) = computed(work, compiled, [zeros, normal(3, 4), repeated])
+        np.testing.assert_array_equal(output, np.full((2, 4), 7))

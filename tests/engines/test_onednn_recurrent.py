@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from engines.onednn_works import apply, check, computed, needs_onednn, normal, prepared, refused, work_of
+from engines.onednn_works import (
+    apply,
+    check,
+    check_if_taken,
+    computed,
+    needs_onednn,
+    normal,
+    prepared,
+    refused,
+    views,
+    work_of,
+)
 
-from irrun.engines.onednn import library
 from irrun.spec.op import Array
 
 GATES = {"LSTMSequence-5": 4, "GRUSequence-5": 3, "RNNSequence-5": 1}
@@ -76,6 +83,18 @@ def test_data_with_the_time_first_and_the_heads_of_results() -> None:
 
 
 @needs_onednn
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_data_states_weights_and_biases_that_are_views(name: str, number: int, direction: str) -> None:
+    for position in range(len(network(name, direction, 2, 8)[1])):
+        attrs, arrays = network(name, direction, 2, 8)
+        if arrays[position].dtype == np.float32:
+            arrays[position] = views(*arrays[position].shape)[number]
+            check_if_taken(name, attrs, arrays, constants(arrays))
+
+
+@needs_onednn
 def test_networks_that_are_not_taken() -> None:
     attrs, arrays = network("LSTMSequence-5", "forward", 2, 8)
     assert refused("LSTMSequence-5", attrs | {"clip": 0.5}, arrays, constants(arrays))
@@ -83,32 +102,3 @@ def test_networks_that_are_not_taken() -> None:
     assert refused("LSTMSequence-5", attrs, arrays, [])
     arrays[3] = np.array([6, 4])
     assert refused("LSTMSequence-5", attrs, arrays, constants(arrays))
-
-
-def test_no_library_and_no_such_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "FILE", "libdnnl.so.none")
-    assert library.open_library(1, library.STRICT) is None
-    monkeypatch.undo()
-    monkeypatch.setattr(library, "MAJOR", 99)
-    assert library.open_library(1, library.STRICT) is None
-    monkeypatch.undo()
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert library.open_library(1, library.STRICT) is None
-
-
-@needs_onednn
-def test_loading_leaves_the_environment_as_it_was() -> None:
-    code = """
-import os
-before = dict(os.environ)
-from irrun.engines.onednn import load
-assert load(1).threads == 1
-assert dict(os.environ) == before
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
-
-
-@needs_onednn
-def test_a_call_that_fails_raises() -> None:
-    with pytest.raises(library.OneDNNError, match="status 2"):
-        library._Statuses({0: None})[2]

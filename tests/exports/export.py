@@ -1,10 +1,11 @@
 """Exports real architectures to OpenVINO IR, with seeded random weights and inputs: nothing is downloaded.
 
-    python tests/exports/export.py OUT_DIR [NAME...] [--expect]
+    python tests/exports/export.py OUT_DIR [NAME...] [--dynamic] [--expect]
 
 writes OUT_DIR/NAME/NAME.xml, NAME.bin and inputs.npz, whose arrays are keyed by the tensor names of the model's
-inputs, for the named architectures or for all. With --expect, OpenVINO's CPU plugin then infers each of them in f32 and
-its outputs are written to openvino.npz, keyed by position: "0", "1", ...
+inputs, for the named architectures or for all. With --dynamic these are the language models that
+tests/bench/dynamic.py runs with ever new lengths. With --expect, OpenVINO's CPU plugin then infers each of them in f32
+and its outputs are written to openvino.npz, keyed by position: "0", "1", ...
 
 It needs torch, transformers, keras and openvino, in an environment of their own.
 """
@@ -59,6 +60,12 @@ def tokens(vocabulary: int, batch: int, length: int, segments: bool = False) -> 
         return inputs
 
     return draw
+
+
+def translation(vocabulary: int, batch: int, length: int, target: int) -> Callable[..., Arrays]:
+    """Token ids with their mask, and as many target sequences, of a length of their own."""
+    source = tokens(vocabulary, batch, length)
+    return lambda rng: source(rng) | {"decoder_input_ids": rng.integers(1, vocabulary, (batch, target))}
 
 
 def clicks(rng: np.random.Generator, batch: int = 128, items: int = 10_000) -> Arrays:
@@ -129,9 +136,9 @@ def efficientnet() -> Any:
     return model
 
 
-def t5() -> nn.Module:
+def t5(model: Any) -> nn.Module:
     sizes = {"d_model": 512, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
-    return hf.T5EncoderModel(hf.T5Config(**sizes))
+    return model(hf.T5Config(**sizes, use_cache=False))
 
 
 def whisper_encoder() -> nn.Module:
@@ -184,7 +191,7 @@ ARCHITECTURES = {
         lambda: hf.BertModel(hf.BertConfig()), tokens(30522, 2, 64, segments=True), POOLED, dynamic=True
     ),
     "albert_base": Architecture(albert, tokens(30000, 1, 64, segments=True), POOLED),
-    "t5_encoder": Architecture(t5, tokens(32128, 1, 64), HIDDEN),
+    "t5_encoder": Architecture(lambda: t5(hf.T5EncoderModel), tokens(32128, 1, 64), HIDDEN),
     "gpt2": Architecture(
         lambda: hf.GPT2LMHeadModel(hf.GPT2Config(n_layer=3, n_embd=384, n_head=6, use_cache=False)),
         tokens(50257, 2, 48),
@@ -194,6 +201,17 @@ ARCHITECTURES = {
     "lstm_gru": Architecture(Recurrent, image("features", (2, 50, 40))),
     "recommender": Architecture(Recommender, clicks),
 }
+
+DYNAMIC = {
+    "bert_base": ARCHITECTURES["bert_base"],
+    "gpt2_small": Architecture(
+        lambda: hf.GPT2LMHeadModel(hf.GPT2Config(use_cache=False)), tokens(50257, 2, 48), LOGITS, dynamic=True
+    ),
+    "t5_small": Architecture(
+        lambda: t5(hf.T5ForConditionalGeneration), translation(32128, 2, 64, 40), LOGITS, dynamic=True
+    ),
+}
+"""Unknown batch and length, those of the encoder's and of the decoder's sequences apart."""
 
 
 class Fields(nn.Module):
@@ -208,9 +226,8 @@ class Fields(nn.Module):
         return tuple(result[name] for name in self.outputs)
 
 
-def make(name: str) -> tuple[nn.Module, Arrays]:
-    """The seeded model of an architecture, as a function of positional tensors, and its seeded inputs."""
-    architecture = ARCHITECTURES[name]
+def make(architecture: Architecture) -> tuple[nn.Module, Arrays]:
+    """Its seeded model, as a function of positional tensors, and its seeded inputs."""
     keras.utils.set_random_seed(SEED)  # torch's too
     inputs = architecture.inputs(np.random.default_rng(SEED))
     model = varied(architecture.build())
@@ -219,10 +236,9 @@ def make(name: str) -> tuple[nn.Module, Arrays]:
     return model.eval(), inputs
 
 
-def export(name: str, folder: Path) -> None:
+def export(name: str, architecture: Architecture, folder: Path) -> None:
     """Writes NAME.xml, NAME.bin and inputs.npz."""
-    module, inputs = make(name)
-    architecture = ARCHITECTURES[name]
+    module, inputs = make(architecture)
     shapes = [ov.PartialShape([-1] * x.ndim if architecture.dynamic else list(x.shape)) for x in inputs.values()]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the tracer, about sizes that become constants
@@ -246,13 +262,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Export real architectures to OpenVINO IR.")
     parser.add_argument("out", type=Path, metavar="OUT_DIR")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ARCHITECTURES)}; all by default")
+    parser.add_argument("--dynamic", action="store_true", help=f"those of unknown length: {', '.join(DYNAMIC)}")
     parser.add_argument("--expect", action="store_true", help="also write the outputs that OpenVINO infers")
     arguments = parser.parse_args()
-    if unknown := set(arguments.names) - set(ARCHITECTURES):
+    architectures = DYNAMIC if arguments.dynamic else ARCHITECTURES
+    if unknown := set(arguments.names) - set(architectures):
         parser.error(f"no such architecture: {', '.join(sorted(unknown))}")
-    for name in arguments.names or ARCHITECTURES:
+    for name in arguments.names or architectures:
         print(name, flush=True)
-        export(name, arguments.out / name)
+        export(name, architectures[name], arguments.out / name)
         if arguments.expect:
             expect(name, arguments.out / name)
 

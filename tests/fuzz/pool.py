@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -23,6 +24,9 @@ PATIENCE = 120.0
 
 KILOBYTES = 1 << 20
 """Of resident memory, at its peak."""
+
+_HOMES = {Path(import_module(name).__file__).parent for name in ("irrun", "irrun.opsets")}
+"""The folders of irrun's own modules: the tests may lie in one of that name, too."""
 
 _ADDRESS_SPACE = 6 << 30
 """What a process may ask for: a guard for the machine that the test runs on."""
@@ -133,7 +137,7 @@ def examine(model: Seed, folder: Path) -> tuple[str, str]:
     except (Exception, RecursionError) as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
         last = frames[-1] if frames else None
-        ours = [f for f in frames if "/irrun/" in f.filename or "/opsets/" in f.filename]
+        ours = [frame for frame in frames if not _HOMES.isdisjoint(Path(frame.filename).parents)]
         at = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else f"{last and last.name}"
         if isinstance(error, AssertionError) and not ours:
             at = f"{at}: {str(error)[-200:].rpartition('the rule of')[2][:60]}"

@@ -9,7 +9,7 @@ import irrun.check.render.formats
 import irrun.check.validate
 from fuzz.minimise import minimise
 from fuzz.mutants import mutant
-from fuzz.pool import Finding, run
+from fuzz.pool import Finding, examine, run
 from fuzz.seeds import Seed, files
 from irrun.spec.registry import registry
 
@@ -57,6 +57,16 @@ def model(number: int) -> Seed:
 def test_what_raises_hangs_or_dies_is_found(harmful):
     found = {f.number: f.kind for f in run(model, range(len(NAMES))) if isinstance(f, Finding)}
     assert found == {0: "ValueError in validate", 2: "hang", 3: "died with exit status 3"}
+
+
+def test_only_modules_of_irrun_are_blamed_wherever_the_tests_lie(tmp_path, monkeypatch):
+    test = tmp_path / "my clones" / "irrun" / "tests" / "fuzz" / "opsets" / "test.py"
+    code = {}
+    exec(compile("def own(path):\n    raise ValueError", test, "exec"), code)
+    monkeypatch.setattr(irrun, "validate", code["own"])
+    assert examine(model(1), tmp_path)[0] == "ValueError in own"
+    monkeypatch.setattr(irrun, "validate", lambda path: irrun.check.validate.validate(path, shapes={"y": ()}))
+    assert examine(model(1), tmp_path)[0] == "ValueError in validate.py:find_input"
 
 
 def test_a_finding_is_minimised(harmful):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf, prod
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from irrun.engines.axes import merged
+from irrun.engines.extents import view
 from irrun.engines.onednn.library import (
     DST,
     FEW_PRODUCTS,
@@ -24,7 +24,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.library import dense_strides as dense
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
-from irrun.engines.onednn.tensors import Sizes, lies_so, spread, spread_layout
+from irrun.engines.onednn.tensors import Sizes, is_dense_layout, lies_so, spread, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
@@ -138,7 +138,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         ends = ((lines, sizes.size), (sizes.size, keys), (keys, sizes.width), (lines, keys), (lines, sizes.width))
         steps = (walks.query, walks.key, walks.value, walks.mask, walks.result)
         views = [
-            None if array is None else as_strided(array, (*batch, *end), own)
+            None if array is None else view(array, (*batch, *end), own)
             for array, end, own in zip(given, ends, steps, strict=True)
         ]
         calls = [] if fill is None else [fill]
@@ -247,6 +247,8 @@ def _kernel(library: Library, sizes: _Sizes, walks: _Walks, factor: float, *, ma
     if len(known) < len(layouts):
         return None
     query, key, value, mask, result, score, rows = known
+    if masked and not is_dense_layout(mask):
+        return None
     posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
     if masked:
         posts.append(("binary", ADD, mask))
@@ -257,3 +259,6 @@ def _kernel(library: Library, sizes: _Sizes, walks: _Walks, factor: float, *, ma
     if scores is None or softmax is None or sums is None:
         return None
     return _Kernel(scores, softmax, sums, known)
+
+
+COMPILERS = {"ScaledDotProductAttention-13": compile}

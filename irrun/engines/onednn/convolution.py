@@ -30,7 +30,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         shape, strides = shape[1:], strides[1:]
     source = library.strided(shape, canonical(shape, strides))
     constant = filters.value is not None
-    if source is None or (not constant and shape != filters.shape):
+    if source is None or (not constant and (transposed or shape != filters.shape)):
         return None
 
     result = work.outputs[0].shape
@@ -113,7 +113,8 @@ def _cropped(work: Work, kernel: Sizes) -> Sizes:
     """What a transposed convolution cuts off in front; with an output_shape, half of what is too much."""
     attrs, data = work.attrs, work.inputs[0]
     assert data is not None
-    if len(work.inputs) < 3 or work.inputs[2] is None:
+    inputs = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
+    if inputs < 3 or work.inputs[2] is None:
         return tuple(attrs["pads_begin"]) if attrs["auto_pad"] == "explicit" else (0,) * len(kernel)
     extra = attrs["output_padding"] or (0,) * len(kernel)
     crops = []
@@ -123,3 +124,9 @@ def _cropped(work: Work, kernel: Sizes) -> Sizes:
         surplus = max((size - 1) * stride + (taps - 1) * dilation + 1 + more - length, 0)
         crops.append(surplus - surplus // 2 if attrs["auto_pad"] == "same_upper" else surplus // 2)
     return tuple(crops)
+
+
+COMPILERS = {
+    **dict.fromkeys(("Convolution-1", "GroupConvolution-1"), compile),
+    **dict.fromkeys(("ConvolutionBackpropData-1", "GroupConvolutionBackpropData-1"), compile),
+}

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
 
-from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library, OneDNNError
+import numpy as np
+
+from irrun.engines.memory import ALIGNMENT
+from irrun.engines.onednn.bindings import OneDNNError
+from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
 from irrun.engines.onednn.tensors import compiled, is_dense, layout_of
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.spec.op import Array
 
 
 def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compiled:
-    """A copy of an operand in another layout, or dense."""
-    source = layout_of(library, operand)
+    """A copy of an operand in another layout, or dense; by numpy where oneDNN has none such as the operand's."""
     target = layout or library.dense(operand.shape or (1,))
-    primitive = None if source is None else library.primitive("reorder", source, target, small=_small(operand))
+    source = layout_of(library, operand)
+    if source is None and (layout is None or layout.strides is not None):
+        return Compiled(_copied)
+    primitive = library.primitive("reorder", source or library.dense(operand.shape), target, small=_small(operand))
     if primitive is None:
         raise OneDNNError(f"no way to bring a tensor of shape {operand.shape} into another layout")
-    return compiled(Work("", {}, [operand], []), primitive, {SRC: 0})
+    moved = compiled(Work("", {}, [operand], []), primitive, {SRC: 0})
+    return moved if source is not None else _by_way_of_dense(moved, operand)
+
+
+def _copied(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+    assert inputs[0] is not None
+    return partial(np.copyto, outputs[0], inputs[0])
+
+
+def _by_way_of_dense(moved: Compiled, operand: Operand) -> Compiled:
+    """The copy of a dense array, for one that is made dense first."""
+    room = -(-4 * prod(operand.shape) // ALIGNMENT) * ALIGNMENT
+
+    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        assert inputs[0] is not None
+        assert scratch is not None
+        dense = scratch[: 4 * prod(operand.shape)].view(np.float32).reshape(operand.shape)
+        first, second = partial(np.copyto, dense, inputs[0]), moved.bind([dense], outputs, scratch[room:])
+
+        def call() -> None:
+            first()
+            second()
+
+        return call
+
+    return Compiled(bind, room + moved.scratch)
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -43,3 +77,6 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
 def _small(operand: Operand) -> bool:
     return prod(operand.shape) < FEW_ELEMENTS
+
+
+COMPILERS = dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), compile)

@@ -9,11 +9,9 @@ import numpy as np
 
 from irrun.engines.axes import merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
-from irrun.engines.onednn.posts import MUL, Chain, Place, aligned_axes, chain
+from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, Chain, Place, aligned_axes, chain
 from irrun.engines.onednn.tensors import Sizes, canonical, compiled, spread, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
-
-COMMUTATIVE = frozenset({"Add-1", "Multiply-1", "Maximum-1", "Minimum-1", "SquaredDifference-1"})
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -28,7 +26,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     shape = work.outputs[0].shape
     if isinstance(data.layout, Layout):
         place = aligned_axes(library, shape)
-        found = chain(posts, work, place, data.layout)
+        found = chain(posts, work, place, data.layout, exact=True)
         return _compiled(library, work, position, data.layout, found, data.layout)
 
     order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical(shape, data.strides)[axis])
@@ -44,9 +42,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if given is None:
         return None
     source, place = library.dense(sizes or (1,)), _joined_place(library, sizes or (1,), places)
-    result = _compiled(library, work, position, source, chain(posts, work, place), given)
+    result = _compiled(library, work, position, source, chain(posts, work, place, exact=True), given)
     if result is None and len(sizes) < len(shape):  # some ways of broadcasting are known by the axes of images only
-        found = chain(posts, work, aligned_axes(library, shape))
+        found = chain(posts, work, aligned_axes(library, shape), exact=True)
         result = _compiled(library, work, position, given, found, given)
     return result
 
@@ -113,3 +111,6 @@ def _compiled(
     inputs = {SRC: position, **{moved[number]: operand for number, operand in found.inputs.items()}}
     free = [moved[number] for number in found.free]
     return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)
+
+
+COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, "SquaredDifference-1"} - INEXACT, compile)

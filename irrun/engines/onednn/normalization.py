@@ -52,3 +52,6 @@ def _along(operand: Operand, data: Operand, first: int) -> bool:
     steps, dense = spread(operand, data.shape), data.strides
     sizes = data.shape
     return all(sizes[n] == 1 or steps[n] == (dense[n] if n >= first else 0) for n in range(len(sizes)))
+
+
+COMPILERS = {"MVN-6": compile_mvn}

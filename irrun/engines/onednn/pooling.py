@@ -67,7 +67,7 @@ def _pooled(
     rank = len(data.shape)
     result = work.outputs[0].shape
     shape = (*result, *(1,) * (rank - len(result)))
-    posts = chain(work.posts, work, aligned_axes(library, shape), library.any(shape))
+    posts = chain(work.posts, work, aligned_axes(library, shape), library.any(shape), exact=True)
     if source is None or posts is None:
         return None
     gaps = tuple(dilation - 1 for dilation in dilations)
@@ -82,3 +82,9 @@ def _pooled(
     if len(result) < rank:
         return compiled(work, primitive, {SRC: 0}) if all(size == 1 for size in shape[2:]) else None
     return compiled(work, primitive, {SRC: 0, **posts.inputs}, free=posts.free, gives=primitive.layout(DST))
+
+
+COMPILERS = {
+    **dict.fromkeys(("MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14", "AvgPool-16"), compile),
+    "ReduceMean-1": compile_mean,
+}

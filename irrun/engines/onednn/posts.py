@@ -1,19 +1,21 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
-Known differences, behind another op: the largest and smallest of a NaN and a number is the number, where numpy says
-NaN; so are ReLU, Clamp, Exp and HSigmoid of NaN. Gelu of inf is NaN. Results below 1e-30 may be 0.
+Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
+Clamp, Exp and HSigmoid of NaN; Gelu of inf is NaN. What is `INEXACT` so is only taken behind products and convolutions,
+where a pass of its own over the result would cost much. Results below 1e-30 may be 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.onednn.library import POST, SRC_1, Layout, Library
-from irrun.engines.onednn.tensors import Sizes, canonical, spread
+from irrun.engines.onednn.tensors import Sizes, canonical, is_dense_layout, spread
 from irrun.engines.work import Operand, Post, Work
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
@@ -53,11 +55,10 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 }
 """Ops of one input. Swish has a second one, which whoever asks must look at. Log is too inexact near 1 here."""
 
-DIFFERENT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
-"""Ops whose results for NaN and inf are other ones here, which are not worth it where there is nothing to fuse."""
+INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
+"""Ops whose results for NaN and inf are other ones here."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
-COMMUTATIVE = frozenset({ADD, MUL, MAX, MIN})
 
 
 @dataclass(slots=True)
@@ -73,10 +74,17 @@ Place = Callable[[Operand], Layout | None]
 """How an operand lies, seen with the axes that the primitive has; None where it cannot be."""
 
 
-def chain(posts: Sequence[Post], work: Work, place: Place, any: Layout | None = None) -> Chain | None:
-    """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout."""
+def chain(
+    posts: Sequence[Post], work: Work, place: Place, any: Layout | None = None, *, exact: bool = False
+) -> Chain | None:
+    """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout.
+
+    None where one is not taken, as those are not that are INEXACT where the work is to be `exact`.
+    """
     result = Chain()
     for post in posts:
+        if exact and post.name in INEXACT:
+            return None
         if post.operand is None:
             function = function_of(post.name, post.attrs)
             if function is None:
@@ -96,7 +104,7 @@ def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | N
     operand = work.inputs[post.operand]
     assert operand is not None
     number = scalar(operand)
-    if post.name == "PReLU-1" and number:
+    if post.name == "PReLU-1" and number and np.isfinite(number):
         result.posts.append(("eltwise", RELU, number, 0.0))
         return True
     if post.name == "Power-1" and number == 2 and not post.reflected:
@@ -109,9 +117,10 @@ def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | N
         scale, shift = (number, 0.0) if algorithm == MUL else (1.0, number if algorithm == ADD else -number)
         result.posts.append(("eltwise", LINEAR, scale, shift))
     else:
-        full = operand.shape == work.outputs[0].shape
-        layout = any if full and any is not None else place(operand)
-        if layout is None:
+        layout = place(operand)
+        if any is not None and prod(operand.shape) == prod(work.outputs[0].shape):  # which has to lie as the result
+            layout = any if operand.shape == work.outputs[0].shape else None
+        if layout is None or not (layout is any or is_dense_layout(layout)):
             return False
         result.posts.append(("binary", algorithm, layout))
         argument = len(result.posts) * POST + SRC_1
@@ -158,4 +167,4 @@ def bias(work: Work, axis: int) -> int | None:
         return None
     steps: Sizes = spread(operand, shape)
     alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
-    return work.posts[0].operand if alone and steps[axis] in (0, 4) else None
+    return work.posts[0].operand if alone and (steps[axis] == 4 or shape[axis] == 1) else None

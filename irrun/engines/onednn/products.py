@@ -125,3 +125,6 @@ def _steps(result: Operand, left: Operand, right: Operand) -> Sizes:
 
 def _last(operand: Operand, columns: int) -> int:
     return operand.strides[-1] if operand.shape and operand.shape[-1] == columns > 1 else 0
+
+
+COMPILERS = {"MatMul-1": compile}

@@ -176,3 +176,6 @@ def _packed(library: Library, primitive: Primitive, number: int, value: Array, g
     assert source is not None
     layout: Layout = primitive.layout(number)
     return Packed(library, ordered, source, layout)
+
+
+COMPILERS = dict.fromkeys(CELLS, compile)

@@ -41,6 +41,11 @@ def is_dense(operand: Operand) -> bool:
     return canonical(operand.shape, operand.strides) == dense_strides(operand.shape)
 
 
+def is_dense_layout(layout: Layout) -> bool:
+    """Whether a layout has no gaps and axes in their order, as far as it says: primitives take operands to be so."""
+    return layout.strides is None or layout.strides == dense_strides(layout.shape)
+
+
 def channels_last(library: Library, shape: Sizes) -> Layout:
     """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
     moved = dense_strides((shape[0], *shape[2:], shape[1]))
@@ -91,8 +96,9 @@ class Packed:
     def array(self) -> Array:
         with self._lock:
             if self._packed is None:
-                self._packed = allocate(self.layout.nbytes)
-                copy(self._library, self._source, self._value, self.layout, self._packed)
+                target = allocate(self.layout.nbytes)
+                copy(self._library, self._source, self._value, self.layout, target)
+                self._packed = target
             return self._packed
 
 

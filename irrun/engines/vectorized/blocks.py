@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from math import prod
+from typing import Any
 
-import numpy as np
-
+from irrun.engines.extents import view
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Operand
 from irrun.spec.dtypes import numpy_dtype
@@ -36,13 +36,13 @@ def dense(operand: Operand) -> bool:
     return True
 
 
-def viewed(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+def viewed(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """An array that is broadcast by strides of 0; a scalar stays one, which ufuncs are quickest with."""
     if array.size == 1:
         return array.reshape(())
     if array.shape == shape and array.strides == strides:
         return array
-    return np.lib.stride_tricks.as_strided(array, shape, strides)
+    return view(array, shape, strides)
 
 
 def cuts(shape: Sequence[int], most: int) -> list[Cut]:

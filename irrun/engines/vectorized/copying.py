@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import merged
+from irrun.engines.extents import view
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, share
 from irrun.engines.vectorized.posts import chain, posts_of
 from irrun.engines.vectorized.threads import Threads
@@ -46,9 +47,7 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     if target.size < SMALL:
         return [partial(np.copyto, target, source)]
     shape, (to, come) = merged(target.shape, [target.strides, source.strides])
-    target, source = (
-        np.lib.stride_tricks.as_strided(array, shape, strides) for array, strides in ((target, to), (source, come))
-    )
+    target, source = view(target, shape, to), view(source, shape, come)
     rank = len(shape)
     last = min(range(rank), key=lambda axis: abs(to[axis]))
     if rank > 1 and shape[last] <= SHORT and abs(come[last]) != target.itemsize:

@@ -9,6 +9,7 @@ from importlib import import_module
 import numpy as np
 
 from irrun.engines import processors
+from irrun.engines.extents import checked
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
@@ -23,14 +24,16 @@ MODULES = (
 """Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
 
 
+def compilers_of(module: str) -> dict[str, Compiler]:
+    """The table of a module."""
+    compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{module}").COMPILERS
+    return compilers
+
+
 @cache
 def compiler_of(op: str) -> Compiler | None:
     """What prepares the works of an op."""
-    for name in MODULES:
-        compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{name}").COMPILERS
-        if op in compilers:
-            return compilers[op]
-    return None
+    return next((compilers[op] for compilers in map(compilers_of, MODULES) if op in compilers), None)
 
 
 class VectorizedEngine:
@@ -49,7 +52,8 @@ class VectorizedEngine:
         tensors = [*work.inputs, *work.outputs]
         if compiler is None or any(tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors):
             return None
-        return compiler(work, self.pool)
+        compiled = compiler(work, self.pool)
+        return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""

@@ -167,12 +167,21 @@ def elu(alpha: Array, x: Array, output: Array) -> None:
 
 
 def prelu(x: Array, slope: Array, output: Array) -> None:
-    """x where it is not below 0, else slope * x."""
+    """x where it is not below 0, else slope * x, for a finite slope."""
     below = temporary(output)
     clip(x, -INFINITY, ZERO, below)
     np.multiply(below, slope, below)
     clip(x, ZERO, INFINITY, output)
     np.add(output, below, output)
+
+
+def any_prelu(x: Array, slope: Array, output: Array) -> None:
+    """x where it is not below 0, else slope * x, for any slope."""
+    below = temporary(output)
+    np.multiply(x, slope, below)
+    if output is not x:
+        np.copyto(output, x)
+    np.copyto(output, below, where=np.less(x, ZERO))
 
 
 def mish(x: Array, output: Array) -> None:

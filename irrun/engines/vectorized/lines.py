@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized.blocks import Cut, broadcast_strides, cuts
 from irrun.engines.vectorized.posts import chain, reshaped_strides
 from irrun.engines.work import Call, Operand
@@ -94,4 +95,4 @@ def _parts(values: Array) -> Any:
         return None
     part = line // count
     strides = values.strides[0], part * values.strides[1], values.strides[1]
-    return np.lib.stride_tricks.as_strided(values, (rows, count, part), strides)
+    return view(values, (rows, count, part), strides)

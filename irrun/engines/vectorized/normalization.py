@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, broadcast_strides, even, share
 from irrun.engines.vectorized.elementwise import by_blocks
@@ -62,15 +63,15 @@ def _blocks(
         data, output = inputs[0], outputs[0].reshape(shape)
         assert data is not None
         copy: list[Call] = [] if strides is not None else [partial(np.copyto, outputs[0], data)]
-        view = output if strides is None else np.lib.stride_tricks.as_strided(data, shape, strides)
+        seen = output if strides is None else view(data, shape, strides)
         on = posts.bind(inputs, output.reshape(posts_shape or shape)) if posts else None
         if shape[2] == 1:
-            view, output = view[:, :, 0], output[:, :, 0]
+            seen, output = seen[:, :, 0], output[:, :, 0]
         calls = []
         for cut in line_cuts(shape, even(prod(shape), BLOCK, shared)):
             block = cut[: output.ndim]
-            call = normalizer(view[block], output[block], cut)
-            calls.append(chain([call, on(cut)]) if on else call)
+            call = normalizer(seen[block], output[block], cut)
+            calls.append(chain([call, on(cut[:1] if posts_shape else cut)]) if on else call)
         every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
         return chain([*copy, every])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from types import EllipsisType
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
@@ -115,7 +116,7 @@ def nanoseconds_of(work: Work, *, head: bool = True) -> float:
 def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | None = None) -> Stage | None:
     """How an op of one tensor is computed on a block, or one of two if there is a `second`; None if it is not taken.
 
-    `type` is the element type of the inputs.
+    The `second` has a value only where it is the op's second input. `type` is the element type of the inputs.
     """
     if second is not None:
         return _stage_of_two(name, attrs, type, second)
@@ -143,6 +144,8 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
         return _squared_difference if type in NUMBERS else None
     if name == "Power-1":
         return _power(type, second)
+    if name == "PReLU-1" and (second.value is None or not np.isfinite(second.value).all()):
+        return partial(_apply, functions.any_prelu) if type == "f32" else None
     function: Function | None
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
@@ -252,7 +255,8 @@ def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
         operand = None if post.operand is None else work.inputs[post.operand]
         if post.name in ("PReLU-1", "Swish-4") and post.reflected:
             return None
-        stage = stage_of(post.name, post.attrs, work.outputs[0].type, operand)
+        second = replace(operand, value=None) if operand is not None and post.reflected else operand
+        stage = stage_of(post.name, post.attrs, work.outputs[0].type, second)
         if stage is None:
             return None
         wanted = None
@@ -308,11 +312,11 @@ def reshaped_strides(
     return tuple(reversed(result))
 
 
-def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Array:
+def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
     assert operand is not None
     assert strides is not None
     if not strides and operand.size == 1:
         return operand.reshape(())
     if operand.shape == shape:
         return operand
-    return np.lib.stride_tricks.as_strided(operand, shape, strides)
+    return view(operand, shape, strides)

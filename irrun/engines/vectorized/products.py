@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of, reshaped_strides
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.work import Call, Compiled, Operand, Work
@@ -56,7 +57,7 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
         start = 0
         for array, place, size in zip(inputs[:2], (left, right), sizes, strict=True):
             assert array is not None
-            matrix = np.lib.stride_tricks.as_strided(array, *place, writeable=size == 0 and array.flags.writeable)
+            matrix = view(array, *place)
             if size:
                 assert scratch is not None
                 dense = scratch[start : start + size * ITEM].view(np.float32).reshape(place[0])

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, even, share
 from irrun.engines.vectorized.lines import line_cuts, lines, square_summation, summation
@@ -84,12 +85,12 @@ def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, 
     shared = threads.count if prod(shape) * ELEMENT_NANOSECONDS > SHARED_NANOSECONDS else 1
 
     def bind(data: Array, output: Array) -> list[Call]:
-        view = np.lib.stride_tricks.as_strided(data, shape, strides)
+        seen = view(data, shape, strides)
         sums = output.reshape(shape[0], 1, shape[2])
         if shape[2] == 1:
-            view, sums = view[:, :, 0], sums[:, :, 0]
-        blocks = [cut[: view.ndim] for cut in line_cuts(shape, even(prod(shape), BLOCK, shared))]
-        calls = [_fold(name, view[block], sums[block[0], :, *block[2:]]) for block in blocks]
+            seen, sums = seen[:, :, 0], sums[:, :, 0]
+        blocks = [cut[: seen.ndim] for cut in line_cuts(shape, even(prod(shape), BLOCK, shared))]
+        calls = [_fold(name, seen[block], sums[block[0], :, *block[2:]]) for block in blocks]
         every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
         return [every, *_finish(name, output, count)]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import view
 from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, broadcast_strides, dense
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.elementwise import own_inputs
@@ -155,7 +156,7 @@ def _products(work: Work, posts: Posts, axes: Sequence[Resampled], threads: Thre
             source = numbers[:ahead].reshape(outer, *shape)
             first_call: list[Call] = [partial(np.copyto, source.reshape(data.shape), inputs[0])]
         else:
-            source = np.lib.stride_tricks.as_strided(inputs[0], (outer, *shape), strides)
+            source = view(inputs[0], (outer, *shape), strides)
             first_call = []
         target = outputs[0].reshape(outer, *whole)
         finite = np.ones(len(blocks), bool)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
+from irrun.engines.extents import view
 from irrun.engines.vectorized.blocks import dense
 from irrun.engines.work import Work
 from irrun.spec.op import Array
@@ -70,7 +69,7 @@ def axes_of(
 def patches(frame: Array, axes: Sequence[Axis], counts: Sequence[int]) -> Array:
     """A view [channels, *kernel, *counts] of the first windows of a frame [channels, *spatial]."""
     strides = frame.strides[1:]
-    return np.lib.stride_tricks.as_strided(
+    seen: Array = view(
         frame,
         (len(frame), *(axis.kernel for axis in axes), *counts),
         (
@@ -78,8 +77,8 @@ def patches(frame: Array, axes: Sequence[Axis], counts: Sequence[int]) -> Array:
             *(stride * axis.dilation for stride, axis in zip(strides, axes, strict=True)),
             *(stride * axis.stride for stride, axis in zip(strides, axes, strict=True)),
         ),
-        writeable=False,
     )
+    return seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,71 @@
+"""The memory that arrays take: how far strides reach, and views that stay within it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.work import Call, Compiled, Layout, Operand, Work
+from irrun.spec.op import Array
+
+
+def extent_of(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """The bytes before the first element and from it on that the elements of a non-empty array lie in."""
+    before, behind = 0, itemsize
+    for size, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            before -= (size - 1) * stride
+        else:
+            behind += (size - 1) * stride
+    return before, behind
+
+
+def view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """The memory of an array with other axes, from its first element on.
+
+    Raises ValueError where they would reach beyond it.
+    """
+    before, behind = extent_of(shape, strides, array.itemsize)
+    room = extent_of(array.shape, array.strides, array.itemsize)
+    if before > room[0] or behind > room[1]:
+        raise ValueError(f"strides {strides} of {shape} reach beyond an array of {array.shape} with {array.strides}")
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
+def checked(work: Work, compiled: Compiled) -> Compiled:
+    """The compiled work, which can be bound only to arrays that lie as the tensors did that it was compiled for.
+
+    Its `bind` raises ValueError for others.
+    """
+    bind, wants, gives = compiled.bind, compiled.wants, compiled.gives
+
+    def binding(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+        for number, array in enumerate(inputs):
+            operand = work.inputs[number]
+            if array is not None and operand is not None and number not in compiled.taken:
+                layout = wants.get(number, operand.layout)
+                _check(operand, array, layout, moved=number in wants)
+        for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
+            _check(operand, array, gives.get(number), moved=number in gives)
+        return bind(inputs, outputs, scratch)
+
+    return replace(compiled, bind=binding)
+
+
+def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool) -> None:
+    if layout is not None and layout.strides is None:
+        fits = array.ndim == 1 and array.nbytes >= layout.nbytes and array.flags.c_contiguous
+    elif array.shape != operand.shape:
+        fits = False
+    elif layout is None and moved:
+        fits = array.flags.c_contiguous
+    else:
+        steps = operand.strides if layout is None else layout.strides
+        axes = zip(array.shape, array.strides, steps or (), strict=False)
+        fits = array.strides == steps or all(size == 1 or own == step for size, own, step in axes)
+    if not fits:
+        given = f"an array of shape {array.shape} and strides {array.strides}"
+        raise ValueError(f"{given} for {operand.shape} with {operand.strides if layout is None else layout}")

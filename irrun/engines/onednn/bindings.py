@@ -1,0 +1,193 @@
+"""The C functions of oneDNN: where the library is, what they take and return, and what their statuses mean.
+
+Source: the C API of oneDNN 3.2, https://oneapi-src.github.io/oneDNN/v3.2
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTION, FILE = "onednn-cpu-gomp", "libdnnl.so.3"
+MAJOR = 3
+"""The version of the API."""
+MOST_AXES = 12
+
+_OMP = 2
+_SPINS = 3000
+"""How often a thread of OpenMP looks for work before it sleeps: some 40 us. Calls follow one another within less, and
+the default of 300 000, 4 ms, takes the processor from whatever else wants to compute."""
+
+Sizes = c_int64 * MOST_AXES
+"""The sizes or strides of all axes."""
+
+
+class OneDNNError(RuntimeError):
+    """A function of oneDNN failed that should not, or would have gone beyond the memory of an array."""
+
+
+class Version(ctypes.Structure):
+    _fields_ = (
+        ("major", c_int),
+        ("minor", c_int),
+        ("patch", c_int),
+        ("hash", c_char_p),
+        ("cpu_runtime", c_uint),
+        ("gpu_runtime", c_uint),
+    )
+
+
+class Argument(ctypes.Structure):
+    _fields_ = (("number", c_int), ("memory", c_void_p))
+
+
+class _Statuses(dict[int, None]):
+    """What a status means: nothing, or an error. Its `__getitem__` is the quickest check there is."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__({0: None})
+        self._function = function
+
+    def __missing__(self, status: int) -> None:
+        raise OneDNNError(f"{self._function} answered with status {status}")
+
+
+class _Support(dict[int, bool]):
+    """Whether a status says that something was made (0), or that there is no such thing (2: invalid, 3: missing)."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__({0: True, 2: False, 3: False})
+        self._function = function
+
+    def __missing__(self, status: int) -> bool:
+        raise OneDNNError(f"{self._function} answered with status {status}")
+
+
+_NEW, _HANDLE = POINTER(c_void_p), c_void_p
+_FORWARD = (_NEW, _HANDLE, c_int)
+"""Where the handle goes, the engine and the kind of propagation."""
+
+FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "dnnl_version": ((), POINTER(Version)),
+    "dnnl_get_effective_cpu_isa": ((), c_int),
+    "dnnl_engine_create": ((_NEW, c_int, c_size_t), _Statuses),
+    "dnnl_engine_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_stream_create": ((_NEW, _HANDLE, c_uint), _Statuses),
+    "dnnl_stream_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_memory_create": ((_NEW, _HANDLE, _HANDLE, c_void_p), _Statuses),
+    "dnnl_memory_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_memory_desc_create_with_strides": ((_NEW, c_int, Sizes, c_int, Sizes), _Support),
+    "dnnl_memory_desc_create_with_tag": ((_NEW, c_int, Sizes, c_int, c_int), _Statuses),
+    "dnnl_memory_desc_clone": ((_NEW, _HANDLE), _Statuses),
+    "dnnl_memory_desc_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_memory_desc_equal": ((_HANDLE, _HANDLE), c_int),
+    "dnnl_memory_desc_get_size": ((_HANDLE,), c_size_t),
+    "dnnl_memory_desc_query": ((_HANDLE, c_int, c_void_p), _Statuses),
+    "dnnl_primitive_attr_create": ((_NEW,), _Statuses),
+    "dnnl_primitive_attr_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_primitive_attr_set_fpmath_mode": ((_HANDLE, c_int), _Statuses),
+    "dnnl_primitive_attr_set_post_ops": ((_HANDLE, _HANDLE), _Statuses),
+    "dnnl_primitive_attr_set_scratchpad_mode": ((_HANDLE, c_int), _Statuses),
+    "dnnl_post_ops_create": ((_NEW,), _Statuses),
+    "dnnl_post_ops_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_post_ops_append_binary": ((_HANDLE, c_int, _HANDLE), _Statuses),
+    "dnnl_post_ops_append_eltwise": ((_HANDLE, c_int, c_float, c_float), _Statuses),
+    "dnnl_primitive_create": ((_NEW, _HANDLE), _Statuses),
+    "dnnl_primitive_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_primitive_desc_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_primitive_desc_query": ((_HANDLE, c_int, c_int, c_void_p), _Statuses),
+    "dnnl_primitive_desc_query_md": ((_HANDLE, c_int, c_int), c_void_p),
+    **{
+        f"dnnl_{kind}_primitive_desc_create": ((*types, _HANDLE), _Support)
+        for kind, types in {
+            "binary": (*_FORWARD, *(_HANDLE,) * 3),
+            "convolution_forward": (*_FORWARD, c_int, *(_HANDLE,) * 4, *(Sizes,) * 4),
+            "deconvolution_forward": (*_FORWARD, c_int, *(_HANDLE,) * 4, *(Sizes,) * 4),
+            "eltwise_forward": (*_FORWARD, c_int, *(_HANDLE,) * 2, c_float, c_float),
+            "gru_forward": (*_FORWARD, c_int, *(_HANDLE,) * 7, c_uint),
+            "layer_normalization_forward": (*_FORWARD, *(_HANDLE,) * 3, c_float, c_uint),
+            "lbr_gru_forward": (*_FORWARD, c_int, *(_HANDLE,) * 7, c_uint),
+            "lstm_forward": (*_FORWARD, c_int, *(_HANDLE,) * 11, c_uint),
+            "matmul": (_NEW, *(_HANDLE,) * 5),
+            "pooling_forward": (*_FORWARD, c_int, *(_HANDLE,) * 2, *(Sizes,) * 5),
+            "reorder": (_NEW, *(_HANDLE,) * 4),
+            "softmax_forward": (*_FORWARD, c_int, *(_HANDLE,) * 2, c_int),
+            "vanilla_rnn_forward": (*_FORWARD, c_int, c_int, *(_HANDLE,) * 7, c_uint, c_float, c_float),
+        }.items()
+    },
+}
+"""The types of the arguments and of the result of the functions that are called; all handles are void pointers."""
+
+
+@cache
+def load_functions() -> ctypes.CDLL | None:
+    """The library, its functions declared; None where it is not there, or not of the version and kind spoken to."""
+    path = _path() if sys.platform == "linux" else None
+    if path is None:
+        return None
+    try:
+        with _surroundings(GOMP_SPINCOUNT=_SPINS):
+            dll = ctypes.CDLL(str(path))
+        for name, (arguments, result) in FUNCTIONS.items():
+            function = getattr(dll, name)
+            function.argtypes = arguments
+            function.restype = result(name).__getitem__ if result in (_Statuses, _Support) else result
+    except (OSError, AttributeError):
+        return None
+    version = dll.dnnl_version().contents
+    return dll if version.major == MAJOR and version.cpu_runtime == _OMP else None
+
+
+def load_execute(dll: ctypes.CDLL) -> Any:
+    """dnnl_primitive_execute(primitive, stream, number of arguments, arguments), which raises where its status is bad.
+
+    Whoever calls it has made the arguments, two `c_void_p`, a `c_int` and an array of `Argument`: to look at their
+    types in every call would take a third of what a small one takes.
+    """
+    execute = dll["dnnl_primitive_execute"]
+    execute.restype = _Statuses("dnnl_primitive_execute").__getitem__
+    return execute
+
+
+def load_threads(dll: ctypes.CDLL) -> tuple[Any, Any]:
+    """OpenMP's functions that get and set how many threads what the calling thread calls may use.
+
+    They are those of the library's own OpenMP, and called without giving up the interpreter, which would take longer.
+    """
+    openmp = ctypes.PyDLL(dll._name)
+    get, change = openmp.omp_get_max_threads, openmp.omp_set_num_threads
+    get.argtypes, get.restype = (), c_int
+    change.argtypes, change.restype = (c_int,), None
+    return get, change
+
+
+def _path() -> Path | None:
+    """The library among the files of an installed distribution; what the current directory says is installed is not."""
+    for installed in distributions(name=DISTRIBUTION):
+        if Path(str(installed.locate_file(""))).resolve() == Path.cwd():
+            continue
+        for file in installed.files or ():
+            path = Path(str(file.locate()))
+            if path.name == FILE and path.is_file():
+                return path.resolve()
+    return None
+
+
+@contextmanager
+def _surroundings(**defaults: int) -> Iterator[None]:
+    """Environment variables for a while, those that are not set."""
+    added = {name: str(value) for name, value in defaults.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]

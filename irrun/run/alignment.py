@@ -1,0 +1,35 @@
+"""Constants that the .bin holds at addresses which processors do not like, copied once for all that read them."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from irrun.engines.memory import allocate
+from irrun.spec.op import Array
+
+
+class Alignment:
+    """Aligned copies by the bytes that they are of. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[int, int], Array] = {}
+        self._lock = Lock()
+
+    def __call__(self, array: Array) -> Array:
+        """The array, or an aligned one that is equal in elements, shape and strides: loops over others are slow."""
+        if array.flags.aligned:
+            return array
+        reaches = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
+        below = -sum(reach for reach in reaches if reach < 0)
+        length = below + sum(reach for reach in reaches if reach > 0) + array.itemsize
+        lowest = array[(*(-1 if reach < 0 else 0 for reach in reaches), None)].view(np.uint8)
+        low = lowest.__array_interface__["data"][0]
+        with self._lock:
+            copy = self._copies.get((low, length))
+            if copy is None:
+                copy = self._copies[low, length] = allocate(length)
+                copy[...] = as_strided(lowest, (length,), (1,))
+        return np.ndarray(array.shape, array.dtype, copy, below, array.strides)

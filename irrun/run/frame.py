@@ -1,0 +1,277 @@
+"""A frame: the memory of a program, and the calls that compute in it. It is used by one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import length_hint
+from time import perf_counter
+
+import numpy as np
+
+from irrun.diagnostics import IRError
+from irrun.engines.memory import allocate
+from irrun.engines.work import Call, Engine, Layout, Operand
+from irrun.run.comparison import Comparison
+from irrun.run.kernels import Kernels
+from irrun.run.passes.assignment import REORDER
+from irrun.run.passes.folding import computed
+from irrun.run.program import VIEW, Instruction, Program
+from irrun.run.session import Event, Run
+from irrun.run.specialization import Specialization, room
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+
+class BindError(Exception):
+    """An engine has failed to bind the `instruction` that it had compiled."""
+
+    def __init__(self, instruction: Instruction, error: Exception) -> None:
+        super().__init__(f"engine {instruction.by} failed to bind layer {instruction.layer}: {error!r}")
+        self.instruction = instruction
+
+
+class Frame:
+    """The memory and the calls of a program that `engines` have compiled. `specializations` are its instructions of
+    unknown sizes, by number. With a `comparison` all that engines compute is held against the ops' kernels.
+
+    Raises BindError.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Kernels,
+        engines: Sequence[Engine],
+        specializations: Mapping[int, Specialization],
+        comparison: Comparison | None = None,
+    ) -> None:
+        self.program, self._kernels, self._comparison = program, kernels, comparison
+        self._engines = {engine.name: engine for engine in engines}
+        self._run: Run
+        self._by: str | None = None  # what computed an instruction, where only the run decides
+        self.memory = allocate(program.size)
+        self._scratch = allocate(program.scratch) if program.scratch else None
+        self._arrays: list[Array | None] = [None] * len(program.tensors)
+        for number, constant in program.constants.items():
+            self._arrays[number] = constant
+        for number, storage in program.storage.items():
+            if storage.root == number:
+                self._arrays[number] = self._placed(number)
+        self._loose = {*program.parameters, *program.results} - {*program.storage, *program.constants}
+        self._instructions: list[Instruction] = []
+        self._calls: list[Call] = []
+        for position, instruction in enumerate(program.instructions):
+            call = self._call(instruction, specializations.get(position))
+            if call is not None:
+                self._instructions.append(instruction)
+                self._calls.append(call)
+
+    def execute(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError."""
+        program = self.program
+        for number, array in zip(program.parameters, arrays, strict=True):
+            if number in program.storage:
+                np.copyto(self._present(number), array)
+            else:
+                self._arrays[number] = array
+        self._run = run
+        calls = iter(self._calls)
+        try:
+            if run.observer is None and run.profile is None:
+                for call in calls:
+                    call()
+            else:
+                for number, call in enumerate(calls):
+                    self._watched(self._instructions[number], call, run)
+        except IRError:
+            raise
+        except Exception as error:
+            instruction = self._instructions[len(self._calls) - length_hint(calls) - 1]
+            raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
+        results = [self._present(number) for number in program.results]
+        for number in self._loose:
+            self._arrays[number] = None
+        del self._run
+        return results
+
+    def _placed(self, number: int) -> Array:
+        """The array of a tensor in the memory of the frame."""
+        storage, tensor = self.program.storage[number], self.program.tensors[number]
+        memory = self.memory[storage.offset : storage.offset + storage.nbytes]
+        if storage.opaque:
+            return memory
+        strides = None if storage.layout is None else storage.layout.strides
+        return np.ndarray(tensor.shape or (), numpy_dtype(tensor.type), memory, strides=strides)
+
+    def _present(self, number: int) -> Array:
+        array = self._arrays[number]
+        assert array is not None, "a program computes what it reads"
+        return array
+
+    def _given(self, numbers: Sequence[int | None]) -> list[Array | None]:
+        return [None if number is None else self._arrays[number] for number in numbers]
+
+    # What computes an instruction
+
+    def _call(self, instruction: Instruction, specialization: Specialization | None) -> Call | None:
+        """The call that computes an instruction; None for a view that is the same in every run."""
+        if instruction.compiled is not None:
+            return self._engine_call(instruction)
+        if specialization is not None:
+            return partial(self._by_specialization, instruction, specialization)
+        if instruction.by == VIEW and all(n is None or self._arrays[n] is not None for n in instruction.reads):
+            for number, result in zip(
+                instruction.outputs, computed(instruction, self._given(instruction.reads)), strict=False
+            ):
+                self._arrays[number] = result
+            return None
+        return partial(self._by_kernel, instruction)
+
+    def _engine_call(self, instruction: Instruction) -> Call:
+        compiled, work = instruction.compiled, instruction.work
+        assert compiled is not None
+        assert work is not None
+        inputs = self._given(instruction.reads)
+        outputs = [self._present(number) for number in instruction.results[: len(work.outputs)]]
+        try:
+            for position, (number, operand) in enumerate(zip(instruction.reads, work.inputs, strict=True)):
+                if number is not None and operand is not None:
+                    wanted = position in compiled.wants
+                    _verify(
+                        self._present(number),
+                        operand,
+                        compiled.wants[position] if wanted else operand.layout,
+                        dense=wanted,
+                    )
+            for array, number, operand in zip(outputs, instruction.results, work.outputs, strict=False):
+                _verify(array, operand, self.program.storage[number].layout, dense=True)
+            scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
+            call = compiled.bind(inputs, outputs, scratch)
+        except Exception as error:
+            raise BindError(instruction, error) from error
+        if self._comparison is not None:
+            call = partial(self._compared, instruction, call)
+        return partial(self._checked, instruction, call) if instruction.open else call
+
+    def _checked(self, instruction: Instruction, call: Call) -> None:
+        self._kernels.check(self.program, instruction, self._given(instruction.inputs), self._run)
+        call()
+
+    def _compared(self, instruction: Instruction, call: Call) -> None:
+        given = [None if number is None else self._plain(number) for number in instruction.operands]
+        expected = self._kernels.compute(self.program, instruction, given, self._run)
+        call()
+        assert self._comparison is not None
+        assert instruction.work is not None
+        found = [self._plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
+        self._comparison.hold(self._kernels, instruction, instruction.by, expected, found)
+
+    def _by_kernel(self, instruction: Instruction) -> None:
+        results = self._kernels.compute(self.program, instruction, self._given(instruction.operands), self._run)
+        self._store(instruction, results)
+
+    def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
+        given = self._given(instruction.operands)
+        self._by, results = specialization.compute(given, self._run)
+        if self._comparison is not None:
+            expected = self._kernels.compute(self.program, instruction, given, self._run)
+            self._comparison.hold(self._kernels, instruction, self._by, expected, results)
+        self._store(instruction, results)
+
+    def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
+        for number, result in zip(instruction.results, results, strict=False):
+            if number in self.program.storage:
+                np.copyto(self._present(number), result)
+            else:
+                self._arrays[number] = result
+        if self._run.observer is None:
+            self._free(instruction)
+
+    def _free(self, instruction: Instruction) -> None:
+        for number in instruction.frees:
+            self._arrays[number] = None
+
+    # What somebody looks at
+
+    def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        begin = perf_counter()
+        call()
+        if run.profile is not None:
+            seconds = perf_counter() - begin
+            run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
+            self._by = None
+        if run.observer is None:
+            return
+        layer = instruction.parts[-1].layer
+        for port, number in enumerate(instruction.results):
+            if instruction.op is not REORDER and self._arrays[number] is not None:
+                self._observe(Event(layer, port, run.path, _frozen(self._plain(number))), number, run.observer)
+        self._free(instruction)
+
+    def _observe(self, event: Event, number: int, observer: Callable[[Event], Array | None]) -> None:
+        given = observer(event)
+        if given is None:
+            return
+        array = np.asarray(given)
+        if array.shape != event.array.shape or array.dtype != event.array.dtype:
+            raise ValueError(
+                f"the observer gives {array.dtype}{list(array.shape)} for output {event.port}, "
+                f"which is {event.array.dtype}{list(event.array.shape)}"
+            )
+        storage = self.program.storage.get(number)
+        if storage is None:
+            self._arrays[number] = array.copy()
+        elif storage.engine is not None and storage.opaque:
+            self._reorder(number, None, array, storage.layout, self._present(number))
+        else:
+            np.copyto(self._present(number), array)
+
+    def _plain(self, number: int) -> Array:
+        """A tensor as an array that everybody can read."""
+        storage = self.program.storage.get(number)
+        if storage is None or not storage.opaque:
+            return self._present(number)
+        result = room(self._operand(number, None), None)
+        self._reorder(number, storage.layout, self._present(number), None, result)
+        return result
+
+    def _operand(self, number: int, layout: Layout | None) -> Operand:
+        tensor = self.program.tensors[number]
+        shape = tuple(int(size) for size in tensor.shape or ())
+        return Operand(tensor.type, shape, np.empty(shape, numpy_dtype(tensor.type)).strides, None, layout)
+
+    def _reorder(self, number: int, source: Layout | None, read: Array, target: Layout | None, written: Array) -> None:
+        """Bring a tensor of an engine from one layout into another one."""
+        engine = self.program.storage[number].engine
+        assert engine is not None
+        compiled = engine.reorder(self._operand(number, source), target)
+        dense = read if source is not None else np.ascontiguousarray(read)
+        compiled.bind([dense], [written], allocate(compiled.scratch) if compiled.scratch else None)()
+
+
+def _frozen(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _verify(array: Array, operand: Operand, layout: Layout | None, *, dense: bool) -> None:
+    """Raises ValueError where an array is not what the engine was told: it would read, or write, beyond it.
+
+    Without a layout it is in C order if `dense`, else it has the strides of the operand.
+    """
+    if layout is not None and layout.strides is None:
+        if array.nbytes < layout.nbytes:
+            raise ValueError(f"{array.nbytes} bytes for a layout of {layout.nbytes}")
+        return
+    if array.shape != operand.shape or array.dtype != numpy_dtype(operand.type):
+        raise ValueError(f"an array of {array.dtype}{array.shape} for one of {operand.type}{operand.shape}")
+    strides = operand.strides if layout is None else layout.strides
+    if layout is None and dense:
+        fits = array.flags.c_contiguous
+    else:
+        steps = zip(operand.shape, strides or (), array.strides, strict=True)
+        fits = all(size <= 1 or step == own for size, step, own in steps)
+    if not fits:
+        raise ValueError(f"an array {array.shape} of strides {array.strides} for one of {strides}")

@@ -1,0 +1,171 @@
+"""An instruction computed by the kernels of its ops: what engines are measured by, and what does what none takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irrun.check.infer import Inference, infer_body, violated
+from irrun.diagnostics import Diagnostic, ExecutionError, IRError
+from irrun.ir.graph import Layer
+from irrun.ir.weights import Weights
+from irrun.run.memory import outputs_text, refusal, result_bytes
+from irrun.run.program import Instruction, Program
+from irrun.run.session import Run
+from irrun.spec.body import Body
+from irrun.spec.op import Array, Inferred, Tensor, Violation
+
+RunBody = Callable[[Program, Sequence[Array], Run], list[Array]]
+"""Runs the program of a body: (program, parameters, run) to results that nothing else writes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of a model's ops. `path` is its file, which errors name."""
+
+    path: Path
+    weights: Weights
+    run_body: RunBody
+
+    def compute(
+        self, program: Program, instruction: Instruction, arrays: Sequence[Array | None], run: Run
+    ) -> list[Array]:
+        """The results for the arrays of its operands. Raises ExecutionError where they break a rule."""
+        size = len(instruction.inputs)
+        results = self._compute(program, instruction, arrays[:size], run)
+        operands, made = iter(arrays[size:]), instruction.outputs[0] if instruction.posts else None
+        for post in instruction.posts:
+            given = [results[0] if n == made else None if n is None else next(operands) for n in post.inputs]
+            results = self._compute(program, post, given, run)
+            made = post.outputs[0]
+        return results
+
+    def check(self, program: Program, instruction: Instruction, arrays: Sequence[Array | None], run: Run) -> None:
+        """Ask the rule of an instruction whose results are sized about its data. Raises ExecutionError."""
+        tensors = tensors_of(program, instruction, arrays)
+        try:
+            inferred = instruction.op.infer(tensors, instruction.attrs)
+        except Violation as violation:
+            raise self.placed(violated(violation, instruction.op, instruction.layer, tensors)) from None
+        for message in inferred.warnings:
+            run.warn(instruction.layer, message)
+
+    def placed(self, *diagnostics: Diagnostic) -> ExecutionError:
+        """An error of the run, in the model's file."""
+        return ExecutionError([replace(found, file=str(self.path)) for found in diagnostics])
+
+    def failed(self, instruction: Instruction, by: str, error: Exception) -> ExecutionError:
+        """The error that something went wrong that is nobody's fault who uses irrun."""
+        what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
+        layer = instruction.layer
+        return self.placed(Diagnostic("E602", f"{by} {what}", layer.place, layer.label))
+
+    def _compute(
+        self, program: Program, instruction: Instruction, arrays: Sequence[Array | None], run: Run
+    ) -> list[Array]:
+        op, layer = instruction.op, instruction.layer
+        tensors: list[Tensor | None] = []
+        try:
+            if instruction.open or op.context or run.meter is not None:
+                tensors = tensors_of(program, instruction, arrays)
+                results = op.kernel(*arrays, **instruction.attrs, **self._context(program, instruction, tensors, run))
+            else:
+                results = op.kernel(*arrays, **instruction.attrs)
+        except Violation as violation:
+            raise self.placed(violated(violation, op, layer, tensors)) from None
+        except ExecutionError as error:
+            if error.diagnostics[0].file is None:
+                raise self.placed(*error.diagnostics) from None
+            raise
+        except IRError:
+            raise
+        except Exception as error:
+            raise self.failed(instruction, op.name, error) from error
+        given = results if isinstance(results, tuple | list) else (results,)
+        found: list[Array] = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
+        if op.outputs and op.outputs[-1].variadic and len(found) != len(instruction.outputs):
+            message = f"{op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
+            raise self.placed(Diagnostic("E302", message, layer.place, layer.label))
+        if run.meter is not None:
+            for array in found[: len(instruction.outputs)]:
+                run.meter.add(array)
+        return found
+
+    def _context(
+        self, program: Program, instruction: Instruction, tensors: list[Tensor | None], run: Run
+    ) -> dict[str, Any]:
+        """What a kernel asks for, after the rule was asked again where that is due."""
+        types: Mapping[str, str] = instruction.types
+        outputs = [program.tensors[number] for number in instruction.outputs]
+        bodies = self._bodies(instruction, run) if instruction.bodies else {}
+        if instruction.open:
+            inferred = instruction.op.infer(tensors, instruction.attrs, bodies)
+            types, outputs = inferred.types, inferred.outputs[: len(outputs)]
+            for message in inferred.warnings:
+                run.warn(instruction.layer, message)
+        if run.meter is not None:
+            wanted = result_bytes(instruction.op, tensors, outputs)
+            if run.meter.live + wanted > run.meter.limit:
+                raise refusal(instruction.layer, outputs_text(outputs), wanted, run.meter.live, run.meter.limit)
+        context = {"types": types, "bodies": bodies, "state": run.variables}
+        return {name: context[name] for name in instruction.op.context}
+
+    def _bodies(self, instruction: Instruction, run: Run) -> dict[str, Body]:
+        again = Inference(self.weights)  # what this run knows is no business of other threads
+        return {
+            name: replace(
+                body,
+                infer=partial(infer_body, instruction.layer.bodies[name].graph, again),
+                run=_Iterations(self.run_body, instruction.layer, name, program, run),
+            )
+            for name, (body, program) in instruction.bodies.items()
+        }
+
+
+class _Iterations:
+    """The runs of a body, one after the other."""
+
+    def __init__(self, run_body: RunBody, layer: Layer, name: str, program: Program, run: Run) -> None:
+        self._run_body, self._layer, self._name, self._program, self._run = run_body, layer, name, program, run
+        self._numbers = count()
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        run = self._run.inside(self._layer, self._name, next(self._numbers))
+        results = self._run_body(self._program, arrays, run)
+        run.variables.settle()
+        if run.meter is not None:
+            for array in results:
+                run.meter.add(array)
+            if run.meter.live > run.meter.limit:
+                raise refusal(self._layer, "what its body gives", 0, run.meter.live, run.meter.limit)
+        return results
+
+
+def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:
+    """All about the inputs of an instruction."""
+    return [
+        None if array is None or number is None else Tensor.of(array, _type(program.tensors[number]))
+        for number, array in zip(instruction.inputs, arrays, strict=True)
+    ]
+
+
+def _type(tensor: Tensor) -> str | None:
+    return None if tensor.type == "dynamic" else tensor.type
+
+
+def shapes_alone(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> Inferred | None:
+    """What the rule says of arrays of these shapes, whatever they hold unless constant; None where it is broken."""
+    tensors = [
+        None if tensor is None else tensor if number in program.constants else Tensor(tensor.type, tensor.shape)
+        for tensor, number in zip(tensors_of(program, instruction, arrays), instruction.inputs, strict=True)
+    ]
+    try:
+        return instruction.op.infer(tensors, instruction.attrs)
+    except Violation:
+        return None

@@ -1,0 +1,284 @@
+"""Assign: every instruction goes to the first engine that takes it, with as many of its posts as that takes.
+
+Expects a fused program; leaves one in which engines have compiled what they took, other layouts have a reorder between
+those who give and those who want them, and instructions that only look at memory are views. What no engine takes, or
+fails to prepare, is computed by the op's own kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.run.passes.folding import computed
+from irrun.run.passes.rewriting import closed, sized
+from irrun.run.passes.setting import Setting
+from irrun.run.program import VIEW, Instruction, Program, Storage
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.op import Array, Input, Op, Output, Tensor
+
+logger = logging.getLogger("irrun")
+
+REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
+"""What brings a tensor into another layout; no layer is of it."""
+
+
+def assign(program: Program, setting: Setting) -> Program:
+    if not setting.engines:
+        return program
+    empty = replace(program, tensors=[*program.tensors], constants={**program.constants}, instructions=[], storage={})
+    parts = (part for instruction in program.instructions for part in instruction.parts)
+    read = {*program.results, *(number for part in parts for number in part.inputs)}
+    assignment = _Assignment(empty, setting, read)
+    for instruction in program.instructions:
+        assignment.add(instruction)
+    return assignment.finish()
+
+
+class _Assignment:
+    """A program in the making."""
+
+    def __init__(self, program: Program, setting: Setting, read: set[int | None]) -> None:
+        self.program, self.setting, self._read = program, setting, read
+        self._templates: dict[int, Array] = {}
+        self._reordered: dict[int, list[tuple[Layout | None, int]]] = {}
+        for number, tensor in enumerate(program.tensors):
+            if number in program.constants:
+                self._templates[number] = program.constants[number]
+            elif tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string":
+                self._place(number, tensor)
+
+    def _place(self, number: int, tensor: Tensor) -> None:
+        nbytes = prod(_static(tensor)) * numpy_dtype(tensor.type).itemsize
+        self.program.storage[number] = Storage(number, nbytes)
+
+    def add(self, instruction: Instruction) -> None:
+        program, self._layer = self.program, instruction.layer
+        known = all(number is None or self._is_known(number) for number in instruction.operands)
+        if not known or not sized(instruction, program):
+            self._keep(instruction)
+            return
+        if instruction.op.view_of and closed(instruction, program) and self._view(instruction):
+            return
+        for engine in self.setting.engines:
+            if (instruction.layer, engine.name) in self.setting.refused:
+                continue
+            for count in range(len(instruction.posts), -1, -1):
+                some = replace(instruction, posts=instruction.posts[:count])
+                work = self._work(some, engine)
+                compiled = compile_work(engine, work, some)
+                if compiled is not None and (not some.open or self._readable(some, compiled)):
+                    self._take(engine, some, work, compiled)
+                    if instruction.posts[count:]:
+                        self.add(_rest(instruction, count))
+                    return
+        self._keep(replace(instruction, posts=()))
+        if instruction.posts:
+            self.add(_rest(instruction, 0))
+
+    def _is_known(self, number: int) -> bool:
+        return number in self.program.constants or number in self.program.storage
+
+    def _readable(self, instruction: Instruction, compiled: Compiled) -> bool:
+        """Whether the inputs are at hand in a run as the op's rule can read them."""
+        inputs = range(len(instruction.inputs))
+        return not any(map(self._is_opaque, instruction.inputs)) and not set(compiled.wants).intersection(inputs)
+
+    def _is_opaque(self, number: int | None) -> bool:
+        storage = None if number is None else self.program.storage.get(number)
+        return storage is not None and storage.opaque
+
+    def _view(self, instruction: Instruction) -> bool:
+        """Take an instruction whose results are views of its input; False where it copies."""
+        if self.setting.watched:
+            return False
+        op, program = instruction.op, self.program
+        source = next(n for port, n in zip(op.inputs, instruction.inputs, strict=False) if port.name == op.view_of)
+        others = [number for number in instruction.inputs if number not in (None, source)]
+        if source is None or any(number not in program.constants for number in others):
+            return False
+        dense = self._dense(source)
+        inputs = tuple(dense if number == source else number for number in instruction.inputs)
+        args = [None if number is None else self._template(number) for number in inputs]
+        try:
+            results = computed(instruction, args)
+        except Exception:  # the run reports it, with its layer
+            return False
+        if not all(result.size and np.may_share_memory(result, self._template(dense)) for result in results):
+            return False
+        root = dense if dense in program.constants else program.storage[dense].root
+        for number, result in zip(instruction.outputs, results, strict=False):
+            self._templates[number] = result
+            program.storage[number] = Storage(root)
+        program.instructions.append(replace(instruction, inputs=inputs, by=VIEW, reads=inputs))
+        return True
+
+    def _template(self, number: int) -> Array:
+        """An array as the tensor will have it; its memory is not written, and so takes none where it is large."""
+        if number not in self._templates:
+            tensor = self.program.tensors[number]
+            self._templates[number] = np.empty(_static(tensor), numpy_dtype(tensor.type))
+        return self._templates[number]
+
+    def _work(self, instruction: Instruction, engine: Engine) -> Work:
+        operands = [None if number is None else self._operand(number, engine) for number in instruction.operands]
+        results = instruction.results
+        read = max((count for count, number in enumerate(results, 1) if number in self._read), default=0)
+        return work_of(
+            instruction, operands, [dense_operand(self.program.tensors[number]) for number in results[:read]]
+        )
+
+    def _operand(self, number: int, engine: Engine) -> Operand:
+        tensor, storage = self.program.tensors[number], self.program.storage.get(number)
+        constant = self.program.constants.get(number)
+        if constant is not None:
+            if not engine.unaligned:
+                constant = self._aligned(number)
+            return Operand(tensor.type, constant.shape, constant.strides, constant)
+        shape = _static(tensor)
+        if storage is not None and storage.opaque:
+            layout = storage.layout if storage.engine is engine else None
+            return Operand(tensor.type, shape, _strides(tensor), None, layout)
+        return Operand(tensor.type, shape, self._template(number).strides)
+
+    def _aligned(self, number: int) -> Array:
+        constants = self.program.constants
+        if not constants[number].flags.aligned:
+            constants[number] = self._templates[number] = self.setting.alignment(constants[number])
+        return constants[number]
+
+    def _take(self, engine: Engine, instruction: Instruction, work: Work, compiled: Compiled) -> None:
+        reads: list[int | None] = []
+        for position, number in enumerate(instruction.operands):
+            if number is None or position in compiled.taken:
+                reads.append(None)
+            elif position in compiled.wants:
+                reads.append(self._in_layout(number, compiled.wants[position], engine))
+            elif number in self.program.storage and self.program.storage[number].engine is engine:
+                reads.append(number)
+            else:
+                reads.append(self._dense(number))
+        results = instruction.results[: len(work.outputs)]
+        for position, layout in compiled.gives.items():
+            self._lay(results[position], layout, engine)
+        self.program.instructions.append(
+            replace(instruction, by=engine.name, work=work, compiled=compiled, reads=tuple(reads))
+        )
+
+    def _lay(self, number: int, layout: Layout | None, engine: Engine) -> None:
+        """Note that a tensor is laid out otherwise than in C order."""
+        if layout is None:
+            return
+        tensor, storage = self.program.tensors[number], self.program.storage[number]
+        storage.layout, storage.nbytes = layout, layout.nbytes
+        if layout.strides is None:
+            storage.engine = engine
+        else:
+            memory = np.empty(layout.nbytes, np.uint8)
+            self._templates[number] = np.ndarray(
+                _static(tensor), numpy_dtype(tensor.type), memory, strides=layout.strides
+            )
+
+    def _dense(self, number: int) -> int:
+        """The number of the same tensor as an array that everybody can read."""
+        storage = self.program.storage.get(number)
+        engine = storage.engine if storage is not None and storage.opaque else None
+        return number if engine is None else self._in_layout(number, None, engine)
+
+    def _in_layout(self, number: int, layout: Layout | None, engine: Engine) -> int:
+        """The number of the same tensor in another layout."""
+        storage = self.program.storage.get(number)
+        if storage is not None and storage.opaque and storage.engine is not engine:
+            number = self._dense(number)
+            storage = self.program.storage.get(number)
+        opaque = storage is not None and storage.opaque
+        if not opaque and layout is None and self._template(number).flags.c_contiguous:
+            return number
+        for wanted, other in self._reordered.setdefault(number, []):
+            if wanted == layout:
+                return other
+        source, tensor = self._operand(number, engine), self.program.tensors[number]
+        compiled = engine.reorder(source, layout)
+        copy = len(self.program.tensors)
+        self.program.tensors.append(Tensor(tensor.type, source.shape))
+        self._place(copy, self.program.tensors[copy])
+        self._lay(copy, layout, engine)
+        self._reordered[number].append((layout, copy))
+        self._read.add(copy)
+        work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])
+        self.program.instructions.append(
+            Instruction(
+                *(self._layer, REORDER, {}, {}, (number,), (copy,)),
+                by=engine.name,
+                work=work,
+                compiled=compiled,
+                reads=(number,),
+            )
+        )
+        return copy
+
+    def _keep(self, instruction: Instruction) -> None:
+        """Leave an instruction to the kernels."""
+        dense = {number: self._dense(number) for number in instruction.operands if number is not None}
+        parts = [
+            replace(part, inputs=tuple(None if number is None else dense.get(number, number) for number in part.inputs))
+            for part in instruction.parts
+        ]
+        self.program.instructions.append(replace(parts[0], posts=tuple(parts[1:])))
+
+    def finish(self) -> Program:
+        """The program, its results and the constants that are read in forms that everybody can read."""
+        program = self.program
+        program.results = tuple(map(self._dense, program.results))
+        for instruction in program.instructions:
+            for number in instruction.reads if instruction.compiled else instruction.operands:
+                if number in program.constants:
+                    self._aligned(number)
+        return program
+
+
+def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compiled | None:
+    """What an engine makes of a work; None where it does not take it, or fails, of which there is a note in the log."""
+    try:
+        return engine.compile(work)
+    except Exception as error:
+        logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+        return None
+
+
+def work_of(instruction: Instruction, operands: Sequence[Operand | None], outputs: Sequence[Operand]) -> Work:
+    """An instruction as engines see it; `operands` are those of `Instruction.operands`."""
+    posts: list[Post] = []
+    made, position = instruction.outputs[0], len(instruction.inputs)
+    for post in instruction.posts:
+        if len(post.inputs) > 1 and post.inputs[1] is not None:
+            posts.append(Post(post.op.name, post.attrs, position, reflected=post.inputs[0] != made))
+            position += 1
+        else:
+            posts.append(Post(post.op.name, post.attrs))
+        made = post.outputs[0]
+    return Work(instruction.op.name, instruction.attrs, list(operands), list(outputs), posts)
+
+
+def _rest(instruction: Instruction, count: int) -> Instruction:
+    """The posts of an instruction from number `count` on, as an instruction of their own."""
+    return replace(instruction.posts[count], posts=instruction.posts[count + 1 :])
+
+
+def dense_operand(tensor: Tensor) -> Operand:
+    """A tensor of known shape in C order."""
+    return Operand(tensor.type, _static(tensor), _strides(tensor))
+
+
+def _static(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(int(size) for size in tensor.shape or ())
+
+
+def _strides(tensor: Tensor) -> tuple[int, ...]:
+    shape, itemsize = _static(tensor), numpy_dtype(tensor.type).itemsize
+    return tuple(prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape)))

@@ -1,0 +1,92 @@
+"""Build: the program of a graph, an instruction for each layer that a Result or an Assign depends on.
+
+Expects a graph that was inferred without errors; leaves constants loaded, bodies as programs of their own, and nothing
+computed. Every later pass takes a program and gives another one.
+"""
+
+from __future__ import annotations
+
+from irrun.check.infer import Inference, body_of
+from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.structure import topological_order
+from irrun.ir.weights import Weights
+from irrun.run.memory import owned_bytes, refusal
+from irrun.run.program import Instruction, Program
+from irrun.spec.op import Array
+
+STRUCTURAL = ("Parameter", "Const", "Result")
+"""Layers that are no instructions: they say which tensors come from outside, and which go there."""
+
+
+def build(graph: Graph, inference: Inference, limit: int) -> Program:
+    """The program of a graph whose constants take at most `limit` bytes.
+
+    Raises ExecutionError where they take more, WeightsError where the .bin cannot be read any more.
+    """
+    needed = _needed(graph)
+    layers = [layer for layer in topological_order(graph) if layer in needed]
+    layers += [layer for layer in graph.parameters if layer not in needed]
+    sinks = set(graph.sinks)
+    numbers: dict[Value, int] = {}
+    program = Program([], {}, (), (), [])
+    for layer in layers:
+        for value in layer.outputs:
+            numbers[value] = len(program.tensors)
+            program.tensors.append(inference.tensor(value))
+        if layer.type == "Const":
+            program.constants[numbers[layer.outputs[0]]] = _constant(layer, inference.weights, program, limit)
+        elif layer.type not in STRUCTURAL:
+            instruction = _instruction(layer, inference, numbers, limit - program.reserved)
+            instruction.effects |= layer in sinks
+            program.instructions.append(instruction)
+    program.parameters = tuple(numbers[layer.outputs[0]] for layer in graph.parameters)
+    program.results = tuple(numbers[_present(layer.inputs[0])] for layer in graph.results)
+    program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
+    return program
+
+
+def _needed(graph: Graph) -> set[Layer]:
+    """The layers that a Result or an Assign depends on."""
+    needed: set[Layer] = set()
+    todo = list(graph.sinks)
+    while todo:
+        layer = todo.pop()
+        if layer not in needed:
+            needed.add(layer)
+            todo += [value.layer for value in layer.inputs if value is not None]
+    return needed
+
+
+def _present(value: Value | None) -> Value:
+    assert value is not None, "a Result without an edge is an error of the model"
+    return value
+
+
+def _constant(layer: Layer, weights: Weights, program: Program, limit: int) -> Array:
+    allocated = weights.allocated(layer)
+    if program.reserved + allocated > limit:
+        raise refusal(layer, "the constant", allocated, program.reserved, limit)
+    array = weights.constant(layer)
+    copied = 0 if array.flags.aligned else array.nbytes
+    if program.reserved + copied > limit:
+        raise refusal(layer, "an aligned copy of the constant", copied, program.reserved, limit)
+    program.reserved += copied or owned_bytes(array)
+    return array
+
+
+def _instruction(layer: Layer, inference: Inference, numbers: dict[Value, int], limit: int) -> Instruction:
+    node = inference.nodes[layer]
+    bodies = {
+        name: (body_of(body, inference), build(body.graph, inference, limit)) for name, body in layer.bodies.items()
+    }
+    return Instruction(
+        layer,
+        node.op,
+        node.attrs,
+        node.types,
+        tuple(None if value is None else numbers[value] for value in layer.inputs),
+        tuple(numbers[value] for value in layer.outputs),
+        open=not node.complete,
+        effects=any(inner.effects for _, body in bodies.values() for inner in body.instructions),
+        bodies=bodies,
+    )

@@ -1,0 +1,160 @@
+"""Fold: what is constant for all inputs of these shapes is computed now, with the ops' own kernels.
+
+Expects a program in topological order. Where shapes of inputs are set, rules that left a question open are asked again
+with what is known now. Leaves no instruction whose results are constants, and those `open` whose rules have still to
+see the data; one that breaks its rule stays as it is: the run says so, with its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from irrun.check.infer import Inference, infer_body
+from irrun.run.memory import result_bytes
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.op import FLOAT, Array, Inferred, Tensor, Violation
+
+MAX_FOLDED = 1 << 28
+"""Bytes that a constant result may have; larger ones are computed in the run, where they can be freed again."""
+
+MAX_COMPARED = 64
+"""Elements of a constant by whose values what a rule has said of them is found again."""
+
+
+def fold(program: Program, setting: Setting) -> Program:
+    folding = _Folding(
+        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[]), setting
+    )
+    folding.run(program.instructions)
+    return folding.program
+
+
+class _Folding:
+    """A program in the making."""
+
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self.program, self.setting = program, setting
+        if setting.shapes is not None:
+            for number, shape in zip(program.parameters, setting.shapes, strict=True):
+                program.tensors[number] = Tensor(program.tensors[number].type, shape)
+
+    def run(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            inputs = [self._tensor(number) for number in instruction.inputs]
+            if instruction.open and self.setting.shapes is not None:
+                instruction = self._asked(instruction, inputs)
+            if not self._known(instruction) and not self._computed(instruction, inputs):
+                self.program.instructions.append(instruction)
+
+    def _tensor(self, number: int | None) -> Tensor | None:
+        """What is known of a tensor, its value where it is constant."""
+        if number is None:
+            return None
+        tensor, constant = self.program.tensors[number], self.program.constants.get(number)
+        return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
+
+    def _asked(self, instruction: Instruction, inputs: list[Tensor | None]) -> Instruction:
+        """The instruction after its rule was asked with what is known of its inputs now."""
+        try:
+            inferred = self._answer(instruction, inputs)
+        except Violation:
+            return instruction
+        outputs = inferred.outputs
+        if len(outputs) < len(instruction.outputs):
+            return instruction
+        for number, tensor in zip(instruction.outputs, outputs, strict=False):
+            self.program.tensors[number] = tensor
+        return replace(instruction, types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
+
+    def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
+        op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers
+        if instruction.bodies:
+            inference = Inference(self.setting.weights)
+            bodies = {
+                name: replace(body, infer=partial(infer_body, instruction.layer.bodies[name].graph, inference))
+                for name, (body, _) in instruction.bodies.items()
+            }
+            return op.infer(inputs, attrs, bodies)
+        keys = [_key(tensor) for tensor in inputs]
+        key: Hashable = (op, id(attrs), *keys)
+        if None in keys:
+            return op.infer(inputs, attrs)
+        found = answers.get(key)
+        if found is None:
+            found = op.infer([_without_weights(tensor) for tensor in inputs], attrs)
+            if not found.complete:
+                return op.infer(inputs, attrs)
+            answers[key] = found
+        return found
+
+    def _known(self, instruction: Instruction) -> bool:
+        """Take the results whose values are known already, such as sizes; False where they are not."""
+        outputs = [self.program.tensors[number] for number in instruction.outputs]
+        if instruction.open or not instruction.plain:
+            return False
+        if any(tensor.value is None or tensor.value.dtype == object for tensor in outputs):
+            return False
+        self._take(instruction, [tensor.value for tensor in outputs if tensor.value is not None])
+        return True
+
+    def _computed(self, instruction: Instruction, inputs: list[Tensor | None]) -> bool:
+        """Compute an instruction whose inputs are all constant; False where it must wait for the run."""
+        program, outputs = self.program, [self.program.tensors[number] for number in instruction.outputs]
+        connected = [number for number in instruction.inputs if number is not None]
+        if not connected or any(number not in program.constants for number in connected) or instruction.open:
+            return False
+        if not instruction.plain or any(not tensor.static for tensor in outputs):
+            return False
+        wanted = result_bytes(instruction.op, inputs, outputs)
+        if wanted > MAX_FOLDED or program.reserved + wanted > self.setting.limit:
+            return False
+        arrays = [
+            None if number is None else self.setting.alignment(program.constants[number])
+            for number in instruction.inputs
+        ]
+        try:
+            results = computed(instruction, arrays)
+        except Exception:  # the run reports it, with its layer
+            return False
+        self._take(instruction, results)
+        program.reserved += wanted
+        return True
+
+    def _take(self, instruction: Instruction, results: list[Array]) -> None:
+        self.program.constants.update(zip(instruction.outputs, results, strict=False))
+
+
+def computed(instruction: Instruction, arrays: list[Array | None]) -> list[Array]:
+    """The results of an op's own kernel outside of a run. Raises what the kernel raises."""
+    context = {"types": instruction.types} if instruction.op.context else {}
+    with np.errstate(all="ignore"):
+        results = instruction.op.kernel(*arrays, **instruction.attrs, **context)
+    return [np.asarray(result) for result in (results if isinstance(results, tuple | list) else (results,))]
+
+
+def _key(tensor: Tensor | None) -> Hashable:
+    """All that a rule may look at in a tensor, () for none; None where that cannot be compared in good time."""
+    if tensor is None:
+        return ()
+    if not tensor.static:
+        return None
+    value: Hashable = None
+    if tensor.value is not None and not _is_weight(tensor):
+        if tensor.value.size > MAX_COMPARED or tensor.value.dtype.kind == "O":
+            return None
+        value = tensor.value.tobytes()
+    return tensor.type, tensor.shape, value
+
+
+def _is_weight(tensor: Tensor) -> bool:
+    return tensor.value is not None and tensor.type in FLOAT and tensor.value.size > MAX_COMPARED
+
+
+def _without_weights(tensor: Tensor | None) -> Tensor | None:
+    """What rules need to know of a tensor: they seldom look at numbers that a kernel computes with."""
+    return Tensor(tensor.type, tensor.shape) if tensor is not None and _is_weight(tensor) else tensor

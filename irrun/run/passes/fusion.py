@@ -1,0 +1,85 @@
+"""Fuse: element-wise instructions that take the result of another one, and nothing else does, become its posts.
+
+An engine gets the whole chain offered, and may take less of it. So a convolution is fused with its bias, the activation
+behind it and the sum with a residual, and a chain of element-wise ops goes over memory once.
+
+Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
+type nor the shape of the result, also where sizes are unknown but provably equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.dims import same
+from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Tensor
+from irrun.spec.traits import Elementwise
+
+MAX_POSTS = 12
+"""Element-wise ops in one chain; a longer one goes on in a next one."""
+
+
+def fuse(program: Program, setting: Setting) -> Program:
+    if not setting.engines:
+        return program
+    readers: Counter[int | None] = Counter(program.results)
+    reader: dict[int | None, int] = {}
+    for position, instruction in enumerate(program.instructions):
+        for number in instruction.inputs:
+            readers[number] += 1
+            reader[number] = position
+    fused: dict[int, Instruction] = {}
+    taken: set[int] = set()
+    for position, instruction in enumerate(program.instructions):
+        if position in taken:
+            continue
+        posts: list[Instruction] = []
+        last = position
+        while len(posts) < MAX_POSTS and _leads(posts[-1] if posts else instruction, instruction, program):
+            result = (posts[-1] if posts else instruction).outputs[0]
+            follower = reader.get(result)
+            if readers[result] != 1 or follower is None or follower in taken:
+                break
+            if not _follows(program.instructions[follower], result, program):
+                break
+            posts.append(program.instructions[follower])
+            taken.add(follower)
+            last = follower
+        fused[last] = replace(instruction, posts=tuple(posts)) if posts else instruction
+    return replace(program, instructions=[fused[position] for position in sorted(fused)])
+
+
+def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
+    """Whether something may be done to the result of `last`, in the chain of `head`, right away."""
+    return (
+        last.plain
+        and not head.op.view_of
+        and len(last.outputs) == 1
+        and all(_countable(program.tensors[number]) for number in last.outputs)
+    )
+
+
+def _countable(tensor: Tensor) -> bool:
+    return tensor.type in ELEMENT_TYPES and tensor.type != "string" and tensor.shape is not None
+
+
+def _follows(post: Instruction, result: int, program: Program) -> bool:
+    """Whether `post` can be done to each element of a result."""
+    trait = post.op.trait(Elementwise)
+    if trait is None or not post.plain or len(post.outputs) != 1:
+        return False
+    connected = [number for number in post.inputs if number is not None]
+    if len(connected) != trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        return False
+    if trait.broadcast != "numpy" and post.inputs[0] != result:
+        return False
+    given, made = program.tensors[result], program.tensors[post.outputs[0]]
+    if post.open and made.static:  # its rule has to see the data
+        return False
+    if given.type != made.type or given.shape is None or made.shape is None or len(given.shape) != len(made.shape):
+        return False
+    return all(same(a, b) for a, b in zip(given.shape, made.shape, strict=True))

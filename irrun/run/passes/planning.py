@@ -1,0 +1,130 @@
+"""Plan memory: how long each tensor is in use, which share memory, and where those lie whose sizes are known.
+
+Expects a program that engines have taken what they want of; leaves storage for the tensors that engines read and write,
+in one block of memory that those which are never in use together share, and in each instruction what it is the last to
+read. This is the one place that knows of views and of the lifetime of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from irrun.run.arena import Buffer, place
+from irrun.run.memory import outputs_text, refusal, result_bytes, tensor_bytes
+from irrun.run.passes.setting import Setting
+from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
+from irrun.spec.op import Tensor
+
+
+def plan_memory(program: Program, setting: Setting) -> Program:
+    """Raises ExecutionError where a layer's results take more than the limit, whatever else is in use."""
+    program = replace(program, instructions=[replace(instruction) for instruction in program.instructions])
+    program.storage = _fixed(program)
+    lifetimes = _Lifetimes(program, setting)
+    for position, instruction in enumerate(program.instructions):
+        instruction.frees = tuple(sorted(lifetimes.freed.get(position, ())))
+    buffers = {
+        number: Buffer(storage.nbytes, *lifetimes.of(number))
+        for number, storage in program.storage.items()
+        if storage.root == number
+    }
+    program.size = place(buffers.values())
+    for number, buffer in buffers.items():
+        program.storage[number].offset = buffer.offset
+    program.scratch = max((i.compiled.scratch for i in program.instructions if i.compiled), default=0)
+    program.unsized = any(_is_unsized(instruction, program) for instruction in program.instructions)
+    copied = sum(storage.nbytes for number in program.results if (storage := program.storage.get(number)))
+    program.peak = max(_peak(program, setting.limit), program.reserved + program.size + program.scratch + copied)
+    return program
+
+
+def _fixed(program: Program) -> dict[int, Storage]:
+    """The storage of the tensors whose arrays are bound to calls of engines, and of views of these and of constants."""
+    roots: set[int] = set()
+    for instruction in program.instructions:
+        if instruction.compiled is not None and instruction.work is not None:
+            roots.update(instruction.results[: len(instruction.work.outputs)])
+            roots.update(program.storage[n].root for n in instruction.reads if n in program.storage)
+    kept = roots.union(program.constants)
+    return {number: replace(storage) for number, storage in program.storage.items() if storage.root in kept}
+
+
+def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:
+    """The tensors that an instruction reads or makes in a run; with `checked`, also those that its kernels would."""
+    numbers = {*instruction.results, *instruction.reads} if instruction.reads or instruction.compiled else set()
+    if checked or not numbers:
+        numbers |= {*instruction.operands, *instruction.results}
+    return {number for number in numbers if number is not None}
+
+
+def looked_at(instruction: Instruction, program: Program) -> Iterator[int]:
+    """The inputs that the arrays of the results may share memory with."""
+    if instruction.compiled is not None or instruction.posts:
+        return
+    inputs = instruction.reads if instruction.by == VIEW else instruction.inputs
+    everything = bool(instruction.bodies) or not instruction.op.pure  # variables, or what a body passes on
+    ports = instruction.op.inputs
+    for position, number in enumerate(inputs):
+        name = ports[min(position, len(ports) - 1)].name if ports else ""
+        if number is not None and (everything or name == instruction.op.view_of):
+            yield number
+
+
+class _Lifetimes:
+    """From which instruction to which each tensor is in use; `freed` are the loose ones, by the last to read them."""
+
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self.first = dict.fromkeys(program.parameters, -1)
+        self.last = dict.fromkeys(program.results, len(program.instructions))
+        self.freed: dict[int, list[int]] = {}
+        for position, instruction in enumerate(program.instructions):
+            for number in instruction.results:
+                self.first[number] = position
+        for position, instruction in reversed(list(enumerate(program.instructions))):
+            for number in touched(instruction, checked=setting.checked):
+                self.last.setdefault(number, position)
+            longest = max(self.last[number] for number in instruction.results) if instruction.results else position
+            for number in looked_at(instruction, program):
+                self.last[number] = max(self.last[number], longest)
+        for number, storage in program.storage.items():
+            if number in self.last:
+                self.last[storage.root] = max(self.last.get(storage.root, -1), self.last[number])
+        for number, position in self.last.items():
+            if number not in program.storage and number not in program.constants:
+                self.freed.setdefault(position, []).append(number)
+
+    def of(self, number: int) -> tuple[int, int]:
+        first = self.first.get(number, -1)
+        return first, max(self.last.get(number, first), first)
+
+
+def _is_unsized(instruction: Instruction, program: Program) -> bool:
+    if instruction.by != KERNEL:
+        return False
+    return (
+        instruction.open or bool(instruction.bodies) or any(not program.tensors[n].static for n in instruction.results)
+    )
+
+
+def _peak(program: Program, limit: int) -> int:
+    """The bytes in use at the worst moment, as far as they can be told. Raises ExecutionError beyond the limit."""
+    live = peak = program.reserved + program.size + program.scratch
+    sizes: dict[int, int] = {}
+    for instruction in program.instructions:
+        if instruction.by == KERNEL:
+            results = [program.tensors[number] for number in instruction.results]
+            wanted = result_bytes(instruction.op, _inputs(program, instruction), results)
+            inside = max((body.peak - body.reserved for _, body in instruction.bodies.values()), default=0)
+            if live + wanted + inside > limit:
+                raise refusal(instruction.layer, outputs_text(results), wanted, live, limit)
+            peak = max(peak, live + wanted + inside)
+            if wanted:
+                live += wanted
+                sizes.update((n, tensor_bytes(program.tensors[n])) for n in instruction.results)
+        live -= sum(sizes.pop(number, 0) for number in instruction.frees)
+    return peak
+
+
+def _inputs(program: Program, instruction: Instruction) -> list[Tensor | None]:
+    return [None if number is None else program.tensors[number] for number in instruction.inputs]

@@ -1,0 +1,258 @@
+"""Rewrite: the same with less to do, element-wise ops before transpositions and reshapes, pads in convolutions.
+
+Models that were made with the channels last have a transposition on both sides of every convolution. One in front of an
+element-wise op, a reduction or a pad changes place with it, until those stand at the convolution and can be fused with
+it; the transpositions that are left are views. So do reshapes with functions of each element.
+
+Expects a folded program without posts; leaves one whose results are the same up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Array, Tensor
+from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping
+
+Axes = tuple[int, ...]
+
+
+def rewrite(program: Program, setting: Setting) -> Program:
+    if not setting.engines:
+        return program
+    rewriting = _Rewriting(
+        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[])
+    )
+    for instruction in program.instructions:
+        rewriting.add(instruction)
+    return rewriting.program
+
+
+def closed(instruction: Instruction, program: Program) -> bool:
+    """Whether all about an instruction is known before the run, so that only its numbers are left to compute."""
+    return not instruction.open and sized(instruction, program)
+
+
+def sized(instruction: Instruction, program: Program) -> bool:
+    """Whether the types and shapes of its results are known before the run, and are those of numbers."""
+    if not instruction.plain:
+        return False
+    results = [program.tensors[number] for number in instruction.outputs]
+    return all(tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in results)
+
+
+class _Rewriting:
+    """A program in the making; `makers` has the instruction that made each tensor."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.makers: dict[int, Instruction] = {}
+        self.rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
+
+    def add(self, instruction: Instruction) -> None:
+        if not (closed(instruction, self.program) and any(rule(instruction) for rule in self.rules)):
+            self._append(instruction)
+
+    def _append(self, instruction: Instruction) -> None:
+        self.program.instructions.append(instruction)
+        self.makers.update(dict.fromkeys(instruction.outputs, instruction))
+
+    def _new(self, tensor: Tensor) -> int:
+        self.program.tensors.append(Tensor(tensor.type, tensor.shape))
+        return len(self.program.tensors) - 1
+
+    def _constant(self, array: Array, like: int) -> int:
+        """A new constant of the element type of another one."""
+        number = self._new(Tensor(self.program.tensors[like].type, array.shape))
+        self.program.constants[number] = array
+        return number
+
+    def _shape(self, number: int) -> Axes | None:
+        tensor = self.program.tensors[number]
+        return tuple(int(size) for size in tensor.shape or ()) if tensor.static else None
+
+    def _port(self, instruction: Instruction, name: str) -> int | None:
+        """The tensor at an input port, None where it is not connected."""
+        ports = zip(instruction.op.inputs, instruction.inputs, strict=False)
+        return next((number for port, number in ports if port.name == name), None)
+
+    def _value(self, instruction: Instruction, name: str) -> Array | None:
+        """The constant at an input port."""
+        number = self._port(instruction, name)
+        return None if number is None else self.program.constants.get(number)
+
+    def _maker(self, number: int | None, kind: type[Any]) -> Instruction | None:
+        """The closed instruction with a trait of this kind that made a tensor."""
+        maker = None if number is None else self.makers.get(number)
+        found = maker is not None and maker.op.trait(kind) is not None and closed(maker, self.program)
+        return maker if found else None
+
+    def _transposition(self, number: int | None) -> tuple[Instruction, Axes] | None:
+        """The transposition that made a tensor, and its order of axes."""
+        maker = self._maker(number, Permutation)
+        trait = None if maker is None else maker.op.trait(Permutation)
+        if maker is None or trait is None:
+            return None
+        order, shape = self._value(maker, trait.order), self._shape(maker.inputs[0] or 0)
+        if order is None or shape is None:
+            return None
+        return maker, tuple(order.tolist()) if order.size else tuple(reversed(range(len(shape))))
+
+    def _behind(self, instruction: Instruction, inputs: Mapping[int, int], before: Tensor, maker: Instruction) -> bool:
+        """Add `instruction` on the inputs that replace its own, and `maker`, which makes its result of that."""
+        between = self._new(before)
+        own = tuple(None if number is None else inputs.get(number, number) for number in instruction.inputs)
+        self.add(replace(instruction, inputs=own, outputs=(between,)))
+        self._append(
+            replace(
+                maker,
+                layer=instruction.layer,
+                inputs=(between, *maker.inputs[1:]),
+                outputs=instruction.outputs,
+                types=_types(maker, before.type),
+            )
+        )
+        return True
+
+    def _transposed(self, instruction: Instruction, inputs: Mapping[int, int], maker: Instruction, order: Axes) -> bool:
+        """Add `instruction` as it is before the transposition `maker`, of this `order`, and that behind it."""
+        result = self.program.tensors[instruction.outputs[0]]
+        shape = self._shape(instruction.outputs[0])
+        assert shape is not None
+        before = Tensor(result.type, tuple(shape[axis] for axis in np.argsort(order)))
+        return self._behind(instruction, inputs, before, maker)
+
+    def _elementwise(self, instruction: Instruction) -> bool:
+        """An op whose inputs are transpositions of one order, and constants."""
+        trait = instruction.op.trait(Elementwise)
+        if trait is None or trait.broadcast != "numpy" or instruction.attrs.get("auto_broadcast", "numpy") == "pdpd":
+            return False
+        read = {number for number in instruction.inputs if number is not None}
+        if len(instruction.inputs) > trait.arity:  # parameters behind its tensors keep their shapes
+            return False
+        found = {number: self._transposition(number) for number in read}
+        orders = {transposition[1] for transposition in found.values() if transposition}
+        shape = self._shape(instruction.outputs[0])
+        if len(orders) != 1 or shape not in (self._shape(number) for number in read if found[number]):
+            return False
+        (order,) = orders
+        inputs: dict[int, int] = {}
+        makers: list[Instruction] = []
+        for number, transposition in found.items():
+            constant = self.program.constants.get(number)
+            if transposition is not None:
+                makers.append(transposition[0])
+                inputs[number] = makers[-1].inputs[0] or 0
+            elif constant is not None and constant.ndim <= len(order):
+                full = constant.reshape((1,) * (len(order) - constant.ndim) + constant.shape)
+                inputs[number] = self._constant(full.transpose(np.argsort(order)), number)
+            else:
+                return False
+        return self._transposed(instruction, inputs, makers[0], order)
+
+    def _reshaped(self, instruction: Instruction) -> bool:
+        """A function of the elements of a reshaped tensor, which is reshaped behind it instead."""
+        if instruction.op.trait(Elementwise) is None or len(instruction.inputs) > 1:
+            return False
+        maker = self._maker(instruction.inputs[0], Reshaping)
+        if maker is None or (source := maker.inputs[0]) is None or (shape := self._shape(source)) is None:
+            return False
+        before = Tensor(self.program.tensors[instruction.outputs[0]].type, shape)
+        return self._behind(instruction, {maker.outputs[0]: source}, before, maker)
+
+    def _reduced(self, instruction: Instruction) -> bool:
+        """A reduction over axes of a transposition that leaves the other axes in their order, or keeps its rank."""
+        trait = instruction.op.trait(Reduction)
+        transposition = self._transposition(instruction.inputs[0]) if trait is not None else None
+        if trait is None or transposition is None or (axes := self._value(instruction, trait.axes)) is None:
+            return False
+        maker, order = transposition
+        reduced = [order[axis] for axis in axes.ravel().tolist()]
+        left = [axis for axis in order if axis not in reduced]
+        source, number = maker.inputs[0], self._port(instruction, trait.axes)
+        assert source is not None
+        assert number is not None
+        keeps = bool(instruction.attrs[trait.keep_dims])
+        if not keeps and left != sorted(left):
+            return False
+        inputs = {maker.outputs[0]: source, number: self._constant(np.array(reduced, axes.dtype), number)}
+        if keeps:
+            return self._transposed(instruction, inputs, maker, order)
+        self._append(
+            replace(
+                instruction,
+                inputs=tuple(inputs.get(read, read) if read is not None else None for read in instruction.inputs),
+            )
+        )
+        return True
+
+    def _transposed_pad(self, instruction: Instruction) -> bool:
+        """A transposition of a pad, which comes before the pad instead."""
+        transposition = instruction.op.trait(Permutation)
+        maker = self._maker(instruction.inputs[0], Padding) if transposition is not None else None
+        if transposition is None or maker is None or not self._pads_zeros(maker):
+            return False
+        order, source = self._value(instruction, transposition.order), maker.inputs[0]
+        shape = None if source is None else self._shape(source)
+        trait = maker.op.trait(Padding)
+        if order is None or not order.size or source is None or shape is None or trait is None:
+            return False
+        moved = Tensor(self.program.tensors[source].type, tuple(shape[axis] for axis in order.tolist()))
+        between = self._new(moved)
+        self._append(replace(instruction, inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
+        inputs: dict[int | None, int] = {source: between}
+        for name in (trait.begins, trait.ends):
+            number, pads = self._port(maker, name), self._value(maker, name)
+            assert number is not None
+            assert pads is not None
+            inputs[number] = self._constant(pads[order], number)
+        own = tuple(inputs.get(number, number) for number in maker.inputs)
+        self._append(replace(maker, inputs=own, outputs=instruction.outputs))
+        return True
+
+    def _padded_convolution(self, instruction: Instruction) -> bool:
+        """A convolution of data that are padded with zeros along its spatial axes: its own padding does that."""
+        trait = instruction.op.trait(Convolving)
+        maker = self._maker(instruction.inputs[0], Padding) if trait is not None else None
+        padding = None if maker is None else maker.op.trait(Padding)
+        if trait is None or maker is None or padding is None or not self._pads_zeros(maker):
+            return False
+        attrs = dict(instruction.attrs)
+        if attrs[trait.auto_pad] not in ("explicit", "valid"):
+            return False
+        added = [self._value(maker, name) for name in (padding.begins, padding.ends)]
+        begins, ends = (np.asarray(pads).tolist() for pads in added)
+        if any((*begins[:2], *ends[:2])):
+            return False
+        for name, more in ((trait.begins, begins), (trait.ends, ends)):
+            own = attrs[name] if attrs[trait.auto_pad] == "explicit" else (0,) * (len(more) - 2)
+            attrs[name] = tuple(a + b for a, b in zip(own, more[2:], strict=True))
+        attrs[trait.auto_pad] = "explicit"
+        self._append(replace(instruction, attrs=attrs, inputs=(maker.inputs[0], *instruction.inputs[1:])))
+        return True
+
+    def _pads_zeros(self, instruction: Instruction) -> bool:
+        """Whether an instruction pads with zeros, on all sides that it pads at all."""
+        trait = instruction.op.trait(Padding)
+        if trait is None or instruction.attrs[trait.mode] != "constant":
+            return False
+        begins, ends = self._value(instruction, trait.begins), self._value(instruction, trait.ends)
+        if begins is None or ends is None or (begins < 0).any() or (ends < 0).any():
+            return False
+        if self._port(instruction, trait.fill) is None:
+            return True
+        fill = self._value(instruction, trait.fill)
+        return fill is not None and not fill.any()
+
+
+def _types(instruction: Instruction, type: str) -> Mapping[str, str]:
+    """The types of an instruction whose first input is of another one now."""
+    symbol = instruction.op.inputs[0].type
+    return {**instruction.types, symbol: type} if symbol in instruction.types else instruction.types

@@ -1,0 +1,33 @@
+"""What passes are told about the run that a program is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from irrun.engines.work import Engine
+from irrun.ir.graph import Layer
+from irrun.ir.weights import Weights
+from irrun.run.alignment import Alignment
+from irrun.spec.op import Inferred
+
+
+@dataclass(slots=True)
+class Setting:
+    """`shapes` are those of the inputs, None while they are what the model declares. A program may take `limit` bytes.
+
+    `engines` compute it, the first one first; `refused` are those that have failed to bind a layer. `answers` are what
+    rules said before about what is all there is to know, `alignment` has copies of constants; programs of one model
+    share both. In a program that is `watched` every tensor has memory of its own, so that it may be written to;
+    where it is `checked` inputs are kept until an instruction is through.
+    """
+
+    weights: Weights
+    limit: int
+    engines: Sequence[Engine] = ()
+    shapes: tuple[tuple[int, ...], ...] | None = None
+    watched: bool = False
+    checked: bool = False
+    refused: set[tuple[Layer, str]] = field(default_factory=set)
+    answers: dict[Hashable, Inferred] = field(default_factory=dict)
+    alignment: Alignment = field(default_factory=Alignment)

@@ -1,0 +1,105 @@
+"""Frames of a program: made when shapes of its inputs are first seen, and kept for the latest ones."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from irrun.diagnostics import ExecutionError
+from irrun.run.comparison import Comparison
+from irrun.run.frame import BindError, Frame
+from irrun.run.kernels import Kernels
+from irrun.run.passes import prepare
+from irrun.run.passes.assignment import logger
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Program
+from irrun.run.specialization import Specialization, is_unsized
+from irrun.spec.op import Array
+
+MAX_KEPT = 8
+"""Sets of input shapes whose programs are kept. Each has memory of its own; weights are laid out once for all."""
+
+Key = tuple[tuple[tuple[int, ...], ...], bool]
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A program and its frames that no run uses right now."""
+
+    program: Program
+    setting: Setting
+    specializations: dict[int, Specialization]
+    free: list[Frame] = field(default_factory=list)
+
+
+class Preparation:
+    """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
+
+    Each run has a frame of its own. `comparison` holds engines against kernels.
+    """
+
+    def __init__(self, program: Program, setting: Setting, kernels: Kernels, comparison: Comparison | None) -> None:
+        self.program, self._setting, self._kernels, self._comparison = program, setting, kernels, comparison
+        self._lock = Lock()
+        self._kept: OrderedDict[Key, _Prepared] = OrderedDict()
+        shapes = [program.tensors[number].shape for number in program.parameters]
+        static = all(program.tensors[number].static for number in program.parameters)
+        self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
+        self._general = _Prepared(program, replace(setting, engines=()), {})
+
+    @contextmanager
+    def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
+        """A frame for inputs of these shapes, until the end of the block."""
+        prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+        with self._lock:
+            frame = prepared.free.pop() if prepared.free else None
+        while frame is None:
+            try:
+                frame = self._framed(prepared)
+            except BindError as error:
+                logger.warning("%s", error)
+                prepared.setting.refused.add((error.instruction.layer, error.instruction.by))
+                with self._lock:
+                    self._kept.clear()
+                prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+        try:
+            yield frame
+        finally:
+            with self._lock:
+                prepared.free.append(frame)
+
+    def prepared(self, shapes: tuple[tuple[int, ...], ...], *, watched: bool = False) -> _Prepared:
+        """The program for inputs of these shapes; the one for any inputs where it would take too much memory."""
+        if not self._setting.engines:
+            return self._general
+        key = shapes, watched
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        setting = replace(self._setting, shapes=shapes, watched=watched)
+        made = self._general
+        with suppress(ExecutionError):
+            program = prepare(self.program, setting)
+            if program.peak <= setting.limit:
+                made = _Prepared(program, setting, self._specializations(program, setting))
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+    def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
+        return {
+            position: Specialization(program, instruction, setting, self._kernels)
+            for position, instruction in enumerate(program.instructions)
+            if is_unsized(program, instruction)
+        }
+
+    def _framed(self, prepared: _Prepared) -> Frame:
+        engines = prepared.setting.engines
+        return Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)

@@ -1,0 +1,208 @@
+"""Instructions whose sizes only a run tells, as engines compute them: specialised for each set of shapes they see."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from irrun.engines.memory import allocate
+from irrun.engines.work import Call, Compiled, Engine, Layout, Operand, Work
+from irrun.run.kernels import Kernels, shapes_alone
+from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
+from irrun.run.passes.setting import Setting
+from irrun.run.program import KERNEL, Instruction, Program
+from irrun.run.session import Run
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.op import Array, Tensor, Violation
+
+MAX_KEPT = 8
+"""Sets of shapes for which an instruction keeps what engines made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Specialized:
+    """What an engine made of an instruction for some shapes, its first `posts` included; None where none takes it.
+
+    `checked` says that the rule has to see the data.
+    """
+
+    engine: Engine | None
+    work: Work | None = None
+    compiled: Compiled | None = None
+    posts: int = 0
+    checked: bool = False
+
+
+def is_unsized(program: Program, instruction: Instruction) -> bool:
+    """Whether all is known of an instruction but sizes, so that an engine may compute it when they are there."""
+    if not instruction.plain or instruction.by != KERNEL:
+        return False
+    numbers = [number for number in (*instruction.operands, *instruction.results) if number is not None]
+    tensors = [program.tensors[number] for number in numbers]
+    known = all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in tensors)
+    return known and not all(tensor.static for tensor in tensors)
+
+
+class Specialization:
+    """Safe for threads."""
+
+    def __init__(self, program: Program, instruction: Instruction, setting: Setting, kernels: Kernels) -> None:
+        self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
+        self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
+        self._rests: dict[int, Specialization] = {}
+        parts = (part for other in program.instructions for part in other.parts)
+        read = {*program.results, *(number for part in parts for number in part.inputs)}
+        results = instruction.results
+        self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
+
+    def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
+        """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._specialized(arrays)
+            self._kept[key] = found
+            if len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        if found.engine is None or found.compiled is None or found.work is None:
+            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+        if found.checked:
+            self._kernels.check(self._program, self._instruction, arrays[: len(self._instruction.inputs)], run)
+        taken = len(found.work.inputs)
+        try:
+            results = _call(found.engine, found.work, found.compiled, arrays[:taken])
+        except Exception as error:
+            raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
+        if run.meter is not None:
+            for array in results:
+                run.meter.add(array)
+        if found.posts == len(self._instruction.posts):
+            return found.engine.name, results
+        return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+
+    def _rest(self, count: int) -> Specialization:
+        """The posts that an engine has left over, as an instruction."""
+        if count not in self._rests:
+            posts = self._instruction.posts[count:]
+            rest = replace(posts[0], posts=posts[1:])
+            self._rests[count] = Specialization(self._program, rest, self._setting, self._kernels)
+        return self._rests[count]
+
+    def _operands(self, count: int, result: Array, others: Sequence[Array | None]) -> Sequence[Array | None]:
+        """The arrays of the operands of the posts from number `count` on, the first of which reads `result`."""
+        first = self._instruction.posts[count]
+        made = (self._instruction, *self._instruction.posts)[count].outputs[0]
+        rest = iter(others)
+        own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
+        return [*own, *rest]
+
+    def _specialized(self, arrays: Sequence[Array | None]) -> _Specialized:
+        instruction, program = self._instruction, self._program
+        inferred = shapes_alone(program, instruction, arrays[: len(instruction.inputs)])
+        if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
+            return _Specialized(None)
+        outputs = inferred.outputs[: self._count]
+        if not self._posts_fit(outputs[0], arrays[len(instruction.inputs) :]):
+            return _Specialized(None)
+        for engine in self._setting.engines:
+            operands = [
+                None if array is None or number is None else self._operand(number, array, engine)
+                for number, array in zip(instruction.operands, arrays, strict=True)
+            ]
+            for count in range(len(instruction.posts), -1, -1):
+                some = replace(instruction, posts=instruction.posts[:count])
+                work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
+                compiled = compile_work(engine, work, some)
+                if compiled is not None and self._binds(engine, work, compiled, arrays):
+                    return _Specialized(engine, work, compiled, count, not inferred.complete)
+        return _Specialized(None)
+
+    def _operand(self, number: int, array: Array, engine: Engine) -> Operand:
+        value = self._program.constants.get(number)
+        return Operand(self._program.tensors[number].type, array.shape, array.strides, value)
+
+    def _posts_fit(self, result: Tensor, others: Sequence[Array | None]) -> bool:
+        """Whether the rules of all posts are kept by these shapes, and none changes the result's."""
+        operands = iter(others)
+        made = self._instruction.outputs[0]
+        for post in self._instruction.posts:
+            tensors = [
+                None
+                if n is None
+                else result
+                if n == made
+                else Tensor(self._program.tensors[n].type, _shape(next(operands)))
+                for n in post.inputs
+            ]
+            try:
+                inferred = post.op.infer(tensors, post.attrs)
+            except Violation:
+                return False
+            if not inferred.complete or inferred.outputs[0].shape != result.shape:
+                return False
+            made = post.outputs[0]
+        return True
+
+    def _binds(self, engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]) -> bool:
+        try:
+            _bound(engine, work, compiled, arrays[: len(work.inputs)])
+        except Exception as error:
+            logger.warning("engine %s failed to bind layer %s: %r", engine.name, self._instruction.layer, error)
+            return False
+        return True
+
+
+def _shape(array: Array | None) -> tuple[int, ...] | None:
+    return None if array is None else array.shape
+
+
+def _call(engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]) -> list[Array]:
+    calls, results = _bound(engine, work, compiled, arrays)
+    for call in calls:
+        call()
+    return results
+
+
+def _bound(
+    engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]
+) -> tuple[list[Call], list[Array]]:
+    """The calls that compute a work in memory of their own, layouts brought to and fro, and their results."""
+    calls: list[Call] = []
+    read: list[Array | None] = []
+    for position, (operand, array) in enumerate(zip(work.inputs, arrays, strict=True)):
+        if array is None or operand is None or position in compiled.taken:
+            read.append(None)
+        elif position in compiled.wants:
+            layout = compiled.wants[position]
+            read.append(room(operand, layout))
+            calls.append(_reorder(engine, operand, layout, array, read[-1]))
+        else:
+            read.append(array)
+    written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
+    scratch = allocate(compiled.scratch) if compiled.scratch else None
+    calls.append(compiled.bind(read, written, scratch))
+    for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
+        layout = compiled.gives.get(position)
+        if layout is not None and layout.strides is None:
+            written[position] = room(operand, None)
+            calls.append(_reorder(engine, replace(operand, layout=layout), None, array, written[position]))
+    return calls, written
+
+
+def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array | None) -> Call:
+    assert target is not None
+    compiled = engine.reorder(operand, layout)
+    return compiled.bind([source], [target], allocate(compiled.scratch) if compiled.scratch else None)
+
+
+def room(operand: Operand, layout: Layout | None) -> Array:
+    """Fresh memory for a tensor in a layout."""
+    dtype = numpy_dtype(operand.type)
+    if layout is None:
+        return np.ndarray(operand.shape, dtype, allocate(prod(operand.shape) * dtype.itemsize))
+    memory = allocate(layout.nbytes)
+    return memory if layout.strides is None else np.ndarray(operand.shape, dtype, memory, strides=layout.strides)

@@ -1,0 +1,89 @@
+"""Traits: what an op is to those that rewrite, fuse and measure programs, said by the op itself, as plain data.
+
+Ports and attributes are named as the op declares them. Nothing here computes or knows an op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """The result at a place depends only on the elements of the first `arity` inputs there; it has their shape.
+
+    Inputs behind those, such as a coefficient, are parameters that hold for all places. `broadcast` says how two or
+    three inputs come to one shape: "numpy", which an attribute auto_broadcast may change; or "slopes": a vector may
+    stand for axis 1 of the first input, else the second one broadcasts into it.
+    `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter.
+    """
+
+    arity: int
+    commutative: bool = False
+    broadcast: str = "numpy"
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """The first input with its axes in another order, which is the input `order`; an empty one reverses them."""
+
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaping:
+    """The elements of the first input, in the same order, under another shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """The first input with elements added at the ends of its axes, or cut off where their number is negative.
+
+    `begins` and `ends` are the inputs that have these numbers, one for each axis. The attribute `mode` says what is
+    added: for "constant" the scalar input `fill`, or zeros where it is not connected.
+    """
+
+    begins: str
+    ends: str
+    fill: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Axes of the first input folded into one element: those that the input `axes` lists, all of them different.
+
+    The attribute `keep_dims` is whether a 1 stands in their place. `linear`: a weighted sum, as mean and sum are.
+    """
+
+    axes: str
+    keep_dims: str
+    linear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Convolving:
+    """Windows slid over the spatial axes of the first input, [N, C, *spatial], which is padded with zeros.
+
+    The attributes `begins` and `ends` have the padding of the spatial axes. They count where the attribute `auto_pad`
+    is "explicit"; where it is "valid" there is none.
+    """
+
+    begins: str
+    ends: str
+    auto_pad: str
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Sums of products: `count(shapes, attrs, result)` is the number of multiplications and additions of a call.
+
+    `shapes` are those of the inputs, at least of the first two, and `result` that of the first output, all sizes known.
+    """
+
+    count: Callable[[Sequence[tuple[int, ...]], Mapping[str, Any], tuple[int, ...]], int]
+
+
+Trait = Elementwise | Permutation | Reshaping | Padding | Reduction | Convolving | Products

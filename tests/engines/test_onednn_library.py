@@ -1,0 +1,223 @@
+"""The library of oneDNN: where it is looked for, what its statuses do, its threads, and the memory that it is given."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engines.onednn_works import ENGINE, needs_onednn, normal, room
+from numpy.lib.stride_tricks import as_strided
+
+from irrun.engines.onednn import bindings, load
+from irrun.engines.onednn.library import DST, INFERENCE, SRC, Library
+from irrun.engines.onednn.posts import TANH
+
+PLANTED = """
+#include <stdio.h>
+__attribute__((constructor)) static void loaded(void) { puts("planted"); }
+"""
+
+
+def process(code: str, folder: Path, **environment: str) -> str:
+    """What a process prints that runs code in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A folder with files of the library's name wherever it could be looked for, which say so when they are loaded."""
+    source = tmp_path / "planted.c"
+    source.write_text(PLANTED)
+    try:
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / bindings.FILE, source], check=True)
+    except FileNotFoundError:
+        pytest.skip("there is no compiler")
+    for name in ("lib", "site-packages"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / bindings.FILE).write_bytes((tmp_path / bindings.FILE).read_bytes())
+    information = tmp_path / "onednn_cpu_gomp-3.2.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: onednn-cpu-gomp\nVersion: 3.2\n")
+    (information / "RECORD").write_text(f"{bindings.FILE},,\nlib/{bindings.FILE},,\n")
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="oneDNN is looked for on Linux")
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_planted_library_is_not_loaded(planted: Path, installed: bool) -> None:
+    code = f"""
+import importlib.metadata, sys
+from pathlib import Path
+if not {installed}:
+    importlib.metadata.distributions = lambda **_: ()
+from irrun.engines.onednn import load
+engine = load(1)
+print("loaded" if engine else "nothing", "planted" in Path("/proc/self/maps").read_text())
+"""
+    environment = {"LD_LIBRARY_PATH": f"{planted}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    printed = process(code, planted, **environment)
+    assert "planted" not in printed
+    assert printed == ("loaded False\n" if installed and ENGINE else "nothing False\n")
+
+
+def test_no_library_and_no_such_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_functions = bindings.load_functions.__wrapped__
+    monkeypatch.setattr(bindings, "FILE", "libdnnl.so.none")
+    assert load_functions() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(bindings, "DISTRIBUTION", "onednn-of-nobody")
+    assert load_functions() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(bindings, "MAJOR", 99)
+    assert load_functions() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert load_functions() is None
+
+
+@needs_onednn
+def test_loading_leaves_the_environment_as_it_was(tmp_path: Path) -> None:
+    code = """
+import os
+before = dict(os.environ)
+from irrun.engines.onednn import load
+assert load(1).threads == 1
+assert dict(os.environ) == before
+"""
+    process(code, tmp_path)
+
+
+def test_a_status_that_is_not_0_raises() -> None:
+    with pytest.raises(bindings.OneDNNError, match="dnnl_it answered with status 2"):
+        bindings._Statuses("dnnl_it")[2]
+    assert bindings._Support("dnnl_it")[3] is False
+    with pytest.raises(bindings.OneDNNError, match="status 1"):
+        bindings._Support("dnnl_it")[1]
+
+
+@needs_onednn
+def test_functions_refuse_what_they_are_not_declared_for() -> None:
+    library = own_library()
+    with pytest.raises(Exception, match="argument 2"):
+        library.dll.dnnl_engine_create(None, "one", 0)
+    with pytest.raises(bindings.OneDNNError, match="dnnl_engine_create answered with status 2"):
+        library.made("engine_create", "engine_destroy", 77, 0)
+
+
+def own_library() -> Library:
+    assert ENGINE is not None
+    return ENGINE._library
+
+
+def tanh(library: Library, size: int):
+    layout = library.dense((size,))
+    primitive = library.primitive("eltwise_forward", INFERENCE, TANH, layout, layout, 0.0, 0.0)
+    assert primitive is not None
+    return primitive
+
+
+MEMORY = normal(64)
+
+
+@needs_onednn
+@pytest.mark.parametrize(
+    ("shape", "strides", "array"),
+    [
+        ((8,), (4,), np.broadcast_to(MEMORY[0], (8,))),
+        ((8,), (4,), MEMORY[:8][::-1]),
+        ((8,), (4,), MEMORY[:7]),
+        ((4, 8), (32, 4), np.broadcast_to(MEMORY[:8], (4, 8))),
+        ((4, 8), (32, 4), MEMORY[:32].reshape(4, 8)[::-1]),
+        ((4, 8), (64, 4), MEMORY[:32].reshape(4, 8)),
+        ((8, 2), (4, 32), MEMORY[:15]),
+    ],
+)
+def test_no_memory_beyond_an_array_is_handed_over(shape: tuple[int, ...], strides: tuple[int, ...], array) -> None:
+    library = own_library()
+    layout = library.strided(shape, strides)
+    assert layout is not None
+    with pytest.raises(bindings.OneDNNError, match="is to be read or written as"):
+        library.memory(layout, array)
+
+
+@needs_onednn
+def test_memory_with_gaps_and_at_odd_addresses_is_handed_over() -> None:
+    library = own_library()
+    every_second = as_strided(MEMORY, (4, 3), (64, 8))
+    layout = library.strided((4, 3), (64, 8))
+    assert layout is not None
+    library.memory(layout, every_second)
+    odd = np.frombuffer(room(40)[1:33].tobytes(), np.float32)
+    library.memory(library.dense((8,)), odd)
+    assert library.strided((4, 3), (0, 4)) is None
+    assert library.strided((4, 3), (-12, 4)) is None
+
+
+@needs_onednn
+def test_threads_belong_to_the_engine_that_was_made_with_them(tmp_path: Path) -> None:
+    code = """
+import os, threading
+import numpy as np
+from irrun.engines.onednn import load
+from irrun.engines.onednn.library import DST, INFERENCE, SRC
+from irrun.engines.onednn.posts import TANH
+
+def call(engine):
+    library = engine._library
+    layout = library.dense((1 << 20,))
+    primitive = library.primitive("eltwise_forward", INFERENCE, TANH, layout, layout, 0.0, 0.0)
+    return primitive.bind([(SRC, layout, data), (DST, layout, np.empty_like(data))], None)
+
+def tasks():
+    return len(os.listdir("/proc/self/task"))
+
+data = np.ones(1 << 20, np.float32)
+few, many = load(1), load(4)
+one, four = call(few), call(many)
+before = tasks()
+one()
+print(tasks() - before, few._library.threads_used())
+four()
+print(tasks() - before, few._library.threads_used())
+one()
+print(tasks() - before, few._library.threads_used())
+
+def elsewhere():
+    before = tasks()
+    one()
+    print(tasks() - before, few._library.threads_used())
+    four()
+    print(tasks() - before, few._library.threads_used())
+
+thread = threading.Thread(target=elsewhere)
+thread.start()
+thread.join()
+"""
+    printed = process(code, tmp_path, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1")
+    assert printed.split("\n") == ["0 1", "3 4", "3 1", "0 1", "3 4", ""]
+
+
+@needs_onednn
+def test_equal_numbers_whatever_other_engines_compute_with() -> None:
+    few, many = load(1), load(3)
+    assert few is not None
+    assert many is not None
+    data = normal(4, 1 << 16)
+    for engine in (few, many, few):
+        library = engine._library
+        layout, result = library.dense((data.size,)), np.empty(data.size, np.float32)
+        tanh(library, data.size).bind([(SRC, layout, data.reshape(-1)), (DST, layout, result)], None)()
+        np.testing.assert_allclose(result, np.tanh(data).reshape(-1), atol=1e-6)

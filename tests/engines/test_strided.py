@@ -1,0 +1,43 @@
+"""Every compiler of both engines on random views, with random ops behind it, against the ops' own kernels."""
+
+from __future__ import annotations
+
+import pytest
+from engines.onednn_works import ENGINE, needs_onednn
+from engines.strided import Draw, assert_equal, case_of, computed, work_on
+
+from irrun.engines.onednn import engine as onednn
+from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
+from irrun.engines.work import Engine
+
+SEEDS = 20
+VECTORIZED = VectorizedEngine(2)
+
+
+def taken(engine: Engine, name: str, seeds: range) -> int:
+    """How many of the works of an op an engine takes, which it must compute as the op's kernel does."""
+    count = 0
+    for seed in seeds:
+        draw = Draw(seed)
+        work, arrays, expected = work_on(draw, case_of(draw, name), engine)
+        compiled = engine.compile(work)
+        if compiled is None:
+            continue
+        count += 1
+        try:
+            assert_equal(computed(engine, work, compiled, arrays), expected)
+        except Exception as error:
+            raise AssertionError(f"{name} of seed {seed}") from error
+    return count
+
+
+@pytest.mark.parametrize("name", [name for module in MODULES for name in compilers_of(module)])
+def test_numpy_on_views(name: str) -> None:
+    assert taken(VECTORIZED, name, range(SEEDS)) > 0
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", sorted(onednn.COMPILERS))
+def test_onednn_on_views(name: str) -> None:
+    assert ENGINE is not None
+    assert taken(ENGINE, name, range(100, 100 + 2 * SEEDS)) > 0

@@ -1,0 +1,76 @@
+"""What a run is given in place of arrays: lists and arrays of Python objects, taken where nothing is lost."""
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+
+
+def passed(given, type, shape, tmp_path):
+    """What a model that gives its input back makes of `given`."""
+    model = Model()
+    model.result(model.layer("Convert", [model.parameter("x", type, shape)], [(type, shape)], destination_type=type)[0])
+    (result,) = irrun.GraphExecutor(model.save(tmp_path)).run({"x": given}).values()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("given", "type", "dtype"),
+    [
+        ([1, 2], "i32", np.int32),
+        ([1.0, -2.0], "i8", np.int8),
+        ([True, False], "i64", np.int64),
+        ([0.1, float("nan")], "f32", np.float32),
+        ([float("-inf"), 1e300], "f64", np.float64),
+        ([1.0, 0.0], "boolean", np.bool_),
+        ([-(2.0**63), 2.0**62], "i64", np.int64),
+    ],
+)
+def test_a_list_is_taken_as_the_declared_type(given, type, dtype, tmp_path):
+    result = passed(given, type, (2,), tmp_path)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, np.array(given, dtype))
+
+
+@pytest.mark.parametrize(
+    ("given", "type", "message"),
+    [
+        ([1, 1.7], "i32", r"`x\[1\]` is 1.7, which i32 cannot hold"),
+        ([float("nan"), 1], "i64", r"`x\[0\]` is nan, which i64 cannot hold"),
+        ([0, float("inf")], "u8", r"`x\[1\]` is inf, which u8 cannot hold"),
+        ([1.0, 256.0], "u8", r"`x\[1\]` is 256.0, which u8 cannot hold"),
+        ([1, 256], "u8", r"`x\[1\]` is 256, which u8 cannot hold"),
+        ([1, 2.0**63], "i64", r"`x\[1\]` is 9.22\d*e\+18, which i64 cannot hold"),
+        ([1, 2.0**64], "u64", r"`x\[1\]` is 1.84\d*e\+19, which u64 cannot hold"),
+        ([0.5, 1], "boolean", r"`x\[0\]` is 0.5, which boolean cannot hold"),
+        ([1.5, 7], "i4", r"`x\[0\]` is 1.5, which i4 cannot hold"),
+        ([1, 1e6], "f16", r"`x\[1\]` is 1000000.0, which f16 cannot hold"),
+        ([16777217, 1], "f32", r"`x\[0\]` is 16777217, which f32 cannot hold"),
+    ],
+)
+def test_an_element_that_the_declared_type_cannot_hold_is_named(given, type, message, tmp_path):
+    with pytest.raises(irrun.InputError, match=f"^{message}$"):
+        passed(given, type, (2,), tmp_path)
+
+
+def test_an_element_of_a_matrix_and_a_scalar_are_named_by_their_place(tmp_path):
+    with pytest.raises(irrun.InputError, match=r"`x\[1, 0\]` is 2.5, which i32 cannot hold"):
+        passed([[1, 2], [2.5, 3]], "i32", (2, 2), tmp_path)
+    with pytest.raises(irrun.InputError, match=r"`x` is 2.5, which i32 cannot hold"):
+        passed(2.5, "i32", (), tmp_path)
+
+
+def test_an_array_of_objects_that_are_text_is_text(tmp_path):
+    result = passed(np.array(["a", "déjà vu", ""], object), "string", (3,), tmp_path)
+    assert result.dtype.kind == "U"
+    assert result.tolist() == ["a", "déjà vu", ""]
+
+
+@pytest.mark.parametrize(
+    ("given", "type"),
+    [(["a", 1], "string"), (["a", None], "string"), (["a", b"b"], "string"), (["1", "2"], "f32"), ([1, 2], "i64")],
+)
+def test_other_arrays_of_objects_are_refused(given, type, tmp_path):
+    with pytest.raises(irrun.InputError, match="input `x` is an array of dtype object, which the IR has no element"):
+        passed(np.array(given, object), type, (2,), tmp_path)
