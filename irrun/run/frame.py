@@ -135,17 +135,6 @@ class Frame:
         inputs = self._given(instruction.reads)
         outputs = [self._present(number) for number in instruction.results[: len(work.outputs)]]
         try:
-            for position, (number, operand) in enumerate(zip(instruction.reads, work.inputs, strict=True)):
-                if number is not None and operand is not None:
-                    wanted = position in compiled.wants
-                    _verify(
-                        self._present(number),
-                        operand,
-                        compiled.wants[position] if wanted else operand.layout,
-                        dense=wanted,
-                    )
-            for array, number, operand in zip(outputs, instruction.results, work.outputs, strict=False):
-                _verify(array, operand, self.program.storage[number].layout, dense=True)
             scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
             call = compiled.bind(inputs, outputs, scratch)
         except Exception as error:
@@ -254,24 +243,3 @@ def _frozen(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _verify(array: Array, operand: Operand, layout: Layout | None, *, dense: bool) -> None:
-    """Raises ValueError where an array is not what the engine was told: it would read, or write, beyond it.
-
-    Without a layout it is in C order if `dense`, else it has the strides of the operand.
-    """
-    if layout is not None and layout.strides is None:
-        if array.nbytes < layout.nbytes:
-            raise ValueError(f"{array.nbytes} bytes for a layout of {layout.nbytes}")
-        return
-    if array.shape != operand.shape or array.dtype != numpy_dtype(operand.type):
-        raise ValueError(f"an array of {array.dtype}{array.shape} for one of {operand.type}{operand.shape}")
-    strides = operand.strides if layout is None else layout.strides
-    if layout is None and dense:
-        fits = array.flags.c_contiguous
-    else:
-        steps = zip(operand.shape, strides or (), array.strides, strict=True)
-        fits = all(size <= 1 or step == own for size, step, own in steps)
-    if not fits:
-        raise ValueError(f"an array {array.shape} of strides {array.strides} for one of {strides}")

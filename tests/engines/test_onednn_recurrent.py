@@ -102,3 +102,35 @@ def test_networks_that_are_not_taken() -> None:
     assert refused("LSTMSequence-5", attrs, arrays, [])
     arrays[3] = np.array([6, 4])
     assert refused("LSTMSequence-5", attrs, arrays, constants(arrays))
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", ["LSTMCell-4", "GRUCell-3", "RNNCell-3"])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("hidden", [6, 64])
+def test_cells(name: str, batch: int, hidden: int) -> None:
+    gates, states = {"LSTMCell-4": (4, 2), "GRUCell-3": (3, 1), "RNNCell-3": (1, 1)}[name]
+    for before_reset in (False, True) if gates == 3 else (False,):
+        rows = [(gates * hidden, 5), (gates * hidden, hidden), ((gates + before_reset) * hidden,)]
+        arrays = [normal(batch, 5), *(normal(batch, hidden, seed=n) for n in range(states))]
+        arrays += [normal(*shape, seed=7) / np.float32(4) for shape in rows]
+        attrs = {"hidden_size": hidden} | ({"linear_before_reset": before_reset} if gates == 3 else {})
+        fixed = range(1 + states, 4 + states)
+        compiled = check(name, attrs, arrays, fixed, tolerance=1e-5)
+        assert compiled.taken == frozenset(fixed)
+        assert refused(name, attrs | {"clip": 0.5}, arrays, fixed)
+        for position in range(1 + states):
+            for view in views(*arrays[position].shape):
+                check_if_taken(name, attrs, [*arrays[:position], view, *arrays[position + 1 :]], fixed)
+
+
+@needs_onednn
+def test_a_cell_of_one_number() -> None:
+    one, half = np.float32([[1]]), np.float32([[0.5]])
+    arrays = [one, half, half, np.full((4, 1), 2, np.float32), np.zeros((4, 1), np.float32), np.zeros(4, np.float32)]
+    work = work_of("LSTMCell-4", {"hidden_size": 1}, arrays, [one, one], [3, 4, 5])
+    compiled = prepared(work)
+    assert compiled is not None
+    hidden, cell = computed(work, compiled, arrays)
+    np.testing.assert_allclose(cell, [[0.880797 * (0.5 + 0.964028)]], rtol=1e-5)
+    np.testing.assert_allclose(hidden, [[0.880797 * 0.858998]], rtol=1e-5)

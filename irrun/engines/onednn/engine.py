@@ -16,6 +16,7 @@ from irrun.engines.onednn import (
     recurrent,
 )
 from irrun.engines.onednn.library import Layout, Library
+from irrun.engines.signature import has_weights
 from irrun.engines.work import Compiled, Operand, Work
 
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
@@ -41,10 +42,12 @@ class OneDNN:
         self.threads = library.threads
 
     def compile(self, work: Work) -> Compiled | None:
-        compiler = COMPILERS.get(work.name)
-        if compiler is None or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs)):
+        if work.name not in COMPILERS or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs)):
             return None
-        compiled = compiler(self._library, work)
+        return self._compile(work) if has_weights(work) else self._library.works.recall(self.name, work, self._compile)
+
+    def _compile(self, work: Work) -> Compiled | None:
+        compiled = COMPILERS[work.name](self._library, work)
         return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property
-from math import prod
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from irrun.engines.extents import extent_of
@@ -24,6 +25,7 @@ from irrun.engines.onednn.bindings import (
     load_functions,
     load_threads,
 )
+from irrun.engines.signature import Memory
 from irrun.spec.op import Array
 
 SRC, SRC_1, SRC_2 = 1, 2, 3
@@ -52,11 +54,13 @@ _AVX512 = 0x27
 class _Handle:
     """An object of oneDNN that is destroyed when nothing refers to it any more."""
 
-    __slots__ = ("__weakref__", "_as_parameter_")
+    __slots__ = ("_as_parameter_", "_destroy")
 
     def __init__(self, pointer: c_void_p, destroy: Any) -> None:
-        self._as_parameter_ = pointer
-        weakref.finalize(self, destroy, pointer).atexit = False
+        self._as_parameter_, self._destroy = pointer, destroy
+
+    def __del__(self) -> None:  # a finalizer of weakref takes ten times as long to make, and there are many handles
+        self._destroy(self._as_parameter_)
 
 
 class Layout:
@@ -99,12 +103,15 @@ class Primitive:
     def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
         self._library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
+        self._layouts: dict[int, Layout] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
     def layout(self, number: int) -> Layout:
         """How an argument must lie in memory."""
-        return self._library.layout_of(self._descriptor, number)
+        if number not in self._layouts:
+            self._layouts[number] = self._library.layout_of(self._descriptor, number)
+        return self._layouts[number]
 
     def bind(self, arguments: Iterable[tuple[int, Layout, Array]], scratch: Array | None) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
@@ -143,6 +150,7 @@ class Library:
         self.stream = self.made("stream_create", "stream_destroy", self.engine, _IN_ORDER)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
         self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
 
@@ -268,7 +276,7 @@ def _argument(value: Any) -> Any:
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides in bytes of an f32 array in C order."""
-    return tuple(4 * prod(shape[number + 1 :]) for number in range(len(shape)))
+    return tuple(accumulate(reversed(shape[1:]), mul, initial=4))[::-1] if shape else ()
 
 
 def open_library(threads: int, fpmath: int) -> Library | None:

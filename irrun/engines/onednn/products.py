@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from irrun.engines.axes import merged
-from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library
+from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import bias, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What a product is whatever its weights hold: the primitive, which of its arguments are which operands, how the
+    matrix lies, and what compiles the primitive that takes weights as they are."""
+
+    primitive: Primitive
+    inputs: Mapping[int, int]
+    matrix: Layout
+    plain: Callable[[], Primitive | None]
+
+    def compiled(self, library: Library, work: Work) -> Compiled:
+        right = work.inputs[1]
+        assert right is not None
+        if right.value is None:
+            return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
+        weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
+        often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
+        plain = None if weights.ready else self.plain()
+        if plain is None or not plain.implementation.startswith("brg"):
+            return often
+        return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), right.value, weights)
+
+
 def compile(library: Library, work: Work) -> Compiled | None:
     """MatMul-1 with all its broadcasting and transposition."""
+    product = library.works.recall("product", work, partial(_product, library))
+    return None if product is None else product.compiled(library, work)
+
+
+def _product(library: Library, work: Work) -> _Product | None:
     left, right = work.inputs[:2]
     assert left is not None
     assert right is not None
@@ -71,14 +100,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     inputs = {SRC: 0, **posts.inputs}
     if added is not None:
         inputs[BIAS] = added
-    if not constant:
-        return compiled(work, primitive, {**inputs, WEIGHTS: 1})
-    weights = packed(library, right.value, matrix, primitive.layout(WEIGHTS))
-    often = compiled(work, primitive, inputs, constants={WEIGHTS: weights.array}, taken=(1,))
-    plain = library.primitive("matmul", source, matrix, shift, target, posts=posts.posts, small=small)
-    if plain is None or not plain.implementation.startswith("brg"):
-        return often
-    return _once_plain(often, compiled(work, plain, {**inputs, WEIGHTS: 1}), right.value, weights)
+    plain = partial(library.primitive, "matmul", *(source, matrix, shift, target), posts=posts.posts, small=small)
+    return _Product(primitive, inputs, matrix, plain)
 
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, weights: Packed) -> Compiled:

@@ -1,4 +1,4 @@
-"""Recurrent networks over sequences that are all of full length: LSTM, GRU and plain ones."""
+"""Recurrent networks over sequences that are all of full length, and cells: LSTM, GRU and plain ones."""
 
 from __future__ import annotations
 
@@ -43,26 +43,37 @@ class _Cell:
     states: int = 1
 
 
+_LSTM = _Cell("lstm", ("sigmoid", "tanh", "tanh"), (1, 0, 2, 3), states=2)
+_GRU = _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2))
+_RNN = _Cell("vanilla_rnn", (), (0,))
 CELLS = {
-    "LSTMSequence-5": _Cell("lstm", ("sigmoid", "tanh", "tanh"), (1, 0, 2, 3), states=2),
-    "GRUSequence-5": _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2)),
-    "RNNSequence-5": _Cell("vanilla_rnn", (), (0,)),
+    "LSTMSequence-5": _LSTM,
+    "GRUSequence-5": _GRU,
+    "RNNSequence-5": _RNN,
+    "LSTMCell-4": _LSTM,
+    "GRUCell-3": _GRU,
+    "RNNCell-3": _RNN,
 }
-MOST_ALONE = 500_000
-"""Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step."""
+MOST_ALONE, MOST_ALONE_IN_A_CELL = 500_000, 2_000_000
+"""Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step.
+
+For a single step another thread has to be woken up, too.
+"""
 STATES, NEW_STATES = (SRC_1, SRC_2), (DST_1, DST_2)
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
-    """LSTMSequence-5, GRUSequence-5 and RNNSequence-5 with constant weights."""
+    """Sequences, and cells as such of one step, with constant weights."""
     cell, attrs = CELLS[work.name], work.attrs
-    data, *states, lengths, weights, recurrence, biases = [operand for operand in work.inputs if operand is not None]
+    single = "Cell" in work.name
+    data, *states, weights, recurrence, biases = [operand for operand in work.inputs if operand is not None]
     functions = tuple(name.lower() for name in attrs["activations"])
+    lengths = None if single or len(states) <= cell.states else states.pop()
     if len(states) != cell.states or work.posts or 0 < attrs["clip"] < inf:
         return None
-    if functions[: len(cell.activations)] != cell.activations:
+    if functions[: len(cell.activations)] != cell.activations or data.layout is not None:
         return None
-    if lengths.value is None or (lengths.value != data.shape[1]).any() or data.layout is not None:
+    if not single and (lengths is None or lengths.value is None or (lengths.value != data.shape[1]).any()):
         return None
     if weights.value is None or recurrence.value is None or biases.value is None:
         return None
@@ -70,10 +81,12 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
 
     before_reset = bool(attrs.get("linear_before_reset"))
-    batch, steps, inner = data.shape
-    directions, hidden = weights.shape[0], int(attrs["hidden_size"])
+    batch, steps, inner = (data.shape[0], 1, data.shape[1]) if single else data.shape
+    directions, hidden = 1 if single else weights.shape[0], int(attrs["hidden_size"])
     gates = len(cell.gates)
     source = library.strided((steps, batch, inner), canonical((steps, batch, inner), _time_first(data)))
+    if source is None:
+        return None
     state = library.dense((1, directions, batch, hidden))
     # oneDNN writes [batch, steps, directions * hidden]
     width = directions * hidden
@@ -84,7 +97,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         f"{'lbr_' * before_reset}{cell.kind}_forward",
         INFERENCE,
         *((FUNCTIONS[functions[0]],) if cell.kind == "vanilla_rnn" else ()),
-        DIRECTIONS[attrs["direction"]],
+        DIRECTIONS[attrs.get("direction", "forward")],
         source,
         *(state,) * cell.states,
         library.any((1, directions, inner, gates, hidden)),
@@ -95,14 +108,14 @@ def compile(library: Library, work: Work) -> Compiled | None:
         *(state,) * cell.states,
         0,
         *((0.0, 0.0) if cell.kind == "vanilla_rnn" else ()),
-        small=batch * gates * hidden * (inner + hidden) < MOST_ALONE,
+        small=batch * gates * hidden * (inner + hidden) < (MOST_ALONE_IN_A_CELL if single else MOST_ALONE),
     )
-    if primitive is None or source is None or target is None or given is None:
+    if primitive is None or target is None or given is None:
         return None
     order = list(cell.gates) + [gates] * before_reset
     packed = {
-        WEIGHTS: _packed(library, primitive, WEIGHTS, weights.value, cell.gates),
-        WEIGHTS_1: _packed(library, primitive, WEIGHTS_1, recurrence.value, cell.gates),
+        WEIGHTS: _packed(library, primitive, WEIGHTS, weights.value.reshape(directions, -1, inner), cell.gates),
+        WEIGHTS_1: _packed(library, primitive, WEIGHTS_1, recurrence.value.reshape(directions, -1, hidden), cell.gates),
     }
     shift = np.ascontiguousarray(biases.value.reshape(directions, -1, hidden)[:, order])
     reading, writing = STATES[: cell.states], NEW_STATES[: cell.states]
@@ -110,7 +123,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
         read = [array for array in inputs[: 1 + cell.states] if array is not None]
         before = [_States(array, directions, batch, hidden) for array in read[1:]]
-        after = [_States(array, directions, batch, hidden) for array in outputs[1:]]
+        after = [_States(None, directions, batch, hidden)] if single else []  # the first state is the result itself
+        after += [_States(array, directions, batch, hidden) for array in outputs[1:]]
         after += [_States(None, directions, batch, hidden) for _ in range(cell.states - len(after))]
         call = primitive.bind(
             [
@@ -136,8 +150,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return both
 
     count = len(work.inputs)
-    gives: dict[int, AnyLayout] = {} if lies_so(work.outputs[0], given) else {0: given}
-    return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(count - 4, count)))
+    gives: dict[int, AnyLayout] = {} if single or lies_so(work.outputs[0], given) else {0: given}
+    return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(1 + cell.states, count)))
 
 
 class _States:
@@ -160,7 +174,7 @@ class _States:
 
 
 def _time_first(data: Operand) -> tuple[int, ...]:
-    return data.strides[1], data.strides[0], data.strides[2]
+    return (0, *data.strides) if len(data.shape) == 2 else (data.strides[1], data.strides[0], data.strides[2])
 
 
 def _packed(library: Library, primitive: Primitive, number: int, value: Array, gates: Sequence[int]) -> Packed:

@@ -29,7 +29,8 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
         return None
     rank = len(data.shape)
     axis = int(axes.value.item()) % rank
-    if "string" in (data.type, indices.type) or work.attrs.get("batch_dims", 0) % max(len(indices.shape), 1):
+    batches = work.attrs.get("batch_dims", 0)
+    if "string" in (data.type, indices.type) or batches not in (0, -len(indices.shape)):
         return None
     if indices.value is not None:
         return _constant(work, posts, axis, indices.value, threads)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 import numpy as np
 
@@ -63,13 +65,16 @@ class _Assignment:
         if not known or not sized(instruction, program):
             self._keep(instruction)
             return
-        if instruction.op.view_of and closed(instruction, program) and self._view(instruction):
+        if instruction.op.view_of and closed(instruction, program) and self._view(instruction.changed(posts=())):
+            if instruction.posts:
+                self.add(_rest(instruction, 0))
             return
         for engine in self.setting.engines:
             if (instruction.layer, engine.name) in self.setting.refused:
                 continue
             for count in range(len(instruction.posts), -1, -1):
-                some = replace(instruction, posts=instruction.posts[:count])
+                whole = count == len(instruction.posts)
+                some = instruction if whole else instruction.changed(posts=instruction.posts[:count])
                 work = self._work(some, engine)
                 compiled = compile_work(engine, work, some)
                 if compiled is not None and (not some.open or self._readable(some, compiled)):
@@ -77,7 +82,7 @@ class _Assignment:
                     if instruction.posts[count:]:
                         self.add(_rest(instruction, count))
                     return
-        self._keep(replace(instruction, posts=()))
+        self._keep(instruction.changed(posts=()) if instruction.posts else instruction)
         if instruction.posts:
             self.add(_rest(instruction, 0))
 
@@ -115,7 +120,7 @@ class _Assignment:
         for number, result in zip(instruction.outputs, results, strict=False):
             self._templates[number] = result
             program.storage[number] = Storage(root)
-        program.instructions.append(replace(instruction, inputs=inputs, by=VIEW, reads=inputs))
+        program.instructions.append(instruction.changed(inputs=inputs, by=VIEW, reads=inputs))
         return True
 
     def _template(self, number: int) -> Array:
@@ -167,7 +172,7 @@ class _Assignment:
         for position, layout in compiled.gives.items():
             self._lay(results[position], layout, engine)
         self.program.instructions.append(
-            replace(instruction, by=engine.name, work=work, compiled=compiled, reads=tuple(reads))
+            instruction.changed(by=engine.name, work=work, compiled=compiled, reads=tuple(reads))
         )
 
     def _lay(self, number: int, layout: Layout | None, engine: Engine) -> None:
@@ -224,12 +229,15 @@ class _Assignment:
 
     def _keep(self, instruction: Instruction) -> None:
         """Leave an instruction to the kernels."""
+        if not any(map(self._is_opaque, instruction.operands)):
+            self.program.instructions.append(instruction)
+            return
         dense = {number: self._dense(number) for number in instruction.operands if number is not None}
         parts = [
-            replace(part, inputs=tuple(None if number is None else dense.get(number, number) for number in part.inputs))
+            part.changed(inputs=tuple(None if number is None else dense.get(number, number) for number in part.inputs))
             for part in instruction.parts
         ]
-        self.program.instructions.append(replace(parts[0], posts=tuple(parts[1:])))
+        self.program.instructions.append(parts[0].changed(posts=tuple(parts[1:])))
 
     def finish(self) -> Program:
         """The program, its results and the constants that are read in forms that everybody can read."""
@@ -267,7 +275,7 @@ def work_of(instruction: Instruction, operands: Sequence[Operand | None], output
 
 def _rest(instruction: Instruction, count: int) -> Instruction:
     """The posts of an instruction from number `count` on, as an instruction of their own."""
-    return replace(instruction.posts[count], posts=instruction.posts[count + 1 :])
+    return instruction.posts[count].changed(posts=instruction.posts[count + 1 :])
 
 
 def dense_operand(tensor: Tensor) -> Operand:
@@ -276,9 +284,9 @@ def dense_operand(tensor: Tensor) -> Operand:
 
 
 def _static(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(int(size) for size in tensor.shape or ())
+    return tensor.shape or ()  # type: ignore[return-value] # of a tensor whose sizes are known
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
-    shape, itemsize = _static(tensor), numpy_dtype(tensor.type).itemsize
-    return tuple(prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape)))
+    steps = accumulate(reversed(_static(tensor)[1:]), mul, initial=numpy_dtype(tensor.type).itemsize)
+    return tuple(steps)[::-1] if tensor.shape else ()

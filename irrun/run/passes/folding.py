@@ -69,7 +69,7 @@ class _Folding:
             return instruction
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
             self.program.tensors[number] = tensor
-        return replace(instruction, types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
+        return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
 
     def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
         op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers

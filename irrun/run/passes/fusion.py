@@ -49,7 +49,7 @@ def fuse(program: Program, setting: Setting) -> Program:
             posts.append(program.instructions[follower])
             taken.add(follower)
             last = follower
-        fused[last] = replace(instruction, posts=tuple(posts)) if posts else instruction
+        fused[last] = instruction.changed(posts=tuple(posts)) if posts else instruction
     return replace(program, instructions=[fused[position] for position in sorted(fused)])
 
 

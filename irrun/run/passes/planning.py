@@ -19,11 +19,12 @@ from irrun.spec.op import Tensor
 
 def plan_memory(program: Program, setting: Setting) -> Program:
     """Raises ExecutionError where a layer's results take more than the limit, whatever else is in use."""
-    program = replace(program, instructions=[replace(instruction) for instruction in program.instructions])
-    program.storage = _fixed(program)
+    program = replace(program, storage=_fixed(program))
     lifetimes = _Lifetimes(program, setting)
-    for position, instruction in enumerate(program.instructions):
-        instruction.frees = tuple(sorted(lifetimes.freed.get(position, ())))
+    program.instructions = [
+        instruction.changed(frees=tuple(sorted(lifetimes.freed.get(position, ()))))
+        for position, instruction in enumerate(program.instructions)
+    ]
     buffers = {
         number: Buffer(storage.nbytes, *lifetimes.of(number))
         for number, storage in program.storage.items()
@@ -47,7 +48,7 @@ def _fixed(program: Program) -> dict[int, Storage]:
             roots.update(instruction.results[: len(instruction.work.outputs)])
             roots.update(program.storage[n].root for n in instruction.reads if n in program.storage)
     kept = roots.union(program.constants)
-    return {number: replace(storage) for number, storage in program.storage.items() if storage.root in kept}
+    return {number: storage for number, storage in program.storage.items() if storage.root in kept}
 
 
 def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:

@@ -109,10 +109,9 @@ class _Rewriting:
         """Add `instruction` on the inputs that replace its own, and `maker`, which makes its result of that."""
         between = self._new(before)
         own = tuple(None if number is None else inputs.get(number, number) for number in instruction.inputs)
-        self.add(replace(instruction, inputs=own, outputs=(between,)))
+        self.add(instruction.changed(inputs=own, outputs=(between,)))
         self._append(
-            replace(
-                maker,
+            maker.changed(
                 layer=instruction.layer,
                 inputs=(between, *maker.inputs[1:]),
                 outputs=instruction.outputs,
@@ -186,8 +185,7 @@ class _Rewriting:
         if keeps:
             return self._transposed(instruction, inputs, maker, order)
         self._append(
-            replace(
-                instruction,
+            instruction.changed(
                 inputs=tuple(inputs.get(read, read) if read is not None else None for read in instruction.inputs),
             )
         )
@@ -206,7 +204,7 @@ class _Rewriting:
             return False
         moved = Tensor(self.program.tensors[source].type, tuple(shape[axis] for axis in order.tolist()))
         between = self._new(moved)
-        self._append(replace(instruction, inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
+        self._append(instruction.changed(inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
         inputs: dict[int | None, int] = {source: between}
         for name in (trait.begins, trait.ends):
             number, pads = self._port(maker, name), self._value(maker, name)
@@ -214,7 +212,7 @@ class _Rewriting:
             assert pads is not None
             inputs[number] = self._constant(pads[order], number)
         own = tuple(inputs.get(number, number) for number in maker.inputs)
-        self._append(replace(maker, inputs=own, outputs=instruction.outputs))
+        self._append(maker.changed(inputs=own, outputs=instruction.outputs))
         return True
 
     def _padded_convolution(self, instruction: Instruction) -> bool:
@@ -235,7 +233,7 @@ class _Rewriting:
             own = attrs[name] if attrs[trait.auto_pad] == "explicit" else (0,) * (len(more) - 2)
             attrs[name] = tuple(a + b for a, b in zip(own, more[2:], strict=True))
         attrs[trait.auto_pad] = "explicit"
-        self._append(replace(instruction, attrs=attrs, inputs=(maker.inputs[0], *instruction.inputs[1:])))
+        self._append(instruction.changed(attrs=attrs, inputs=(maker.inputs[0], *instruction.inputs[1:])))
         return True
 
     def _pads_zeros(self, instruction: Instruction) -> bool:

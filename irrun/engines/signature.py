@@ -1,0 +1,60 @@
+"""Works that are alike: what an engine has made of one serves for others, as layers of a model repeat themselves."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from irrun.engines.work import Operand, Work
+
+MAX_KEPT = 512
+"""Works that an engine remembers, the latest ones."""
+
+MAX_COMPARED = 16
+"""Elements of a constant that is a part of what a work is: axes, factors and sizes, not weights."""
+
+_Made = TypeVar("_Made")
+
+
+def signature(work: Work) -> Hashable:
+    """All about a work but the values of its weights, constants of more than `MAX_COMPARED` elements."""
+    posts = [(post.name, *post.attrs.items(), post.operand, post.reflected) for post in work.posts]
+    tensors = [_described(operand) for operand in (*work.inputs, *work.outputs)]
+    return work.name, *work.attrs.items(), len(work.inputs), *tensors, *posts
+
+
+def has_weights(work: Work) -> bool:
+    """Whether an input of the op itself is a constant whose values its signature leaves out."""
+    own = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
+    inputs = work.inputs[:own]
+    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in inputs)
+
+
+class Memory:
+    """What was made of works, by their signature. Safe for threads, which may make the same twice."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def recall(self, what: str, work: Work, make: Callable[[Work], _Made]) -> _Made:
+        """What `make` gives for a work like this one, by the name `what`; it must not look at the values of weights."""
+        key = what, signature(work)
+        if key in self._made:
+            found: _Made = self._made[key]
+            return found
+        made = self._made[key] = make(work)
+        while len(self._made) > MAX_KEPT:
+            self._made.popitem(last=False)
+        return made
+
+
+def _is_small(operand: Operand) -> bool:
+    return operand.value is not None and operand.value.size <= MAX_COMPARED
+
+
+def _described(operand: Operand | None) -> Hashable:
+    if operand is None:
+        return None
+    value = operand.value.tobytes() if operand.value is not None and _is_small(operand) else operand.value is not None
+    return operand.type, operand.shape, operand.strides, operand.layout, value
