@@ -1,14 +1,15 @@
-"""Windows that slide over spatial axes: the geometry that convolution, pooling and patch extraction share."""
+"""Windows that slide over spatial axes: what convolution, pooling and patch extraction check and compute alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from irrun.spec import INTS, Array, Attr, Dim, Node, Size, choice, largest, smallest
+from irrun.spec import INTS, Array, Attr, Dim, Node, Size, choice
+from irrun.spec.windows import Axis
+from irrun.spec.windows import axes_of as axes_of
 
 STRIDES = Attr("strides", INTS, least=1)
 PADS_BEGIN = Attr("pads_begin", INTS, least=0)
@@ -19,86 +20,6 @@ AUTO_PAD = Attr("auto_pad", choice("explicit", "same_upper", "same_lower", "vali
 
 COLUMN_BYTES = 64 << 20
 """How much memory the columns of one block of windows may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One spatial axis under a sliding kernel. All fields but the last two count elements."""
-
-    size: Size
-    kernel: Size
-    stride: int = 1
-    dilation: int = 1
-    begin: int = 0
-    end: int = 0
-    auto_pad: str = "explicit"
-    rounding: str = "floor"
-
-    @property
-    def reach(self) -> Size:
-        """From the first to the last tap of the dilated kernel, both included."""
-        reach: Size = (self.kernel - 1) * self.dilation + 1
-        return reach
-
-    @property
-    def pads(self) -> tuple[Size, Size]:
-        """Padding before and after the axis; `same_upper` puts the odd element behind, `same_lower` in front."""
-        if self.auto_pad == "explicit":
-            return self.begin, self.end
-        if self.auto_pad == "valid":
-            return 0, 0
-        covered = (_ceil_divide(self.size, self.stride) - 1) * self.stride + self.reach
-        total: Size = largest(covered - self.size, 0)
-        less = total // 2
-        more = total - less
-        return (less, more) if self.auto_pad == "same_upper" else (more, less)
-
-    @property
-    def windows(self) -> Size:
-        """Places where the kernel stops."""
-        if self.auto_pad.startswith("same") and (self.rounding != "ceil" or (self.reach >= self.stride) is True):
-            return _ceil_divide(self.size, self.stride)
-        begin, end = self.pads
-        steps = self.size + begin + end - self.reach
-        if self.rounding == "floor":
-            count: Size = steps // self.stride + 1
-            return count
-        count = _ceil_divide(steps, self.stride) + 1
-        if self.rounding == "ceil":
-            return count
-        starts_before_the_end_padding = _ceil_divide(self.size + begin, self.stride)
-        return smallest(count, largest(count - 1, starts_before_the_end_padding))
-
-    @property
-    def fits(self) -> Any:
-        """Whether the padded axis holds the kernel at least once."""
-        return self.auto_pad.startswith("same") or self.size + sum(self.pads) >= self.reach
-
-
-def _ceil_divide(size: Size, by: int) -> Size:
-    quotient: Size = size if by == 1 else (size + by - 1) // by
-    return quotient
-
-
-def axes_of(
-    spatial: Sequence[Size],
-    kernel: Sequence[Size],
-    *,
-    strides: Sequence[int],
-    pads_begin: Sequence[int] = (),
-    pads_end: Sequence[int] = (),
-    dilations: Sequence[int] = (),
-    auto_pad: str = "explicit",
-    rounding_type: str = "floor",
-) -> list[Axis]:
-    """The spatial axes of an op, from its attributes; pads are ignored unless auto_pad is `explicit`."""
-    none = (0,) * len(spatial)
-    begins, ends = (pads_begin, pads_end) if auto_pad == "explicit" else (none, none)
-    parts = zip(spatial, kernel, strides, dilations or (1,) * len(spatial), begins, ends, strict=True)
-    return [
-        Axis(size, taps, stride, dilation, begin, end, auto_pad, rounding_type)
-        for size, taps, stride, dilation, begin, end in parts
-    ]
 
 
 def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optional: Sequence[str] = ()) -> None:

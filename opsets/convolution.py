@@ -32,6 +32,7 @@ from irrun.spec import (
     product,
     shape_text,
 )
+from irrun.spec.windows import Axis, axes_of, crops_of, transposed_axes_of
 
 from ._window import (
     AUTO_PAD,
@@ -39,8 +40,6 @@ from ._window import (
     PADS_BEGIN,
     PADS_END,
     STRIDES,
-    Axis,
-    axes_of,
     blocks,
     check_lengths,
     check_windows,
@@ -490,7 +489,7 @@ def transposed_sizes(node: Node) -> tuple[Size, ...]:
     spatial, kernel = checked_spatial(node)
     rank = len(spatial)
     check_lengths(node, "C2", rank, (*LISTS, "output_padding"), optional=["output_padding"])
-    sizes: Sequence[Size] = transposed_lengths(transposed_axes(spatial, kernel, **node.attrs), **node.attrs)
+    sizes: Sequence[Size] = transposed_lengths(transposed_axes_of(spatial, kernel, **node.attrs), **node.attrs)
     if node.inputs["output_shape"] is not None:
         count = node.dims.get("axes", rank)
         node.require(
@@ -502,21 +501,10 @@ def transposed_sizes(node: Node) -> tuple[Size, ...]:
     return tuple(size.within(1) if isinstance(size, Dim) else size for size in sizes)
 
 
-def transposed_axes(spatial: Sequence[Size], kernel: Sequence[Size], *, auto_pad: str, **attrs: Any) -> list[Axis]:
-    """The spatial axes of the data of a transposed convolution; its pads are cropped from the result."""
-    window = {name: attrs[name] for name in LISTS}
-    return axes_of(spatial, kernel, auto_pad="explicit" if auto_pad == "explicit" else "valid", **window)
-
-
 def transposed_lengths(grid: Sequence[Axis], *, output_padding: Sequence[int], **_: Any) -> list[Size]:
     """The spatial sizes of the result where no output_shape gives them."""
     extra = output_padding or (0,) * len(grid)
-    return [reached(axis) - sum(axis.pads) + more for axis, more in zip(grid, extra, strict=True)]
-
-
-def reached(axis: Axis) -> Any:
-    """Elements between the first and the last one that a transposed convolution lays a filter on."""
-    return (axis.size - 1) * axis.stride + axis.reach
+    return [axis.spread - sum(axis.pads) + more for axis, more in zip(grid, extra, strict=True)]
 
 
 def computing_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -613,19 +601,17 @@ def _piece(channels: Array, grid: Sequence[Axis], phase: Sequence[int], layout: 
 def transposed(data: Array, filters: Array, output_shape: Array | None, *, auto_pad: str, **attrs: Any) -> Array:
     """Grouped transposed convolution of data [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel]."""
     kernel = filters.shape[3:]
-    grid = transposed_axes(data.shape[2:], kernel, auto_pad=auto_pad, **attrs)
+    grid = transposed_axes_of(data.shape[2:], kernel, auto_pad=auto_pad, **attrs)
     crops = [axis.begin for axis in grid]
     lengths = transposed_lengths(grid, **attrs)
     if output_shape is not None:
         lengths = [int(length) for length in output_shape]
-        extra = attrs["output_padding"] or (0,) * len(grid)
-        surplus = [max(reached(a) + m - n, 0) for a, m, n in zip(grid, extra, lengths, strict=True)]
-        crops = [total - total // 2 if auto_pad == "same_upper" else total // 2 for total in surplus]
+        crops = crops_of(grid, lengths, auto_pad=auto_pad, **attrs)
 
     groups, channels, features = filters.shape[:3]
     dtype, computing = data.dtype, computing_type(data.dtype)
     weights = np.moveaxis(filters, 1, -1).astype(computing, copy=False).reshape(groups, -1, channels)
-    spread = [max(int(reached(axis)), crop + int(n)) for axis, crop, n in zip(grid, crops, lengths, strict=True)]
+    spread = [max(int(axis.spread), crop + int(n)) for axis, crop, n in zip(grid, crops, lengths, strict=True)]
     result = np.zeros((len(data), groups * features, *spread), computing)
     taps = list(combinations(*map(range, kernel)))
     column_bytes = groups * weights.shape[1] * computing.itemsize

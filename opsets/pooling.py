@@ -26,6 +26,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
 )
+from irrun.spec.windows import Axis, axes_of
 
 from ._window import (
     AUTO_PAD,
@@ -33,9 +34,7 @@ from ._window import (
     PADS_BEGIN,
     PADS_END,
     STRIDES,
-    Axis,
     along,
-    axes_of,
     check_lengths,
     check_windows,
     framed,

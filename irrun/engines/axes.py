@@ -1,8 +1,12 @@
-"""Axes of tensors that are walked through together."""
+"""Strides: of tensors in C order, broadcast or reshaped, and of axes that several are walked through together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+
+from irrun.engines.work import Operand
+from irrun.spec.dtypes import numpy_dtype
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -21,3 +25,59 @@ def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tupl
         for kept, own in zip(steps, strides, strict=True):
             kept.append(own[axis])
     return tuple(sizes), [tuple(kept) for kept in steps]
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides in bytes of an f32 array in C order."""
+    return tuple(4 * prod(shape[number + 1 :]) for number in range(len(shape)))
+
+
+def canonical_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides with those of axes of one element as if the axis went on; numpy leaves them to chance."""
+    result = list(strides)
+    for number in reversed(range(len(shape))):
+        if shape[number] == 1:
+            inner = [(strides[n] * shape[n]) for n in range(number + 1, len(shape)) if shape[n] > 1]
+            result[number] = max(inner, default=4)
+    return tuple(result)
+
+
+def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of an operand where it is broadcast to `shape`: 0 for axes that it has one element of, or none."""
+    own = (0 if size == 1 else stride for size, stride in zip(operand.shape, operand.strides, strict=True))
+    return (*[0] * (len(shape) - len(operand.shape)), *own)
+
+
+def is_dense(operand: Operand) -> bool:
+    """Whether the elements of an operand lie in C order, without gaps."""
+    step = numpy_dtype(operand.type).itemsize
+    for size, stride in zip(reversed(operand.shape), reversed(operand.strides), strict=False):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return operand.layout is None
+
+
+def reshaped_strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """The strides of a view as `target`, as many elements in the same order; None where there is no such view."""
+    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
+    result: list[int] = []
+    for size in reversed(target):
+        if size == 1:
+            result.append(0)
+            continue
+        if not axes:
+            return None
+        length, stride = axes.pop()
+        while length % size and axes and axes[-1][1] == length * stride:
+            length *= axes.pop()[0]
+        while length < size and axes and axes[-1][1] == length * stride:
+            length *= axes.pop()[0]
+        if length % size:
+            return None
+        if length > size:
+            axes.append((length // size, size * stride))
+        result.append(stride)
+    return tuple(reversed(result))

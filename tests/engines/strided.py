@@ -119,7 +119,9 @@ def posts_behind(draw: Draw, arrays: list[Any], shape: tuple[int, ...]) -> list[
         own = (shape[1],) if name == "PReLU-1" and len(shape) > 1 else broadcastable(draw, shape)
         if name == "PReLU-1" and len(shape) < 2:
             continue
-        result.append(Post(name, attrs, len(arrays), name != "PReLU-1" and draw.choose.random() < 0.4))
+        result.append(
+            Post(name, attrs, len(arrays), name not in ("PReLU-1", "Divide-1") and draw.choose.random() < 0.4)
+        )
         arrays.append(draw.tensor(own))
     return result
 

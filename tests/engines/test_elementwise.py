@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.axes import merged
+from irrun.engines.axes import merged, reshaped_strides
 from irrun.engines.vectorized.blocks import cuts, even
 from irrun.engines.vectorized.elementwise import COMPILERS
-from irrun.engines.vectorized.posts import posts_of, reshaped_strides
+from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Post
 from irrun.spec.dtypes import element_type, numpy_dtype
 

@@ -8,7 +8,8 @@ from math import inf, prod
 
 import numpy as np
 
-from irrun.engines.axes import merged
+from irrun.engines.axes import broadcast_strides, merged
+from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
 from irrun.engines.onednn.library import (
     DST,
@@ -22,9 +23,8 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
-from irrun.engines.onednn.library import dense_strides as dense
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
-from irrun.engines.onednn.tensors import Sizes, is_dense_layout, lies_so, spread, spread_layout
+from irrun.engines.onednn.tensors import Sizes, is_dense_layout, lies_so, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
@@ -193,11 +193,11 @@ def _mask_array(added: Operand | None, given: Array | None) -> tuple[Callable[[]
 
 def _walks(sizes: _Sizes, operands: Sequence[Operand], added: Operand | None, result: Sizes) -> tuple[Sizes, _Walks]:
     """The axes of batches and heads, as few as can be, and the strides of all tensors over them."""
-    query, key, value = (spread(own, (*sizes.batch, *own.shape[-2:])) for own in operands)
+    query, key, value = (broadcast_strides(own, (*sizes.batch, *own.shape[-2:])) for own in operands)
     mask = (0,) * len(result)
     if added is not None:
         steps = added.strides if added.type == "f32" else dense(added.shape)
-        mask = spread(Operand("f32", added.shape, steps), (*sizes.batch, sizes.rows, sizes.keys))
+        mask = broadcast_strides(Operand("f32", added.shape, steps), (*sizes.batch, sizes.rows, sizes.keys))
     written = _heads_inside(result)
     scores = dense((*sizes.batch, sizes.rows, sizes.keys))
     walks = (query, (*key[:-2], key[-1], key[-2]), value, mask, written)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
+from irrun.engines.axes import canonical_strides
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain
-from irrun.engines.onednn.tensors import Sizes, canonical, channels_last, compiled, packed
+from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
+from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Compiled, Operand, Work
 
 DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
@@ -28,24 +29,20 @@ def compile(library: Library, work: Work) -> Compiled | None:
     kernel = shape[3:]
     if shape[0] == 1:
         shape, strides = shape[1:], strides[1:]
-    source = library.strided(shape, canonical(shape, strides))
+    source = library.strided(shape, canonical_strides(shape, strides))
     constant = filters.value is not None
     if source is None or (not constant and (transposed or shape != filters.shape)):
         return None
 
     result = work.outputs[0].shape
-    windows = (result, data.shape) if transposed else (data.shape, result)
-    begins = _cropped(work, kernel) if transposed else paddings(work.attrs, data.shape[2:], kernel, result[2:])
-    ends = reached(work.attrs, windows[0][2:], kernel, windows[1][2:], begins)
-    dilations = tuple(dilation - 1 for dilation in work.attrs["dilations"])
-    geometry = (tuple(work.attrs["strides"]), dilations, tuple(begins), ends)
+    axes = transposed_axes_of(work, kernel) if transposed else axes_of(work.attrs, data.shape[2:], kernel, result[2:])
 
     added = bias(work, 1)
     posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), library.any(result))
     if posts is None:
         return None
     shift = None if added is None else library.dense((result[1],))
-    primitive = _primitive(library, data, library.any(shape), shift, result, geometry, posts, transposed)
+    primitive = _primitive(library, data, library.any(shape), shift, result, geometry_of(axes), posts, transposed)
     if primitive is None:
         return None
     inputs = {SRC: 0, **posts.inputs}
@@ -58,6 +55,13 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return compiled(
         work, primitive, inputs, free=(SRC, *posts.free), constants=laid_out, taken=(1,), gives=primitive.layout(DST)
     )
+
+
+def geometry_of(axes: Sequence[Axis]) -> tuple[Sizes, Sizes, Sizes, Sizes]:
+    """Strides, gaps between the taps, and the padding in front and behind that the windows reach to."""
+    geometry = [(axis.stride, axis.dilation - 1, axis.begin, axis.reached) for axis in axes]
+    strides, gaps, begins, ends = zip(*geometry, strict=True)
+    return strides, gaps, begins, ends
 
 
 def _swapped(sizes: Sizes) -> Sizes:
@@ -90,40 +94,6 @@ def _primitive(
             return found
         first = first or found
     return first
-
-
-def paddings(attrs: Mapping[str, Any], sizes: Sizes, kernel: Sizes, windows: Sizes) -> Sizes:
-    """The padding in front of each axis; `same_upper` puts the odd element behind."""
-    if attrs["auto_pad"] in ("explicit", "valid"):
-        return tuple(attrs["pads_begin"]) if attrs["auto_pad"] == "explicit" else (0,) * len(sizes)
-    totals = [max(end, 0) for end in reached(attrs, sizes, kernel, windows, (0,) * len(sizes))]
-    return tuple(total // 2 if attrs["auto_pad"] == "same_upper" else total - total // 2 for total in totals)
-
-
-def reached(attrs: Mapping[str, Any], sizes: Sizes, kernel: Sizes, windows: Sizes, begins: Sequence[int]) -> Sizes:
-    """The padding behind each axis that the windows reach to; negative where they leave elements out."""
-    axes = zip(sizes, kernel, windows, begins, attrs["strides"], attrs["dilations"], strict=True)
-    return tuple(
-        (count - 1) * stride + (taps - 1) * dilation + 1 - size - begin
-        for size, taps, count, begin, stride, dilation in axes
-    )
-
-
-def _cropped(work: Work, kernel: Sizes) -> Sizes:
-    """What a transposed convolution cuts off in front; with an output_shape, half of what is too much."""
-    attrs, data = work.attrs, work.inputs[0]
-    assert data is not None
-    inputs = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    if inputs < 3 or work.inputs[2] is None:
-        return tuple(attrs["pads_begin"]) if attrs["auto_pad"] == "explicit" else (0,) * len(kernel)
-    extra = attrs["output_padding"] or (0,) * len(kernel)
-    crops = []
-    for length, taps, size, more, stride, dilation in zip(
-        work.outputs[0].shape[2:], kernel, data.shape[2:], extra, attrs["strides"], attrs["dilations"], strict=True
-    ):
-        surplus = max((size - 1) * stride + (taps - 1) * dilation + 1 + more - length, 0)
-        crops.append(surplus - surplus // 2 if attrs["auto_pad"] == "same_upper" else surplus // 2)
-    return tuple(crops)
 
 
 COMPILERS = {

@@ -8,10 +8,11 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.axes import is_dense
 from irrun.engines.memory import ALIGNMENT
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
-from irrun.engines.onednn.tensors import compiled, is_dense, layout_of
+from irrun.engines.onednn.tensors import compiled, layout_of
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 

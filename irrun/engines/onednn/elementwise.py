@@ -7,10 +7,10 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import merged
-from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library, dense_strides
+from irrun.engines.axes import broadcast_strides, canonical_strides, dense_strides, merged
+from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library
 from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, Chain, Place, aligned_axes, chain
-from irrun.engines.onednn.tensors import Sizes, canonical, compiled, spread, spread_layout
+from irrun.engines.onednn.tensors import Sizes, compiled, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 
@@ -29,16 +29,18 @@ def compile(library: Library, work: Work) -> Compiled | None:
         found = chain(posts, work, place, data.layout, exact=True)
         return _compiled(library, work, position, data.layout, found, data.layout)
 
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical(shape, data.strides)[axis])
+    order = sorted(
+        range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical_strides(shape, data.strides)[axis]
+    )
     moved = tuple(shape[axis] for axis in order)
     steps = _strides_of(order, moved)
     if any(size > 1 and step != own for size, step, own in zip(shape, steps, data.strides, strict=True)):
         return None  # with gaps
     others = {id(own): own for post in posts if post.operand is not None and (own := work.inputs[post.operand])}
-    strides = [steps, *(spread(operand, shape) for operand in others.values())]
+    strides = [steps, *(broadcast_strides(operand, shape) for operand in others.values())]
     sizes, walked = merged(moved, [[own[axis] for axis in order] for own in strides])
     places = dict(zip(others, walked[1:], strict=True))
-    given = library.strided(shape, canonical(shape, steps))
+    given = library.strided(shape, canonical_strides(shape, steps))
     if given is None:
         return None
     source, place = library.dense(sizes or (1,)), _joined_place(library, sizes or (1,), places)

@@ -11,10 +11,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property
-from itertools import accumulate
-from operator import mul
 from typing import Any
 
+from irrun.engines.axes import dense_strides
 from irrun.engines.extents import extent_of
 from irrun.engines.onednn.bindings import (
     MOST_AXES,
@@ -272,11 +271,6 @@ class Library:
 
 def _argument(value: Any) -> Any:
     return Sizes(*value) if isinstance(value, tuple) else value
-
-
-def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides in bytes of an f32 array in C order."""
-    return tuple(accumulate(reversed(shape[1:]), mul, initial=4))[::-1] if shape else ()
 
 
 def open_library(threads: int, fpmath: int) -> Library | None:

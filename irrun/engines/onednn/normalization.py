@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from math import prod
 
+from irrun.engines.axes import broadcast_strides, is_dense
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
-from irrun.engines.onednn.tensors import compiled, is_dense, spread
+from irrun.engines.onednn.tensors import compiled
 from irrun.engines.work import Compiled, Operand, Work
 
 USE_SCALE, USE_SHIFT = 2, 4
@@ -49,7 +50,7 @@ def _along(operand: Operand, data: Operand, first: int) -> bool:
     """Whether an operand has one element for each of the axes from `first` on, in their order."""
     if operand.type != "f32" or operand.layout is not None or prod(operand.shape) != prod(data.shape[first:]):
         return False
-    steps, dense = spread(operand, data.shape), data.strides
+    steps, dense = broadcast_strides(operand, data.shape), data.strides
     sizes = data.shape
     return all(sizes[n] == 1 or steps[n] == (dense[n] if n >= first else 0) for n in range(len(sizes)))
 

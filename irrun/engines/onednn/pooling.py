@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from irrun.engines.onednn.convolution import paddings, reached
+from irrun.engines.onednn.convolution import geometry_of
 from irrun.engines.onednn.library import DST, FEW_ELEMENTS, INFERENCE, SRC, Library
 from irrun.engines.onednn.posts import aligned_axes, chain
-from irrun.engines.onednn.tensors import Sizes, compiled, layout_of
+from irrun.engines.onednn.tensors import compiled, layout_of
+from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Compiled, Operand, Work
 
 MAX, MEAN_OF_ALL, MEAN_OF_DATA = 0x1FF, 0x2FF, 0x3FF
@@ -19,21 +21,15 @@ def compile(library: Library, work: Work) -> Compiled | None:
     assert data is not None
     if len(work.outputs) > 1:
         return None
-    result, attrs = work.outputs[0].shape, dict(work.attrs)
-    kernel, sizes = tuple(attrs["kernel"]), data.shape[2:]
-    attrs["dilations"] = tuple(attrs.get("dilations") or (1,) * len(kernel))
-    begins = paddings(attrs, sizes, kernel, result[2:])
-    ends = reached(attrs, sizes, kernel, result[2:], begins)
-    if any(begin >= taps or end >= taps for begin, end, taps in zip(begins, ends, kernel, strict=True)):
+    result, attrs = work.outputs[0].shape, work.attrs
+    axes = axes_of(attrs, data.shape[2:], attrs["kernel"], result[2:])
+    if any(axis.begin >= axis.kernel or axis.reached >= axis.kernel for axis in axes):
         return None  # windows of padding only
     algorithm = MAX
     if work.name.startswith("AvgPool"):
-        if attrs["auto_pad"] == "explicit":
-            padded = any(begins) or any(attrs["pads_end"])
-        else:
-            padded = attrs["auto_pad"] != "valid" and (any(begins) or max(ends) > 0)
+        padded = any(axis.begin or axis.end for axis in axes)
         algorithm = MEAN_OF_ALL if padded and not attrs["exclude_pad"] else MEAN_OF_DATA
-    return _pooled(library, work, data, algorithm, tuple(attrs["strides"]), kernel, attrs["dilations"], begins, ends)
+    return _pooled(library, work, data, algorithm, axes)
 
 
 def compile_mean(library: Library, work: Work) -> Compiled | None:
@@ -48,21 +44,11 @@ def compile_mean(library: Library, work: Work) -> Compiled | None:
         return None
     if not work.attrs["keep_dims"] and work.posts:
         return None
-    kernel, none = data.shape[2:], (0,) * (rank - 2)
-    return _pooled(library, work, data, MEAN_OF_DATA, (1,) * (rank - 2), kernel, (1,) * (rank - 2), none, none)
+    whole = [Axis(size, size, 1, 1, 1, 0, 0) for size in data.shape[2:]]
+    return _pooled(library, work, data, MEAN_OF_DATA, whole)
 
 
-def _pooled(
-    library: Library,
-    work: Work,
-    data: Operand,
-    algorithm: int,
-    strides: Sizes,
-    kernel: Sizes,
-    dilations: Sizes,
-    begins: Sizes,
-    ends: Sizes,
-) -> Compiled | None:
+def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: Sequence[Axis]) -> Compiled | None:
     source = layout_of(library, data)
     rank = len(data.shape)
     result = work.outputs[0].shape
@@ -70,7 +56,7 @@ def _pooled(
     posts = chain(work.posts, work, aligned_axes(library, shape), library.any(shape), exact=True)
     if source is None or posts is None:
         return None
-    gaps = tuple(dilation - 1 for dilation in dilations)
+    (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(
         "pooling_forward",
         *(INFERENCE, algorithm, source, library.any(shape), strides, kernel, gaps, begins, ends),

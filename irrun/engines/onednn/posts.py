@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import broadcast_strides, canonical_strides
 from irrun.engines.onednn.library import POST, SRC_1, Layout, Library
-from irrun.engines.onednn.tensors import Sizes, canonical, is_dense_layout, spread
+from irrun.engines.onednn.tensors import Sizes, is_dense_layout
 from irrun.engines.work import Operand, Post, Work
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
@@ -151,7 +152,7 @@ def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
         strides = (4,) * (len(shape) - len(operand.shape)) + operand.strides
         if 0 in (stride for size, stride in zip(own, strides, strict=True) if size > 1):
             return None
-        return library.strided(own, canonical(own, strides))
+        return library.strided(own, canonical_strides(own, strides))
 
     return place
 
@@ -165,6 +166,6 @@ def bias(work: Work, axis: int) -> int | None:
     shape = work.outputs[0].shape
     if operand.value is None or operand.type != "f32" or operand.value.size != shape[axis]:
         return None
-    steps: Sizes = spread(operand, shape)
+    steps: Sizes = broadcast_strides(operand, shape)
     alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
     return work.posts[0].operand if alone and (steps[axis] == 4 or shape[axis] == 1) else None

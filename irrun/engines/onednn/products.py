@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from irrun.engines.axes import merged
+from irrun.engines.axes import broadcast_strides, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import bias, chain
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread, spread_layout
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -64,7 +64,9 @@ def _product(library: Library, work: Work) -> _Product | None:
         return None
     read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
     columns_of = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
-    steps = [spread(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others) if operand]
+    steps = [
+        broadcast_strides(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others) if operand
+    ]
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]

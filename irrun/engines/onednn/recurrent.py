@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 
+from irrun.engines.axes import canonical_strides, is_dense
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
@@ -24,7 +25,7 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
-from irrun.engines.onednn.tensors import Packed, canonical, is_dense, lies_so
+from irrun.engines.onednn.tensors import Packed, lies_so
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
@@ -84,7 +85,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     batch, steps, inner = (data.shape[0], 1, data.shape[1]) if single else data.shape
     directions, hidden = 1 if single else weights.shape[0], int(attrs["hidden_size"])
     gates = len(cell.gates)
-    source = library.strided((steps, batch, inner), canonical((steps, batch, inner), _time_first(data)))
+    source = library.strided((steps, batch, inner), canonical_strides((steps, batch, inner), _time_first(data)))
     if source is None:
         return None
     state = library.dense((1, directions, batch, hidden))

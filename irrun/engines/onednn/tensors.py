@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
+from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
-from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive, dense_strides
+from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as _Layout
 from irrun.spec.op import Array
@@ -21,24 +22,7 @@ def layout_of(library: Library, operand: Operand) -> Layout | None:
     """How an operand lies; None where oneDNN cannot express it."""
     if isinstance(operand.layout, Layout):
         return operand.layout
-    return library.strided(operand.shape, canonical(operand.shape, operand.strides))
-
-
-def canonical(shape: Sequence[int], strides: Sequence[int]) -> Sizes:
-    """The strides with those of axes of one element as if the axis went on; numpy leaves them to chance."""
-    result = list(strides)
-    for number in reversed(range(len(shape))):
-        if shape[number] == 1:
-            inner = [(strides[n] * shape[n]) for n in range(number + 1, len(shape)) if shape[n] > 1]
-            result[number] = max(inner, default=4)
-    return tuple(result)
-
-
-def is_dense(operand: Operand) -> bool:
-    """Whether an operand lies in C order, without gaps."""
-    if operand.layout is not None:
-        return False
-    return canonical(operand.shape, operand.strides) == dense_strides(operand.shape)
+    return library.strided(operand.shape, canonical_strides(operand.shape, operand.strides))
 
 
 def is_dense_layout(layout: Layout) -> bool:
@@ -64,20 +48,10 @@ def lies_so(operand: Operand, layout: Layout) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
-def spread(operand: Operand, shape: Sequence[int]) -> Sizes:
-    """The strides of an operand broadcast to `shape`: 0 where it is repeated."""
-    missing = len(shape) - len(operand.shape)
-    own = (
-        0 if size == 1 != full else stride
-        for size, stride, full in zip(operand.shape, operand.strides, shape[missing:], strict=True)
-    )
-    return (0,) * missing + tuple(own)
-
-
 def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
-    return library.strided(own, canonical(own, strides))
+    return library.strided(own, canonical_strides(own, strides))
 
 
 class Packed:

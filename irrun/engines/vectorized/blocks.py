@@ -10,30 +10,13 @@ from typing import Any
 
 from irrun.engines.extents import view
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Operand
-from irrun.spec.dtypes import numpy_dtype
+from irrun.engines.work import Call
 from irrun.spec.op import Array
 
 Cut = tuple[slice, ...]
 
 SHARED_NANOSECONDS = 400_000
 """A work that takes less on one thread is not shared: waking another and sharing the interpreter cost too much."""
-
-
-def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an operand where it is broadcast to `shape`."""
-    own = (0 if size == 1 else stride for size, stride in zip(operand.shape, operand.strides, strict=True))
-    return (*[0] * (len(shape) - len(operand.shape)), *own)
-
-
-def dense(operand: Operand) -> bool:
-    """Whether the elements of an operand lie in row-major order, without gaps."""
-    step = numpy_dtype(operand.type).itemsize
-    for size, stride in zip(reversed(operand.shape), reversed(operand.strides), strict=True):
-        if size != 1 and stride != step:
-            return False
-        step *= size
-    return True
 
 
 def viewed(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:

@@ -8,10 +8,11 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of, patches
+from irrun.engines.vectorized.windows import Geometry, geometry_of, patches
+from irrun.engines.windows import Axis
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -42,7 +43,7 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
         return None
     data = work.inputs[0]
     assert data is not None
-    if dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
+    if is_dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
         return _pointwise(geometry, posts, threads)
     shared = threads.pieces(geometry.operations / PRODUCT_SPEED) > 1
     if shared and geometry.images * windows < LEAST_WINDOWS // 2 * threads.count:

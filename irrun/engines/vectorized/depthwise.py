@@ -19,7 +19,8 @@ import numpy as np
 from irrun.engines.vectorized.convolution import compile_convolution
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry, geometry_of
+from irrun.engines.vectorized.windows import Geometry, geometry_of
+from irrun.engines.windows import Axis
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 

@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import merged
+from irrun.engines.axes import broadcast_strides, merged
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, broadcast_strides, cuts, even, share, viewed
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, cuts, even, share, viewed
 from irrun.engines.vectorized.posts import (
     BINARY,
     BLOCK,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import chain, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import Call, Compiled, Work
@@ -72,7 +72,7 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
     if posts is None or table is None or places is None or table.type not in TYPES:
         return None
     wide, stored = numpy_dtype(TYPES[table.type]), numpy_dtype(table.type)
-    if not all(operand is None or dense(operand) for operand in operands) or (mean and wide.kind != "f"):
+    if not all(operand is None or is_dense(operand) for operand in operands) or (mean and wide.kind != "f"):
         return None
     columns, count = prod(table.shape[1:]), prod(places.shape)
     widened = stored != wide and table.shape[0] < count  # as a whole, else each row as it is taken

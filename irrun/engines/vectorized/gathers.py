@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, dense, share
+from irrun.engines.axes import is_dense
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, share
 from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, copy_calls
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import Threads
@@ -34,7 +35,7 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
         return None
     if indices.value is not None:
         return _constant(work, posts, axis, indices.value, threads)
-    if work.name != "Gather-8" or not dense(data):
+    if work.name != "Gather-8" or not is_dense(data):
         return None
     size, count = data.shape[axis], prod(indices.shape)
     needed = count * np.dtype(np.intp).itemsize
@@ -95,7 +96,7 @@ def _constant(work: Work, posts: Posts, axis: int, indices: Array, threads: Thre
     places %= size
     steps = np.diff(places)
     even = bool(steps.size == 0 or (steps == steps[0]).all())
-    if not even and not dense(data):
+    if not even and not is_dense(data):
         return None
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
 
@@ -124,7 +125,7 @@ def gather_elements(work: Work, threads: Threads) -> Compiled | None:
     """GatherElements-6 at constant indices."""
     data, indices = work.inputs[:2]
     posts = posts_of(work)
-    if data is None or indices is None or indices.value is None or posts is None or not dense(data):
+    if data is None or indices is None or indices.value is None or posts is None or not is_dense(data):
         return None
     axis = work.attrs["axis"] % len(data.shape)
     places = np.zeros(indices.shape, np.intp)
@@ -139,7 +140,7 @@ def gather_nd(work: Work, threads: Threads) -> Compiled | None:
     """GatherND-5 and -8 at constant indices, without batch dimensions."""
     data, indices = work.inputs[:2]
     posts = posts_of(work)
-    if data is None or indices is None or indices.value is None or posts is None or not dense(data):
+    if data is None or indices is None or indices.value is None or posts is None or not is_dense(data):
         return None
     if work.attrs.get("batch_dims", 0):
         return None

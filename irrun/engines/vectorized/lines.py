@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import Cut, broadcast_strides, cuts
-from irrun.engines.vectorized.posts import chain, reshaped_strides
+from irrun.engines.vectorized.blocks import Cut, cuts
+from irrun.engines.vectorized.posts import chain
 from irrun.engines.work import Call, Operand
 from irrun.spec.op import Array
 

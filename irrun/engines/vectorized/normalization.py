@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, broadcast_strides, even, share
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, even, share
 from irrun.engines.vectorized.elementwise import by_blocks
 from irrun.engines.vectorized.lines import Lines, line_cuts, lines, square_summation, summation
-from irrun.engines.vectorized.posts import BLOCK, chain, nanoseconds_of, posts_of, reshaped_strides
+from irrun.engines.vectorized.posts import BLOCK, chain, nanoseconds_of, posts_of
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
-from irrun.engines.vectorized.windows import Axis, axes_of
+from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 

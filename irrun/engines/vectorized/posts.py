@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, Operand, Work
@@ -285,31 +286,6 @@ def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tupl
         return None
     own = (0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True))
     return (*[0] * (len(shape) - len(sizes)), *own)
-
-
-def reshaped_strides(
-    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
-) -> tuple[int, ...] | None:
-    """The strides of a view as `target`, as many elements in the same order; None where there is no such view."""
-    axes = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
-    result: list[int] = []
-    for size in reversed(target):
-        if size == 1:
-            result.append(0)
-            continue
-        if not axes:
-            return None
-        length, stride = axes.pop()
-        while length % size and axes and axes[-1][1] == length * stride:
-            length *= axes.pop()[0]
-        while length < size and axes and axes[-1][1] == length * stride:
-            length *= axes.pop()[0]
-        if length % size:
-            return None
-        if length > size:
-            axes.append((length // size, size * stride))
-        result.append(stride)
-    return tuple(reversed(result))
 
 
 def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:

@@ -8,8 +8,9 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.axes import broadcast_strides, merged, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -98,26 +99,9 @@ def _merged(left: Place, right: Place) -> tuple[Place, Place]:
         if strides is not None:
             return (rows, strides), (b[-2:], b_strides[-2:])
     batch = np.broadcast_shapes(a[:-2], b[:-2])
-    axes: list[tuple[int, int, int]] = []
-    for size, first, second in zip(batch, _spread(left, batch), _spread(right, batch), strict=True):
-        if size == 1:
-            continue
-        if axes and axes[-1][1:] == (first * size, second * size):
-            axes[-1] = (axes[-1][0] * size, first, second)
-        else:
-            axes.append((size, first, second))
-    sizes = tuple(axis[0] for axis in axes)
-    return (
-        ((*sizes, *a[-2:]), (*(axis[1] for axis in axes), *a_strides[-2:])),
-        ((*sizes, *b[-2:]), (*(axis[2] for axis in axes), *b_strides[-2:])),
-    )
-
-
-def _spread(place: Place, batch: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of the batch axes when they are broadcast to `batch`."""
-    sizes, strides = place[0][:-2], place[1][:-2]
-    missing = len(batch) - len(sizes)
-    return (*[0] * missing, *(0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True)))
+    parts = [Operand("f32", place[0][:-2], place[1][:-2]) for place in (left, right)]
+    sizes, (first, second) = merged(batch, [broadcast_strides(part, batch) for part in parts])
+    return (((*sizes, *a[-2:]), (*first, *a_strides[-2:])), ((*sizes, *b[-2:]), (*second, *b_strides[-2:])))
 
 
 def direct(place: Place) -> bool:

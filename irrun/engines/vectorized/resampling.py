@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, broadcast_strides, dense
+from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.elementwise import own_inputs
-from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of, reshaped_strides
+from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
@@ -133,7 +134,7 @@ def _products(work: Work, posts: Posts, axes: Sequence[Resampled], threads: Thre
     outer, shape, whole = prod(data.shape[:first]), data.shape[first:], output.shape[first:]
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
     ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
-    copied = strides is not None and not dense(data)
+    copied = strides is not None and not is_dense(data)
     kernel, count = _kernel(work), len(own_inputs(work))
     shapes = [shape]
     for found in axes:

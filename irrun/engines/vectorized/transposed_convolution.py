@@ -9,10 +9,11 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import Posts, chain, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
-from irrun.engines.vectorized.windows import Axis, Geometry
+from irrun.engines.vectorized.windows import Geometry
+from irrun.engines.windows import Axis, transposed_axes_of
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -28,16 +29,14 @@ def compile_transposed(work: Work, threads: Threads) -> Compiled | None:
 
     The axes are those of the convolution that would make the data out of the output.
     """
-    count = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
     (data, filters), output = work.inputs[:2], work.outputs[0]
-    given = count > 2 and work.inputs[2] is not None
     if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
         return None
-    if not dense(data) or not dense(filters):
+    if not is_dense(data) or not is_dense(filters):
         return None
     shape = filters.shape if work.name.startswith("Group") else (1, *filters.shape)
     groups, channels, features = shape[:3]
-    axes = _axes(work, data.shape[2:], shape[3:], output.shape[2:], given)
+    axes = transposed_axes_of(work, shape[3:])
     posts = posts_of(work)
     if posts is None:
         return None
@@ -48,21 +47,6 @@ COMPILERS = {
     "ConvolutionBackpropData-1": compile_transposed,
     "GroupConvolutionBackpropData-1": compile_transposed,
 }
-
-
-def _axes(work: Work, spatial: Sequence[int], kernel: Sequence[int], result: Sequence[int], given: bool) -> list[Axis]:
-    """`given` says that the op has an output_shape, and so distributes the padding itself."""
-    axes = []
-    attrs = work.attrs
-    for number, (count, taps, size) in enumerate(zip(spatial, kernel, result, strict=True)):
-        stride, dilation = attrs["strides"][number], attrs["dilations"][number]
-        begin = attrs["pads_begin"][number] if attrs["auto_pad"] == "explicit" else 0
-        if given:
-            extra = attrs["output_padding"][number] if attrs["output_padding"] else 0
-            surplus = max((count - 1) * stride + (taps - 1) * dilation + 1 + extra - size, 0)
-            begin = surplus - surplus // 2 if attrs["auto_pad"] == "same_upper" else surplus // 2
-        axes.append(Axis(size, taps, count, stride, dilation, begin, 0))
-    return axes
 
 
 def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:

@@ -1,69 +1,16 @@
-"""Windows that slide over spatial axes: where the kernel stops, and what of the data a block of windows covers."""
+"""Grouped convolutions of dense filters, and the windows that they see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
+from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import dense
+from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Work
 from irrun.spec.op import Array
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One spatial axis: elements, taps of the kernel, stops of the kernel, and elements of padding on both sides.
-
-    The padding behind is what the attributes say; windows may end before it or beyond.
-    """
-
-    size: int
-    kernel: int
-    windows: int
-    stride: int
-    dilation: int
-    begin: int
-    end: int
-
-    def covered(self, windows: int) -> int:
-        """Elements from the first tap of the first to the last tap of the last of so many windows."""
-        return (windows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
-
-    def places(self, cut: slice) -> tuple[slice, slice]:
-        """The elements that the windows `cut` cover, and their places in a frame that begins with the first window.
-
-        What they cover besides is padding.
-        """
-        first = cut.start * self.stride - self.begin
-        start, stop = max(first, 0), min(first + self.covered(cut.stop - cut.start), self.size)
-        stop = max(start, stop)
-        return slice(start, stop), slice(start - first, stop - first)
-
-    @property
-    def padded(self) -> bool:
-        return self.begin > 0 or self.covered(self.windows) - self.begin > self.size
-
-
-def axes_of(
-    attrs: Mapping[str, Any], spatial: Sequence[int], kernel: Sequence[int], windows: Sequence[int]
-) -> list[Axis]:
-    """The spatial axes of an op from its attributes and shapes, which tell how much padding there is behind."""
-    axes = []
-    dilations = attrs.get("dilations") or (1,) * len(spatial)
-    for number, (size, taps, count) in enumerate(zip(spatial, kernel, windows, strict=True)):
-        stride, dilation = attrs["strides"][number], dilations[number]
-        begin, end, auto_pad = 0, 0, attrs["auto_pad"]
-        if auto_pad == "explicit":
-            begin, end = attrs["pads_begin"][number], attrs["pads_end"][number]
-        elif auto_pad != "valid":
-            total = max((-(-size // stride) - 1) * stride + (taps - 1) * dilation + 1 - size, 0)
-            begin = total // 2 if auto_pad == "same_upper" else total - total // 2
-            end = total - begin
-        axes.append(Axis(size, taps, count, stride, dilation, begin, end))
-    return axes
 
 
 def patches(frame: Array, axes: Sequence[Axis], counts: Sequence[int]) -> Array:
@@ -111,7 +58,7 @@ def geometry_of(work: Work) -> Geometry | None:
     output = work.outputs[0]
     if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
         return None
-    if not dense(filters):
+    if not is_dense(filters):
         return None
     shape = filters.shape if work.name == "GroupConvolution-1" else (1, *filters.shape)
     groups, features, channels = shape[:3]

@@ -1,0 +1,73 @@
+"""Windows that slide over spatial axes: where the kernel stops, and what of the data a block of windows covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irrun.engines.work import Work
+from irrun.spec import windows as spec
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One spatial axis: elements, taps of the kernel, stops of the kernel, and elements of padding on both sides.
+
+    The padding behind is what the attributes say; windows may end before it or beyond.
+    """
+
+    size: int
+    kernel: int
+    windows: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+
+    def covered(self, windows: int) -> int:
+        """Elements from the first tap of the first to the last tap of the last of so many windows."""
+        return (windows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
+
+    def places(self, cut: slice) -> tuple[slice, slice]:
+        """The elements that the windows `cut` cover, and their places in a frame that begins with the first window.
+
+        What they cover besides is padding.
+        """
+        first = cut.start * self.stride - self.begin
+        start, stop = max(first, 0), min(first + self.covered(cut.stop - cut.start), self.size)
+        stop = max(start, stop)
+        return slice(start, stop), slice(start - first, stop - first)
+
+    @property
+    def padded(self) -> bool:
+        return self.begin > 0 or self.reached > 0
+
+    @property
+    def reached(self) -> int:
+        """The padding behind that the windows reach to; negative where they leave elements out."""
+        return self.covered(self.windows) - self.begin - self.size
+
+
+def axes_of(
+    attrs: Mapping[str, Any], spatial: Sequence[int], kernel: Sequence[int], windows: Sequence[int]
+) -> list[Axis]:
+    """The spatial axes of an op from its attributes and shapes, which tell how much padding there is behind."""
+    names = ("strides", "pads_begin", "pads_end", "dilations", "auto_pad")
+    grid = spec.axes_of(spatial, kernel, **{name: attrs[name] for name in names if name in attrs})
+    return [
+        Axis(size, taps, count, axis.stride, axis.dilation, *map(int, axis.pads))
+        for axis, size, taps, count in zip(grid, spatial, kernel, windows, strict=True)
+    ]
+
+
+def transposed_axes_of(work: Work, kernel: Sequence[int]) -> list[Axis]:
+    """The spatial axes of the convolution that would make the data of a transposed one out of its result."""
+    data, result, attrs = work.inputs[0], work.outputs[0].shape[2:], work.attrs
+    assert data is not None
+    grid = spec.transposed_axes_of(data.shape[2:], kernel, **attrs)
+    own = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
+    given = own > 2 and work.inputs[2] is not None  # an output_shape
+    begins = spec.crops_of(grid, result, **attrs) if given else [axis.begin for axis in grid]
+    sizes = zip(grid, result, kernel, data.shape[2:], begins, strict=True)
+    return [Axis(size, taps, count, axis.stride, axis.dilation, begin, 0) for axis, size, taps, count, begin in sizes]
