@@ -92,6 +92,8 @@ class Builder:
         self.empty = False
         """Whether sizes may be 0."""
         self.large = False
+        self.fusible = False
+        """Whether chains are of ops that oneDNN takes behind others."""
         self.depth = 0
         """In how many bodies this is."""
         self.open: list[tuple[int, ...]] = []
@@ -105,6 +107,8 @@ class Builder:
         return bool(self.random.random() < probability)
 
     def choose(self, options: Sequence[Any]) -> Any:
+        if not options:
+            raise Rejected
         return options[int(self.random.integers(len(options)))]
 
     def number(self, low: int, high: int) -> int:

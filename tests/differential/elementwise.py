@@ -40,6 +40,8 @@ def unary(b: Builder, x: Value) -> Value:
             low, high = float(b.number(-4, 0)), float(b.number(1, 6))
             return b.one("Clamp-1", x, min=low + 0.5 * b.chance(0.2), max=high)
         return b.one(b.choose(OF_INTEGERS if x.dtype.kind == "i" else ("ReLU-1",)), x)
+    if b.fusible and b.chance(0.8):
+        return b.one(b.choose(FUSED), x)
     match b.choose(["plain"] * 5 + ["fused"] * 5 + ["Clamp", "Elu", "Gelu", "Round", "Swish", "Selu", "HardSigmoid"]):
         case "plain":
             return b.one(b.choose(PLAIN), x)
@@ -62,7 +64,7 @@ def unary(b: Builder, x: Value) -> Value:
 
 def scalar(b: Builder, x: Value, number: float) -> Value:
     """A constant of one element, or an input of it."""
-    array = np.asarray(number, x.dtype)
+    array = np.asarray(number).astype(x.dtype)
     return b.constant(array) if b.chance(0.8) else b.parameter([array] * b.sets)
 
 
@@ -72,6 +74,11 @@ ARITHMETIC = (
     *("SquaredDifference-1", "SquaredDifference-1", "PReLU-1", "Mod-1", "FloorMod-1"),
 )
 
+FUSED_OF_TWO = (
+    *("Add-1", "Add-1", "Multiply-1", "Subtract-1", "Divide-1", "Maximum-1", "Minimum-1", "SquaredDifference-1"),
+    "PReLU-1",
+)
+
 COMPARISONS = ("Equal-1", "Greater-1", "GreaterEqual-1", "Less-1", "LessEqual-1", "NotEqual-1")
 
 
@@ -79,7 +86,7 @@ def binary(b: Builder, x: Value) -> Value:
     if x.dtype.kind == "b":
         name = b.choose(["LogicalAnd-1", "LogicalOr-1", "LogicalXor-1"])
         return b.one(name, x, operand(b, x), auto_broadcast="numpy")
-    name = b.choose(ARITHMETIC)
+    name = b.choose(FUSED_OF_TWO if b.fusible and b.chance(0.9) else ARITHMETIC)
     if name == "Power-1":
         return power(b, x)
     if name == "PReLU-1":
@@ -135,13 +142,13 @@ def selected(b: Builder, x: Value) -> Value:
 def converted(b: Builder, x: Value) -> Value:
     """To another type and back."""
     names = {"f4": "f32", "f2": "f16", "f8": "f64", "i4": "i32", "i8": "i64", "i1": "i8", "u1": "u8"}
-    other = b.choose(["f16", "i32", "i8", "f64", "i64"] if b.chance(0.5) else ["f64", "f16", "f32"])
+    other = b.choose(["f16", "i32", "i8", "f64", "i64"] if b.chance(0.5) else ["f64", "f64", "f16", "f16", "f32"])
     back = names.get(x.dtype.str[1:], "f32")
     return b.one("Convert-1", b.one("Convert-1", x, destination_type=other), destination_type=back)
 
 
 def step(b: Builder, x: Value) -> Value:
-    match b.choose(["unary"] * 8 + ["binary"] * 9 + ["select", "convert"]):
+    match b.choose(["unary"] * 8 + ["binary"] * 9 + ([] if b.fusible else ["select", "convert"])):
         case "unary":
             return unary(b, x)
         case "binary":

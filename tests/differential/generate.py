@@ -12,11 +12,23 @@ from differential.control import CONTROL, variable
 from differential.dependent import DEPENDENT
 from differential.elementwise import chain
 from differential.graph import Case
-from differential.heads import HEADS
+from differential.heads import (
+    HEADS,
+    alone,
+    convolution,
+    grouped_convolution,
+    normalization,
+    pool,
+    product,
+    transposed_convolution,
+)
 from differential.movement import MOVES
 from differential.recurrent import cell, sequence
 
 MOST_TRIES = 20
+
+QUICK = (product, convolution, grouped_convolution, transposed_convolution, pool, alone, normalization)
+"""Heads that oneDNN takes."""
 
 BEGINNINGS = (*HEADS, sequence, sequence, sequence, cell, cell)
 
@@ -38,9 +50,11 @@ def case(seed: int, number: int) -> Case:
 def _builder(random: np.random.Generator, kind: str) -> Builder:
     dtypes = ["f4"] * 17 + ["f2", "f8", "f8", "i4", "i8", "i1", "u1"]
     dynamic = random.random() < (0.35 if kind in ("chain", "dag", "control") else 0.6)
-    dtype = "f4" if kind == "variable" else str(random.choice(dtypes))
+    fusible = kind == "chain" and random.random() < 0.5
+    dtype = "f4" if kind == "variable" or fusible else str(random.choice(dtypes))
     sets = 3 if dynamic or kind in ("variable", "dependent") else 2
     b = Builder(random, sets, dtype, special=random.random() < 0.12)
+    b.fusible = fusible
     b.large = random.random() < 0.06
     b.empty = random.random() < 0.04
     if dynamic:
@@ -53,7 +67,7 @@ def _chains(b: Builder, kind: str) -> Case:
     """Heads with element-wise ops behind them, one or two of them."""
     b.again = 0.3
     for _ in range(b.choose([1, 1, 1, 2, 2, 3])):
-        x = b.attempt(BEGINNINGS)
+        x = b.attempt(QUICK if b.fusible else BEGINNINGS)
         if b.chance(0.2):
             b.keep(x)
         y = chain(b, x, b.choose([0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 9, 14]))

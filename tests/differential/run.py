@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from differential.examine import ENGINES, Finding, examine
+from differential.examine import ENGINES, WAYS, Finding, examine
 from differential.generate import case
 from differential.graph import Case, save
 from differential.minimise import described, minimise
@@ -28,11 +28,10 @@ Item = tuple[int, int, tuple[str, ...]]
 
 
 def generated(item: Item, tell: Callable[[str], object]) -> list[Finding]:
-    """What goes wrong with a model of a series."""
+    """What goes wrong with a model of a series; every other one is run in one more way."""
     seed, number, engines = item
     tell("generate")
-    chosen = engines if number % 5 == 0 else [engine for engine in engines if not engine.startswith("auto")] or engines
-    return examine(case(seed, number), chosen, tell)
+    return examine(case(seed, number), [*engines, WAYS[number % len(WAYS)]] if number % 2 else engines, tell)
 
 
 def given(item: tuple[Case, tuple[str, ...]], tell: Callable[[str], object]) -> list[Finding]:
@@ -64,13 +63,22 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many models")
     parser.add_argument("--seed", type=int, default=0, help="of the series; model N of it is always the same")
     parser.add_argument("--start", type=int, default=0, help="the number of the first model")
-    parser.add_argument("--engine", action="append", choices=ENGINES, help="may be given several times")
+    parser.add_argument("--engine", action="append", choices=[*ENGINES, *WAYS], help="may be given several times")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep", type=Path, default=Path("differential-findings"), help="the folder for what is found")
     parser.add_argument("--resume", action="store_true", help="go on where the series ended in --keep")
+    parser.add_argument("--replay", type=Path, help="a case.pickle that was kept: run it again, and nothing else")
     parser.add_argument("--alike", type=int, default=1, help="findings of a kind that are made small")
     options = parser.parse_args()
     engines = tuple(options.engine or ENGINES)
+    if options.replay:
+        kept: Case = pickle.loads(options.replay.read_bytes())
+        print(described(kept))
+        with Process(given) as process:
+            found = _listed(process((kept, engines)))
+        for finding in found:
+            print(f"{finding.kind}: {finding.detail}")
+        return 1 if found else 0
     options.keep.mkdir(parents=True, exist_ok=True)
     log = options.keep / f"series-{options.seed}.json"
     done: dict[str, list[str]] = json.loads(log.read_text()) if options.resume and log.exists() else {}
@@ -103,7 +111,7 @@ def _keep(options: argparse.Namespace, number: int, finding: Finding, engines: S
     except Exception as error:
         print(f"  cannot be made: {error!r}")
         return
-    own = [engine for engine in engines if finding.kind.startswith((f"{engine}:", f"compare {engine}:"))]
+    own = [engine for engine in (*ENGINES, *WAYS) if finding.kind.startswith((f"{engine}:", f"compare {engine}:"))]
     small = smaller(found, finding.kind, own)
     folder = options.keep / f"{options.seed}-{number}-{''.join(c if c.isalnum() else '-' for c in finding.kind)}"
     folder.mkdir(parents=True, exist_ok=True)
