@@ -10,6 +10,7 @@ import numpy as np
 
 from irrun.engines import processors
 from irrun.engines.extents import checked
+from irrun.engines.signature import Memory, has_weights
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
@@ -45,14 +46,20 @@ class VectorizedEngine:
     def __init__(self, threads: int | None = None) -> None:
         self.pool = Threads(threads or processors())
         self.threads = self.pool.count
+        self._works = Memory()
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
-        compiler = compiler_of(work.name)
         tensors = [*work.inputs, *work.outputs]
-        if compiler is None or any(tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors):
+        if compiler_of(work.name) is None or any(
+            tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors
+        ):
             return None
-        compiled = compiler(work, self.pool)
+        return self._compile(work) if has_weights(work) else self._works.recall(self.name, work, self._compile)
+
+    def _compile(self, work: Work) -> Compiled | None:
+        compiler = compiler_of(work.name)
+        compiled = None if compiler is None else compiler(work, self.pool)
         return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
