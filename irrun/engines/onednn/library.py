@@ -100,11 +100,14 @@ class Primitive:
         self._library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
+        self._layouts: dict[int, Layout] = {}
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
     def layout(self, number: int) -> Layout:
         """How an argument must lie in memory."""
-        return self._library.layout_of(self._descriptor, number)
+        if number not in self._layouts:
+            self._layouts[number] = self._library.layout_of(self._descriptor, number)
+        return self._layouts[number]
 
     def bind(self, arguments: Iterable[tuple[int, Layout, Array]], scratch: Array | None) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
@@ -211,7 +214,11 @@ class Library:
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
                     f"{layout.shape} with {steps}"
                 )
-        return self.made("memory_create", "memory_destroy", layout, self.engine, array.__array_interface__["data"][0])
+        pointer = c_void_p()
+        self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, array.__array_interface__["data"][0])
+        if not pointer:
+            raise OneDNNError("dnnl_memory_create has made nothing")
+        return _Handle(pointer, self.dll.dnnl_memory_destroy)
 
     def primitive(
         self, kind: str, *args: Any, posts: Sequence[tuple[Any, ...]] = (), small: bool = False
