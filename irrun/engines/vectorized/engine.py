@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
-import numpy as np
-
 from irrun.engines import processors
-from irrun.engines.extents import checked
+from irrun.engines.extents import bind_copy, checked
 from irrun.engines.signature import Memory, has_weights
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Layout, Operand, Work
-from irrun.spec.op import Array
+from irrun.engines.work import Compiled, Layout, Operand, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -66,9 +63,4 @@ class VectorizedEngine:
         """A copy: this engine knows no layouts but numpy's own."""
         if operand.layout is not None or layout is not None:
             raise ValueError(f"the engine {self.name} has no layouts of its own")
-        return Compiled(_copy)
-
-
-def _copy(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-    assert inputs[0] is not None
-    return partial(np.copyto, outputs[0], inputs[0])
+        return Compiled(bind_copy)
