@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import length_hint
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Engine, Layout, Operand
-from irrun.run.comparison import Comparison
 from irrun.run.kernels import Kernels
 from irrun.run.passes.assignment import REORDER
 from irrun.run.passes.folding import computed
@@ -21,6 +21,9 @@ from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+
+if TYPE_CHECKING:
+    from irrun.run.comparison import Comparison
 
 
 class BindError(Exception):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from irrun.diagnostics import ExecutionError
-from irrun.run.comparison import Comparison
 from irrun.run.frame import BindError, Frame
 from irrun.run.kernels import Kernels
 from irrun.run.passes import prepare
@@ -19,6 +19,10 @@ from irrun.run.program import Program
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_unsized
 from irrun.spec.op import Array
+
+if TYPE_CHECKING:
+    from irrun.run.comparison import Comparison
+
 
 MAX_KEPT = 8
 """Sets of input shapes whose programs are kept. Each has memory of its own; weights are laid out once for all."""
@@ -50,6 +54,11 @@ class Preparation:
         static = all(program.tensors[number].static for number in program.parameters)
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
         self._general = _Prepared(program, replace(setting, engines=()), {})
+
+    def prepare_ahead(self) -> None:
+        """Make the program of a graph whose inputs have sizes that are known already."""
+        if self._only is not None:
+            self.prepared(self._only)
 
     @contextmanager
     def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
