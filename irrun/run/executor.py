@@ -145,7 +145,7 @@ class GraphExecutor:
             np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, message) for message in node.warnings]
-        for layer, message in run.warnings:
+        for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
             warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=4)
         run.variables.commit()
         return dict(zip(self.output_names, outputs, strict=True))

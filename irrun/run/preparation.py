@@ -10,10 +10,10 @@ from threading import Lock
 
 from irrun.diagnostics import ExecutionError
 from irrun.run.comparison import Comparison
-from irrun.run.frame import BindError, Frame
+from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.passes import prepare
-from irrun.run.passes.assignment import logger
+from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
@@ -63,16 +63,16 @@ class Preparation:
     def acquire(self, arrays: Sequence[Array], *, watched: bool = False) -> tuple[_Prepared, Frame]:
         """A frame for inputs of these shapes, which is the caller's until it is released."""
         while True:
-            prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
-            with self._lock:
-                if prepared.free:
-                    return prepared, prepared.free.pop()
-            engines = prepared.setting.engines
             try:
+                prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+                with self._lock:
+                    if prepared.free:
+                        return prepared, prepared.free.pop()
+                engines = prepared.setting.engines
                 frame = Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
-            except BindError as error:
+            except EngineFailed as error:
                 logger.warning("%s", error)
-                prepared.setting.refused.add((error.instruction.layer, error.instruction.by))
+                self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()
             else:
