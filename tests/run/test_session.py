@@ -8,9 +8,9 @@ import weakref
 
 import numpy as np
 import pytest
+from differential.graph import Layer
 
 import irrun
-from differential.graph import Layer
 from run.models import ADD, anything, i64, loop, model, saved
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
