@@ -13,7 +13,7 @@ from irrun.ir.xml import Element
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
 NEEDED_BODIES = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
 UNCONNECTED = -1
-_MOST_SEARCHED = 1000
+_MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
 
 
@@ -86,12 +86,12 @@ def _inside(
         return None
     found = inner.get(id)
     if found is None:
-        ids = sorted(inside.id for inside in islice(inner.values(), _MOST_SEARCHED) if inside.type == type)
+        ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
     elif found and found.type != type:
         if found.type:  # a missing one is reported
-            notes = (Note("this layer", found.place),)
+            notes = (Note("this layer", found.span),)
             message = f"layer {found} of the body is not a {type}"
             findings.add(code, message, element, name, layer=layer, notes=notes)
         return None
@@ -118,7 +118,7 @@ def _check_inputs(layer: Layer, body: Body, findings: Findings) -> None:
 
 
 def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, layer: Layer, findings: Findings) -> None:
-    notes = (Note("the first one", first.element.place),)
+    notes = (Note("the first one", first.element.span),)
     help = "each input, output and Parameter stands in one entry; OpenVINO drops the second one of an external id"
     findings.add("E214", f"{what} is mapped twice", entry.element, attribute, layer=layer, notes=notes, help=help)
 

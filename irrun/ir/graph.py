@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irrun.diagnostics import LayerName, Place
+from irrun.diagnostics import LayerName, Span
 from irrun.ir.xml import Element
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class Layer:
     broken: bool = False
 
     @property
-    def place(self) -> Place:
-        return self.element.place
+    def span(self) -> Span:
+        return self.element.span
 
     @property
     def label(self) -> LayerName:

@@ -16,7 +16,7 @@ from irrun.ir.graph import Body, Graph, Layer, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.structure import check_structure
 from irrun.ir.weights import Blob, Weights, WeightsError
-from irrun.ir.xml import Element, attribute_place, collector_paused, parse
+from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
 MAX_XML_BYTES = 1 << 27
 """The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
@@ -229,7 +229,7 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     last: tuple[int, int, Layer] | None = None
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            notes = (Note(f"the bytes of layer {last[2]}", attribute_place(last[2].data or last[2].element, "offset")),)
+            notes = (Note(f"the bytes of layer {last[2]}", attribute_span(last[2].data or last[2].element, "offset")),)
             message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {last[2]}"
             help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
             findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=notes)

@@ -151,7 +151,7 @@ class GraphExecutor:
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, message) for message in node.warnings]
         for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
-            warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=4)
+            warnings.warn(f"{self.model.path}:{layer.span.line}: layer {layer}: {message}", stacklevel=4)
         run.variables.commit()
         return dict(zip(self.output_names, outputs, strict=True))
 
