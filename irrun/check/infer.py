@@ -20,8 +20,7 @@ from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
 from irrun.check.naming import MAX_INVENTED, name_sizes
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
-from irrun.ir.graph import Body as LayerBody
-from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.graph import Graph, Layer, LayerBody, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_span
@@ -67,7 +66,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
     `complete` and `warnings` are as in `irrun.spec.op.Node`.
@@ -87,7 +86,7 @@ class Inference:
     """What is known of a model. `nodes` holds the layers that could be inferred, producers first, bodies included."""
 
     weights: Weights
-    nodes: dict[Layer, Node] = field(default_factory=dict)
+    nodes: dict[Layer, InferredLayer] = field(default_factory=dict)
     known: Inference | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
@@ -155,7 +154,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
 
 
-def _unchanged(layer: Layer, inference: Inference) -> Node | None:
+def _unchanged(layer: Layer, inference: Inference) -> InferredLayer | None:
     """What is known already of a layer whose inputs are those that it was found with."""
     if inference.known is None or layer.bodies:
         return None
@@ -164,7 +163,7 @@ def _unchanged(layer: Layer, inference: Inference) -> Node | None:
     return before.get(layer) if unchanged else None
 
 
-def infer_layer(layer: Layer, inference: Inference) -> Node | None:
+def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     """Infer one layer from what is known of its inputs; None where it fails, which is reported."""
     op, problem = find_op(layer)
     if problem is not None:
@@ -200,10 +199,10 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
     outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
-    return Node(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
+    return InferredLayer(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
 
 
-def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
+def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer | None:
     """A Const as nearly all are, every other layer of a model: what its op would say of it, the reader has found out.
 
     None where there is more to it, and it has to be looked at like any other layer.
@@ -214,7 +213,9 @@ def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
     if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or len(layer.element.attributes) > len(OF_LAYER):
         return None
     attrs = {name: getattr(blob, name) for name in _OF_CONSTANT}
-    return Node(layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True)
+    return InferredLayer(
+        layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True
+    )
 
 
 def violated(

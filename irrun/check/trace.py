@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from irrun.check.attributes import read_attributes
-from irrun.check.infer import Inference, Node, body_of, with_values
+from irrun.check.infer import Inference, InferredLayer, body_of, with_values
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 from irrun.ir.graph import Layer, Value
 from irrun.spec.dims import Dim, fresh, same
@@ -183,7 +183,7 @@ class _Tracer:
         scratch = Inference(self.inference.weights)
         return {name: body_of(body, scratch) for name, body in layer.bodies.items()}
 
-    def _outputs(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+    def _outputs(self, node: InferredLayer, inputs: Sequence[Tensor | None]) -> list[Tensor]:
         """What would be known of the outputs; nothing where the inputs do not go together, or the rule fails."""
         try:
             inferred = node.op.infer(inputs, node.attrs, self._bodies(node.layer))
@@ -192,7 +192,7 @@ class _Tracer:
         scratch = Inference(self.inference.weights)
         return with_values(node.op, node.attrs, inputs, inferred.outputs, inferred.types, node.layer, scratch)
 
-    def causes(self, node: Node, index: int, question: _Question) -> list[Cause] | None:
+    def causes(self, node: InferredLayer, index: int, question: _Question) -> list[Cause] | None:
         """The inputs that make an output what it is; None where only a run tells what it is."""
         inputs = [self.inference.tensor(value) for value in node.layer.inputs]
         if not inputs:
@@ -253,7 +253,9 @@ class _Tracer:
             return _alike(tensor, came, question)
         return _sizes(tensor, question.places) == _sizes(came, why.places)
 
-    def _step(self, node: Node, index: int, question: _Question, causes: list[Cause] | None, passed: int) -> str:
+    def _step(
+        self, node: InferredLayer, index: int, question: _Question, causes: list[Cause] | None, passed: int
+    ) -> str:
         layer = node.layer
         verb = {"Parameter": "is" if _given(node) else "declares", "Const": "holds"}.get(layer.type, "gives")
         back = f", {passed} layer{'s' * (passed > 1)} further back," if passed else ""
@@ -392,7 +394,7 @@ def _outer(layer: Layer, question: _Question) -> tuple[Value, _Question] | None:
     return source, question
 
 
-def _given(node: Node) -> bool:
+def _given(node: InferredLayer) -> bool:
     """Whether a Parameter has another shape than it declares, as --shape says."""
     said = node.attrs.get("shape")
     return shape_text(said, names=False) != shape_text(node.outputs[0].shape, names=False)

@@ -60,7 +60,7 @@ class Layer:
     inputs: list[Value | None] = field(default_factory=list)
     input_edges: list[Element | None] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
-    bodies: dict[str, Body] = field(default_factory=dict)
+    bodies: dict[str, LayerBody] = field(default_factory=dict)
     rt_info: Element | None = None
     strays: list[Element] = field(default_factory=list)
     broken: bool = False
@@ -106,7 +106,7 @@ class BackEdge:
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Body:
+class LayerBody:
     """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`."""
 
     graph: Graph

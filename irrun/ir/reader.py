@@ -12,7 +12,7 @@ from irrun.files import open_regular
 from irrun.ir.bodies import check_bodies, read_maps
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Body, Graph, Layer, Model
+from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.structure import check_structure
 from irrun.ir.weights import Blob, Weights, WeightsError
@@ -143,7 +143,7 @@ def _graphs(root: Element, findings: Findings) -> Graph:
             check_bodies(layer, findings)
             for child in layer.element.children:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies:
-                    body = layer.bodies[child.tag] = Body(_graph(child, layer, findings))
+                    body = layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
                     before = len(findings.diagnostics)
                     read_maps(layer, child.tag, body, findings)
                     layer.broken |= body.graph.unsure or findings.errors_since(before)
