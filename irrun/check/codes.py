@@ -421,6 +421,15 @@ CODES: dict[str, Code] = {
         "while it computes.",
         ("a Range from 0 to 10000000000000", "a Range from 0 to 1000"),
     ),
+    "E604": Code(
+        "an engine disagrees with the kernels of the ops",
+        "With --engine check every layer is computed twice, by the engine that takes it and by the kernels of its ops, "
+        "which go by the specification, for the same inputs. This is the first element in which the two differ by more "
+        "than rounding; layers that were computed together are listed. It is a mistake in irrun, not in the model: run "
+        "it with --engine reference, and please report it with the model and its inputs. The one difference that is "
+        "known: oneDNN may make a number of the NaN of a product or a convolution, in what it computes with it.",
+        ("--engine check, which stops at a layer", "--engine reference, which computes it by its op's kernel"),
+    ),
     "W901": Code(
         "second <data>",
         "Only the first <data> of a layer is read; the attributes of others are lost without a word, and the op "

@@ -1,0 +1,142 @@
+"""Engines that fail: passed over for the next one where they prepare, E602 at the layer where they compute."""
+
+import logging
+
+import numpy as np
+import pytest
+from engines.toy import Toy
+
+import irrun
+from irrun.engines.work import Compiled
+from run.engines import Odd, after, executor, fails_to_bind, fails_to_compile, fails_to_compute, unchanged
+from run.models import ADD, PLAIN, anything, i64, loop, model, saved
+
+F32 = np.float32
+SIZES = pytest.mark.parametrize("sizes", [(2, 3), (-1, 3)], ids=["sized", "unsized"])
+
+
+def product(sizes):
+    """x [2, 3] -> MatMul with ones `product` -> + 1 -> ReLU -> SoftMax `share`."""
+    b = model()
+    y = b.one("MatMul-1", anything(b, "f4", sizes), b.constant(np.ones((3, 2), F32)), **PLAIN)
+    b.graph.layers[y.ref[0]].label = "product"
+    y = b.one("ReLU-1", b.one("Add-1", y, b.constant(F32([1, -100])), **ADD))
+    b.result(y)
+    z = b.one("SoftMax-1", y, axis=0)
+    b.graph.layers[z.ref[0]].label = "share"
+    b.result(z)
+    return b
+
+
+X = F32([[1, 2, 3], [1, 2, 3]])
+
+
+def right(ours):
+    for _ in range(2):
+        first, second = ours.run([X]).values()
+        assert (first.tolist(), second.tolist()) == ([[7, 0], [7, 0]], [[0.5, 0.5], [0.5, 0.5]])
+
+
+def notes(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "irrun"]
+
+
+@SIZES
+@pytest.mark.parametrize("failing", [fails_to_compile, fails_to_bind])
+@pytest.mark.parametrize("others", [[], [Odd(unchanged, "next")]], ids=["kernel", "next engine"])
+def test_an_engine_that_fails_while_it_prepares_is_passed_over(sizes, failing, others, tmp_path, monkeypatch, caplog):
+    odd = Odd(failing("MatMul-1"))
+    ours = executor(saved(product(sizes), tmp_path), [odd, *others], monkeypatch)
+    with caplog.at_level(logging.WARNING, "irrun"):
+        right(ours)
+    found = notes(caplog)
+    assert found
+    verb = "prepare" if failing is fails_to_compile else "bind"
+    assert all(f"engine odd failed to {verb} layer" in note and "`product`" in note for note in found)
+    assert all("ValueError('cannot" in note for note in found)
+    if sizes == (2, 3):
+        (kept,) = ours._preparation._kept.values()
+        by = {i.layer.name: i.by for i in kept.program.instructions}
+        assert by["product"] == ("next" if others else "kernel")
+        assert by["share"] == "odd"
+
+
+@SIZES
+def test_an_engine_that_fails_while_it_computes(sizes, tmp_path, monkeypatch):
+    ours = executor(saved(product(sizes), tmp_path), [Odd(fails_to_compute("SoftMax-1"))], monkeypatch)
+    for _ in range(2):
+        with pytest.raises(irrun.ExecutionError, match=r"E602\]: engine odd failed: cannot compute") as error:
+            ours.run([X])
+        assert error.value.diagnostics[0].layer.name == "share"
+        assert isinstance(error.value.__cause__, ValueError)
+
+
+def test_an_engine_that_fails_while_it_computes_in_a_body(tmp_path, monkeypatch):
+    inner, b = model(), model()
+    p = anything(inner, "f4", (2, 3))
+    y = inner.one("SoftMax-1", p, axis=0)
+    inner.graph.layers[y.ref[0]].label = "inside"
+    (last,) = loop(b, inner, i64(b, 2), [(p, anything(b, "f4", (2, 3)))], [y], [(y, p)])
+    b.result(last)
+    ours = executor(saved(b, tmp_path), [Odd(fails_to_compute("SoftMax-1"))], monkeypatch)
+    with pytest.raises(irrun.ExecutionError, match=r"E602\]: engine odd failed: cannot compute") as error:
+        ours.run([X])
+    assert error.value.diagnostics[0].layer.name == "inside"
+
+
+def test_an_engine_that_fails_in_the_middle_of_a_model_leaves_the_next_run_whole(tmp_path, monkeypatch):
+    """It fails in every other run, and what it has left in the frame's memory does no harm."""
+    runs = []
+
+    def sometimes(outputs):
+        runs.append(1)
+        outputs[0][...] = np.nan
+        if len(runs) % 2:
+            raise ValueError("not now")
+        outputs[0][...] = 0.5
+
+    ours = executor(saved(product((2, 3)), tmp_path), [Odd(after("SoftMax-1", sometimes))], monkeypatch)
+    for number in range(6):
+        if number % 2 == 0:
+            with pytest.raises(irrun.ExecutionError, match="not now"):
+                ours.run([X])
+        else:
+            assert [array.tolist() for array in ours.run([X]).values()][1] == [[0.5, 0.5], [0.5, 0.5]]
+
+
+class Reordering(Toy):
+    """Gives everything in a layout of its own, of which it fails to make anything else."""
+
+    def __init__(self, early):
+        super().__init__(0)
+        self.early = early
+
+    def compile(self, work):
+        self._draw.random, self._draw.randrange = (lambda: 0.9), (lambda _: 0)
+        return super().compile(work) if work.name == "SoftMax-1" else None
+
+    def reorder(self, operand, layout):
+        def bind(*_):
+            raise ValueError("cannot reorder")
+
+        if self.early:
+            raise ValueError("cannot reorder")
+        return Compiled(bind)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_an_engine_that_fails_to_reorder_is_passed_over_where_it_laid_out(early, tmp_path, monkeypatch, caplog):
+    """The result of `share` is brought back at the end of the program, where another layer comes last."""
+    b = model()
+    x = anything(b, "f4", (2, 2))
+    y = b.one("SoftMax-1", x, axis=1)
+    b.graph.layers[y.ref[0]].label = "share"
+    b.result(b.one("NonZero-3", x))
+    b.result(y)
+    ours = executor(saved(b, tmp_path), [Reordering(early)], monkeypatch)
+    with caplog.at_level(logging.WARNING, "irrun"):
+        places, share = ours.run([F32([[0, 0], [1, 1]])]).values()
+    assert (places.tolist(), share.tolist()) == ([[1, 1], [0, 1]], [[0.5, 0.5], [0.5, 0.5]])
+    (note,) = notes(caplog)
+    assert "`share`" in note
+    assert "cannot reorder" in note
