@@ -28,9 +28,12 @@ class Prepared(Protocol):
 
 
 class Iterations(Protocol):
-    """Runs of one program, one after the other, until `close`. Results are nobody else's."""
+    """Runs of one program, one after the other, until `close`, in memory of `nbytes`. Results are nobody else's."""
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -159,7 +162,7 @@ class _Body:
     def __init__(self, prepared: Prepared, layer: Layer, name: str, run: Run) -> None:
         self._layer, self._name, self._run = layer, name, run
         self._iterations = prepared.iterations(run)
-        self._number = self._small = 0
+        self._number = self._counted = self._frame = 0
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         run = self._run.inside(self._layer, self._name, self._number)
@@ -168,12 +171,15 @@ class _Body:
         run.variables.leave(outside)
         self._number += 1
         if (meter := run.meter) is not None:
+            before, self._frame = self._frame, self._iterations.nbytes
+            counted = self._frame - before
             for array in results:
                 if array.nbytes > MAX_SMALL:
                     meter.add(array)
                 else:
-                    self._small += array.nbytes
-                    meter.live += array.nbytes
+                    counted += array.nbytes
+            self._counted += counted
+            meter.live += counted
             if meter.live > meter.limit:
                 raise refusal(self._layer, "what its body gives", 0, meter.live, meter.limit)
         return results
@@ -181,7 +187,7 @@ class _Body:
     def close(self) -> None:
         self._iterations.close()
         if self._run.meter is not None:
-            self._run.meter.live -= self._small
+            self._run.meter.live -= self._counted
 
 
 def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:

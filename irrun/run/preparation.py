@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from irrun.diagnostics import ExecutionError
+from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.passes import prepare
@@ -80,6 +80,8 @@ class Preparation:
                         return prepared, prepared.free.pop()
                 engines = prepared.setting.engines
                 frame = Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
+            except MemoryError as error:
+                raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
             except EngineFailed as error:
                 logger.warning("%s", error)
                 self._setting.refused.add((error.layer, error.engine))
@@ -147,6 +149,11 @@ class Iterations:
         for position in frame.copied:
             results[position] = results[position].copy()
         return results
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the frame that it holds."""
+        return 0 if self._held is None else self._held[1].program.size
 
     def close(self) -> None:
         if self._held is not None:
