@@ -164,7 +164,11 @@ class Builder:
         name = f"x{len(self.graph.of_type('Parameter'))}"
         for feed, array in zip(self.feeds, arrays, strict=True):
             feed[name] = array
-        return self.layer(parameter(name, arrays[0], dims), [tuple(arrays)], False, True)[0]
+        text = None
+        if -1 in dims and self.depth == 0 and self.chance(0.15):
+            least = 0 if self.empty else 1
+            text = "..." if self.chance(0.3) else ",".join(f"{least}..99" if n < 0 else str(n) for n in dims)
+        return self.layer(parameter(name, arrays[0], dims, text), [tuple(arrays)], False, True)[0]
 
     def input(self, shape: Sequence[Size], dtype: Any = None, **range: float) -> Value:
         """An input of random numbers; a tuple in `shape` is the size in each set."""

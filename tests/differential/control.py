@@ -10,7 +10,7 @@ import numpy as np
 from differential.builder import Builder, Rejected, Size, Value
 from differential.elementwise import chain
 from differential.graph import Body, Layer
-from differential.heads import weights
+from differential.heads import HEADS, weights
 from differential.operands import sizes_of
 from irrun.spec.dtypes import element_type
 
@@ -44,6 +44,16 @@ def worked(inner: Builder, x: Value) -> Value:
     return y
 
 
+def surroundings(inner: Builder) -> Value | None:
+    """Something else that a body computes: a convolution, a product, a pool, of what is there."""
+    if inner.depth > 1 or not inner.chance(0.35):
+        return None
+    try:
+        return chain(inner, inner.attempt(HEADS, tries=3), inner.number(0, 2))
+    except Rejected:
+        return None
+
+
 def entered(
     b: Builder, inner: Builder, taken: dict[int, Value], first: int
 ) -> tuple[list[Value], list[dict[str, Any]]]:
@@ -65,7 +75,7 @@ def ended(inner: Builder, value: Value) -> int:
     return len(inner.graph.layers) - 1
 
 
-def declared(values: Sequence[Value], more: Sequence[int] | None = None) -> list[tuple[str, tuple[int, ...]]]:
+def declared(values: Sequence[Value]) -> list[tuple[str, tuple[int, ...]]]:
     return [(element_type(value.dtype), (-1,) * value.rank) for value in values]
 
 
@@ -136,10 +146,15 @@ def iteration(b: Builder) -> Value:
         taken[part.ref[0]] = sliced
         inner.keep(part)
     made = [worked(inner, start) for start in starts]
+    if len(made) == 1 and b.chance(0.2):
+        made[0] = inner.one("Concat-1", made[0], made[0] if b.chance(0.3) else inner.input(sizes_of(x)), axis=0)
+    aside = surroundings(inner)
     if sliced is not None and [a.shape[1:] for a in part.arrays] == [a.shape[1:] for a in x.arrays]:
         made[0] = inner.one("Add-1", made[0], part, auto_broadcast="numpy")
         if [a.shape for a in made[0].arrays] != [a.shape for a in x.arrays]:
             raise Rejected
+    if b.chance(0.15):
+        made[0] = counted(inner, made[0])
     counter = None
     if b.chance(0.4):
         shape = b.choose([(), (1,)])
@@ -153,6 +168,9 @@ def iteration(b: Builder) -> Value:
         limit = inner.constant(np.int64(b.number(0, 3)))
         go_on = inner.one("Less-1", counter, limit, auto_broadcast="numpy")
     numbers = [ended(inner, value) for value in made]
+    if aside is not None and aside.rank and aside.fixed[0]:
+        numbers.append(ended(inner, aside))
+        made.append(aside)
     going = ended(inner, go_on)
     first = [
         b.constant(np.asarray(b.choose([0, 1, 2, 3, 4]), b.choose([np.int32, np.int64])))
@@ -173,7 +191,7 @@ def iteration(b: Builder) -> Value:
         entry["external_port_id"] = 2 + len(values)
         values.append(value)
         entries.append(entry)
-    edges = list(zip(numbers, [start.ref[0] for start in starts], strict=True))
+    edges = list(zip(numbers, [start.ref[0] for start in starts], strict=False))
     if len(starts) == 2 and b.chance(0.5):
         edges = [(numbers[1], starts[0].ref[0]), (numbers[0], starts[1].ref[0])]
     outputs, kept = [], []
@@ -194,6 +212,18 @@ def iteration(b: Builder) -> Value:
     for value in results:
         b.keep(value)
     return b.choose(results)
+
+
+def counted(inner: Builder, x: Value) -> Value:
+    """A sum with a variable that the body adds to; its name is one that no other body has."""
+    if x.dtype != np.float32:
+        raise Rejected
+    attrs = {"variable_id": f"b{inner.number(0, 10**9)}", "variable_type": "f32", "variable_shape": "1"}
+    start = inner.constant(np.float32([0.5]))
+    (old,) = inner.layer(Layer("ReadValue-6", [start.ref], attrs), [start.arrays], False, False)
+    more = inner.one("Add-1", old, inner.constant(np.float32([0.25])), auto_broadcast="numpy")
+    inner.layer(Layer("Assign-6", [more.ref], {"variable_id": attrs["variable_id"]}), [more.arrays], False, False)
+    return inner.one("Add-1", x, old, auto_broadcast="numpy")
 
 
 def _forget(b: Builder, value: Value) -> None:

@@ -11,16 +11,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from differential.compare import explained, wrong
+from differential.compare import STEPS, explained, wrong
 from differential.evaluation import evaluated, excepted
 from differential.graph import Array, Case, Feed, save
 
 ENGINES = ("numpy", "onednn")
 
-WAYS = ("auto once", "auto", "check", "onednn observed", "numpy observed", "onednn at once", "numpy at once")
+WAYS = (
+    "auto once",
+    "auto",
+    "check",
+    "onednn observed",
+    "numpy observed",
+    "onednn at once",
+    "numpy at once",
+    "numpy sessions",
+)
+
 """Other ways to run a case, each tried with some of them: with an observer, in several threads at the same time."""
 
 
@@ -96,7 +107,9 @@ def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> l
         executor = irrun.GraphExecutor(path, engine=name, threads=case.threads, once=way == "once")
         options = {"observer": lambda event: None} if way == "observed" else {}
         run = partial(executor.run, **options)
-        if way == "at once" and not case.graph.of_type("Assign"):
+        if way == "sessions":
+            _in_two_sessions(case, executor, note, outcomes)
+        elif way == "at once" and not any(layer.type == "Assign" for layer in case.graph.walk()):
             with ThreadPoolExecutor(3) as pool:
                 outcomes += list(pool.map(partial(_outcome, run, note), case.feeds))
         else:
@@ -110,6 +123,8 @@ def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> l
         note(f"{type(error).__name__} in {at}", text)
     finally:
         logger.removeHandler(handler)
+    if "E604" in findings and any(layer.type in STEPS for layer in case.graph.walk()):
+        del findings["E604"]  # what is computed together is compared at its end, which a step makes much of
     if notes:
         note("passed over", notes[0])
     return [*findings.values()]
@@ -153,6 +168,19 @@ def _one_by_one(case: Case, run: Callable[..., dict[str, Array]], note: Note, ou
             given += [(array, array.copy()) for array in outcome.values()]
             outcome = {name: array.copy() for name, array in outcome.items()}
         outcomes.append(outcome)
+
+
+def _in_two_sessions(case: Case, executor: Any, note: Note, outcomes: list[Outcome]) -> None:
+    """Each run in two sessions, whose variables are no business of each other or of the executor."""
+    sessions = [executor.session(), executor.session()]
+    for feed in case.feeds:
+        first, second = (_outcome(session.run, note, feed) for session in sessions)
+        if isinstance(first, str) or isinstance(second, str):
+            if not (isinstance(first, str) and isinstance(second, str) and first == second):
+                note("differs between sessions", f"{first}, {second}"[:300])
+        elif any(not _same(one, other) for one, other in zip(first.values(), second.values(), strict=True)):
+            note("differs between sessions", "")
+        outcomes.append(first)
 
 
 def _same(one: Array, other: Array) -> bool:
