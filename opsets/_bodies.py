@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -144,14 +144,23 @@ def _span(port: BodyInput, size: Size) -> tuple[Size, Size]:
     return (start, end) if port.stride > 0 else (end, start)
 
 
-def _part(array: Array, port: BodyInput, number: int) -> Array:
-    """Slice number `number` of an array."""
+def _is_sliced(port: BodyInput) -> bool:
+    return port.axis is not None and port.external >= 0
+
+
+def _parts(array: Array, port: BodyInput) -> Callable[[int], Array]:
+    """The slice of an array that an iteration gets, by its number."""
     axis = (port.axis or 0) % array.ndim
     first, last = _span(port, array.shape[axis])
-    low = first + number * port.stride if port.stride > 0 else last + number * port.stride - port.part_size + 1
-    where: list[Any] = [slice(None)] * array.ndim
-    where[axis] = slice(low, low + port.part_size)
-    part: Array = array[tuple(where)]
+    low = int(first if port.stride > 0 else last - port.part_size + 1)
+    before = (slice(None),) * axis
+    stride, size = port.stride, port.part_size
+
+    def part(number: int) -> Array:
+        begin = low + number * stride
+        found: Array = array[(*before, slice(begin, begin + size))]
+        return found
+
     return part
 
 
@@ -174,31 +183,30 @@ def iterate(
     condition: int | None = None,
 ) -> tuple[Any, ...]:
     """Run the body at most `most` times, as long as `go` and then its result number `condition` hold."""
-    assert body.run is not None, "a body that is run has a plan"
+    assert body.run is not None, "a body that is run has a program"
     parameters = arguments(body, arrays)
-    sliced = [port for port in body.inputs if port.axis is not None and port.external >= 0]
     back = {parameter for _, parameter in body.back_edges}
-    counters = [port.parameter for port in body.inputs if port.purpose == "current_iteration"]
-    for parameter in counters:
-        if not any(port.parameter == parameter and port.external >= 0 for port in body.inputs):
-            parameters[parameter] = _counter(body, parameter, 0)
-    collected: dict[int, list[Any]] = {port.external: [] for port in body.outputs if port.axis is not None}
+    sliced = [(port.parameter, _parts(arrays[port.external], port)) for port in body.inputs if _is_sliced(port)]
+    for port in body.inputs:
+        if port.purpose == "current_iteration":
+            if port.external < 0:
+                parameters[port.parameter] = _counters(body, port.parameter)(0)
+            if port.parameter not in back:
+                sliced.append((port.parameter, _counters(body, port.parameter)))
+    joined = [(port.result, port.external) for port in body.outputs if port.axis is not None and port.external >= 0]
+    collected: dict[int, list[Any]] = {external: [] for _, external in joined}
     results: list[Any] | None = None
     number = 0
     while go and (most is None or number < most):
-        for port in sliced:
-            parameters[port.parameter] = _part(arrays[port.external], port, number)
-        for parameter in counters:
-            if parameter not in back:
-                parameters[parameter] = _counter(body, parameter, number)
+        for parameter, part in sliced:
+            parameters[parameter] = part(number)
         results = body.run(parameters)
-        for output in body.outputs:
-            if output.axis is not None and output.external >= 0:
-                collected[output.external].append(results[output.result])
+        for result, external in joined:
+            collected[external].append(results[result])
         for result, parameter in body.back_edges:
             parameters[parameter] = results[result]
         if condition is not None:
-            go = bool(np.asarray(results[condition]).item())
+            go = bool(results[condition].item())
         number += 1
     outputs: list[Any] = [None] * output_count(body)
     blank = _blank_results(body, arrays) if results is None else []
@@ -215,10 +223,12 @@ def iterate(
     return tuple(outputs)
 
 
-def _counter(body: Body, parameter: int, number: int) -> Array:
+def _counters(body: Body, parameter: int) -> Callable[[int], Array]:
+    """The array that a parameter which counts gets in an iteration."""
     declared = body.declared[parameter] if body.declared else UNKNOWN
     shape = () if declared.shape == () else (1,)
-    return np.full(shape, number, np.int32 if declared.type == "i32" else np.int64)
+    dtype = np.int32 if declared.type == "i32" else np.int64
+    return lambda number: np.full(shape, number, dtype)
 
 
 def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) -> Array:
@@ -227,15 +237,14 @@ def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) 
     axis = (output.axis or 0) % lines[0].ndim
     if not parts:
         return np.take(lines[0], [], axis)
+    first = lines[0].shape
     for number, line in enumerate(lines):
-        if (
-            line.ndim != lines[0].ndim
-            or np.delete(line.shape, axis).tolist() != np.delete(lines[0].shape, axis).tolist()
-        ):
+        shape = line.shape
+        if shape != first and (shape[:axis], shape[axis + 1 :]) != (first[:axis], first[axis + 1 :]):
             raise Violation(
                 "C8",
-                f"output {output.external} joins {shape_text(lines[0].shape)} of the first iteration "
-                f"and {shape_text(line.shape)} of iteration {number} along axis {axis}",
+                f"output {output.external} joins {shape_text(first)} of the first iteration "
+                f"and {shape_text(shape)} of iteration {number} along axis {axis}",
             )
     return np.concatenate(lines[::-1] if output.stride < 0 else lines, axis)
 

@@ -91,7 +91,7 @@ def binary(
     `constraints` documents what `rule` checks, which is the broadcasting unless more is given.
     """
 
-    def kernel(a: Array, b: Array, *, auto_broadcast: str = "numpy", auto_broadcast_axis: int = -1) -> Any:
+    def kernel(a: Array, b: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
         with np.errstate(all="ignore"):
             return function(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from irrun.spec import Array, Dim, Node, Shape, Size, broadcast, every, fresh, product, shape_text
 
+from ._precision import accumulator
+
 UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
     "sub": np.subtract,
@@ -156,7 +158,7 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
         target[positions] = updates
         return
     ufunc = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else UFUNCS[reduction]
-    wide = _accumulator(target.dtype, reduction)
+    wide = accumulator(target.dtype, reduction)
     with np.errstate(all="ignore"):
         if wide == target.dtype and reduction != "mean":
             if not use_init_val:
@@ -183,15 +185,6 @@ def renumbered(positions: Array, size: int) -> tuple[Array, Array]:
     numbers = np.empty(size, np.intp)
     numbers[different] = np.arange(len(different))
     return different, numbers[positions]
-
-
-def _accumulator(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
-    """Where sums build up: f32 for the half types, 64 bits for integer means, whose sums must not wrap."""
-    if dtype.kind in "iu":
-        return np.dtype(f"{dtype.kind}8") if reduction == "mean" else dtype
-    if reduction in ("min", "max") or dtype.kind == "b":
-        return dtype
-    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
 
 def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:

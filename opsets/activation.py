@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from irrun.spec import (
     choice,
     op,
     shape_text,
+    variation,
 )
 
 from ._elementwise import real, unary
@@ -111,7 +113,7 @@ exp = unary(
 
 
 @real
-def _gelu(data: Array, *, approximation_mode: str = "erf") -> Any:
+def _gelu(data: Array, *, approximation_mode: str) -> Any:
     if approximation_mode == "tanh":
         result = data * data
         result *= 0.044715
@@ -132,7 +134,7 @@ def _gelu(data: Array, *, approximation_mode: str = "erf") -> Any:
 
 gelu_2 = unary(
     "Gelu-2",
-    _gelu,
+    partial(_gelu, approximation_mode="erf"),
     """Gaussian error linear unit: x * (1 + erf(x / sqrt(2))) / 2.
 
     Source: activation/gelu-2.rst
@@ -419,14 +421,6 @@ sigmoid = unary(
 )
 
 
-@real
-def _softmax(data: Array, *, axis: int) -> Any:
-    result = _shifted(data, axis)
-    np.exp(result, out=result)
-    result /= result.sum(axis, keepdims=True)
-    return result
-
-
 @op(
     "SoftMax-1",
     types={"T": FLOAT},
@@ -434,6 +428,7 @@ def _softmax(data: Array, *, axis: int) -> Any:
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("axis", INT, 1, least=0)],
 )
+@real
 def softmax_1(data: Array, *, axis: int) -> Any:
     """Exponentials along an axis, divided by their sum. NaN where all are -inf, or one is inf.
 
@@ -445,7 +440,10 @@ def softmax_1(data: Array, *, axis: int) -> Any:
     >>> op(np.array([[0.0, 0.0], [1.0, 2.0]])).round(4).tolist()
     [[0.5, 0.5], [0.2689, 0.7311]]
     """
-    return _softmax(data, axis=axis)
+    result = _shifted(data, axis)
+    np.exp(result, out=result)
+    result /= result.sum(axis, keepdims=True)
+    return result
 
 
 @softmax_1.shapes
@@ -456,14 +454,9 @@ def _(node: Node) -> None:
     )
 
 
-@op(
+softmax_8 = variation(
     "SoftMax-8",
-    types={"T": FLOAT},
-    inputs=[Input("data", "T", "[*shape]")],
-    outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("axis", INT, 1)],
-)
-def softmax_8(data: Array, *, axis: int) -> Any:
+    softmax_1,
     """Exponentials along an axis, divided by their sum. NaN where all are -inf, or one is inf.
 
     Constraints:
@@ -473,8 +466,9 @@ def softmax_8(data: Array, *, axis: int) -> Any:
 
     >>> op(np.array([[0.0, 0.0], [1.0, 2.0]]), axis=-1).round(4).tolist()
     [[0.5, 0.5], [0.2689, 0.7311]]
-    """
-    return _softmax(data, axis=axis)
+    """,
+    attrs=[Attr("axis", INT, 1)],
+)
 
 
 @softmax_8.shapes

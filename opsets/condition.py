@@ -51,7 +51,7 @@ def if_(cond: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
     Source: condition/if-8.rst
     """
     body = bodies["then_body" if cond.item() else "else_body"]
-    assert body.run is not None, "a body that is run has a plan"
+    assert body.run is not None, "a body that is run has a program"
     results = body.run(arguments(body, (cond, *inputs)))
     numbers = {port.external: port.result for port in body.outputs}
     return tuple(results[numbers[external]] for external in range(output_count(body)))

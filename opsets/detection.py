@@ -28,6 +28,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
     product,
+    variation,
 )
 
 from ._boxes import MOST_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
@@ -125,18 +126,17 @@ def _(node: Node) -> Shapes:
     return {"pooled_h": size[0], "pooled_w": size[1]}
 
 
-ROI_ALIGN_INPUTS = (
-    Input("data", "T", "[N, C, H, W]"),
-    Input("rois", "T", "[NUM_ROIS, 4]"),
-    Input("batch_indices", "IND_T", "[NUM_ROIS]"),
-)
 ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg")))
 
 
 @op(
     "ROIAlign-3",
     types={"T": FLOAT, "IND_T": INTEGER},
-    inputs=ROI_ALIGN_INPUTS,
+    inputs=[
+        Input("data", "T", "[N, C, H, W]"),
+        Input("rois", "T", "[NUM_ROIS, 4]"),
+        Input("batch_indices", "IND_T", "[NUM_ROIS]"),
+    ],
     outputs=[Output("output", "T", "[NUM_ROIS, C, pooled_h, pooled_w]")],
     attrs=ROI_ALIGN_ATTRS,
     opsets=frozenset(range(3, 9)),
@@ -166,6 +166,7 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) ->
     return aligned_regions(data, rois, batch_indices, aligned_mode="asymmetric", **attrs)
 
 
+@roi_align_3.shapes
 def _roi_align_shapes(node: Node) -> Shapes:
     check_positive(node, "C2")
     batch = node.dims.get("N")
@@ -174,14 +175,9 @@ def _roi_align_shapes(node: Node) -> Shapes:
     return {"pooled_h": node.attrs["pooled_h"], "pooled_w": node.attrs["pooled_w"]}
 
 
-roi_align_3.shapes(_roi_align_shapes)
-
-
 @op(
     "ROIAlign-9",
-    types={"T": FLOAT, "IND_T": INTEGER},
-    inputs=ROI_ALIGN_INPUTS,
-    outputs=[Output("output", "T", "[NUM_ROIS, C, pooled_h, pooled_w]")],
+    of=roi_align_3,
     attrs=(
         *ROI_ALIGN_ATTRS,
         Attr("aligned_mode", choice("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric"),
@@ -209,9 +205,6 @@ def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> A
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
     return aligned_regions(data, rois, batch_indices, **attrs)
-
-
-roi_align.shapes(_roi_align_shapes)
 
 
 @op(
@@ -718,14 +711,30 @@ def prior_box_1(output_size: Array, image_size: Array, **attrs: Any) -> Array:
     return prior_boxes(as_pair(output_size), as_pair(image_size), attrs)
 
 
-@op(
+@prior_box_1.shapes
+def _(node: Node) -> Shapes:
+    low, high, fixed, density = (node.attrs[name] for name in ("min_size", "max_size", "fixed_size", "density"))
+    node.require(
+        "C3",
+        len(high) <= len(low),
+        f"`max_size` has {len(high)} elements, `min_size` {len(low)}",
+        about=["max_size", "min_size"],
+    )
+    fits = not fixed or len(density) == len(fixed)
+    node.require(
+        "C4", fits, f"`density` has {len(density)} elements, `fixed_size` {len(fixed)}", about=["density", "fixed_size"]
+    )
+    for name in ("aspect_ratio", "fixed_ratio"):
+        node.require("C5", 0 not in node.attrs[name], f"`{name}` holds 0, expected more", about=[name])
+    for name in ("min_size", "max_size", "fixed_size", "density", "aspect_ratio", "fixed_ratio"):
+        values = node.attrs[name]
+        node.require("C6", all(map(math.isfinite, values)), f"`{name}` holds {values}, expected numbers", about=[name])
+    return grid_shape(node, cell_prior_count(node.attrs))
+
+
+prior_box = variation(
     "PriorBox-8",
-    types={"T_INT": INTEGER},
-    inputs=PRIOR_BOX_INPUTS,
-    outputs=[Output("boxes", "f32", "[2, length]")],
-    attrs=[*PRIOR_BOX_ATTRS, Attr("min_max_aspect_ratios_order", BOOL, True)],
-)
-def prior_box(output_size: Array, image_size: Array, **attrs: Any) -> Array:
+    prior_box_1,
     """Boxes of given sizes and aspect ratios around the middle of each cell of a grid, and their variances.
 
     Every min_size gives a square, one of the side sqrt(min_size * max_size) and boxes of the same area for the other
@@ -753,32 +762,9 @@ def prior_box(output_size: Array, image_size: Array, **attrs: Any) -> Array:
 
     >>> op(np.array([1, 1]), np.array([16, 16]), min_size=(4.0,), max_size=(16.0,), offset=0.5)[0].tolist()
     [0.375, 0.375, 0.625, 0.625, 0.25, 0.25, 0.75, 0.75]
-    """
-    return prior_boxes(as_pair(output_size), as_pair(image_size), attrs)
-
-
-def _prior_box_shapes(node: Node) -> Shapes:
-    low, high, fixed, density = (node.attrs[name] for name in ("min_size", "max_size", "fixed_size", "density"))
-    node.require(
-        "C3",
-        len(high) <= len(low),
-        f"`max_size` has {len(high)} elements, `min_size` {len(low)}",
-        about=["max_size", "min_size"],
-    )
-    fits = not fixed or len(density) == len(fixed)
-    node.require(
-        "C4", fits, f"`density` has {len(density)} elements, `fixed_size` {len(fixed)}", about=["density", "fixed_size"]
-    )
-    for name in ("aspect_ratio", "fixed_ratio"):
-        node.require("C5", 0 not in node.attrs[name], f"`{name}` holds 0, expected more", about=[name])
-    for name in ("min_size", "max_size", "fixed_size", "density", "aspect_ratio", "fixed_ratio"):
-        values = node.attrs[name]
-        node.require("C6", all(map(math.isfinite, values)), f"`{name}` holds {values}, expected numbers", about=[name])
-    return grid_shape(node, cell_prior_count(node.attrs))
-
-
-prior_box_1.shapes(_prior_box_shapes)
-prior_box.shapes(_prior_box_shapes)
+    """,
+    attrs=[*PRIOR_BOX_ATTRS, Attr("min_max_aspect_ratios_order", BOOL, True)],
+)
 
 
 @op(
@@ -915,13 +901,6 @@ def _(node: Node) -> Shapes:
     return {"grid": (product(grid),) if node.attrs["flatten"] else grid}
 
 
-DETECTION_OUTPUT_INPUTS = (
-    Input("box_logits", "T", "[N, locations]"),
-    Input("class_preds", "T", "[N, predictions]"),
-    Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]"),
-    Input("additional_class_preds", "T", "[N, pairs]", optional=True),
-    Input("additional_box_preds", "T", "[N, locations]", optional=True),
-)
 DETECTION_OUTPUT_ATTRS = (
     Attr("background_label_id", INT, 0),
     Attr("top_k", INT, -1),
@@ -948,7 +927,13 @@ DETECTION_OUTPUT_ATTRS = (
 @op(
     "DetectionOutput-1",
     types={"T": FLOAT},
-    inputs=DETECTION_OUTPUT_INPUTS,
+    inputs=[
+        Input("box_logits", "T", "[N, locations]"),
+        Input("class_preds", "T", "[N, predictions]"),
+        Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]"),
+        Input("additional_class_preds", "T", "[N, pairs]", optional=True),
+        Input("additional_box_preds", "T", "[N, locations]", optional=True),
+    ],
     outputs=[Output("detections", "T", "[1, 1, rows, 7]")],
     attrs=[Attr("num_classes", INT, least=1), *DETECTION_OUTPUT_ATTRS],
     opsets=frozenset(range(1, 8)),
@@ -987,13 +972,39 @@ def detection_output_1(
     return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
 
 
-@op(
-    "DetectionOutput-8",
-    types={"T": FLOAT},
-    inputs=DETECTION_OUTPUT_INPUTS,
-    outputs=[Output("detections", "T", "[1, 1, rows, 7]")],
-    attrs=DETECTION_OUTPUT_ATTRS,
-)
+@detection_output_1.shapes
+def _(node: Node) -> Shapes:
+    attrs = node.attrs
+    node.require("C1", len(attrs["keep_top_k"]) > 0, "`keep_top_k` is empty, expected an element", about=["keep_top_k"])
+    both = {node.inputs[name] is None for name in ("additional_class_preds", "additional_box_preds")}
+    node.require("C5", len(both) == 1, "there are 4 inputs, expected 3 or 5")
+    batch, predictions = node.shape("class_preds")
+    batches, kinds, numbers = node.shape("proposals")
+    rows, size = 1 if attrs["variance_encoded_in_target"] else 2, 4 if attrs["normalized"] else 5
+    wrong = (batches == 1) is False and (batches == batch) is False
+    node.require("C2", not wrong, f"`proposals` has {batches} batches, expected 1 or {batch}", "proposals")
+    node.require("C2", kinds == rows, f"`proposals` has {kinds} rows, expected {rows}", "proposals")
+    message = f"`proposals` has {numbers} numbers, expected a multiple of {size} above 0"
+    node.require("C2", numbers % size == 0, message, "proposals")
+    node.require("C2", numbers > 0, message, "proposals")
+    priors = numbers // size
+    classes = attrs.get("num_classes") or predictions // priors
+    expected = priors * classes
+    node.require(
+        "C4", predictions == expected, f"`class_preds` has {predictions} columns, expected {expected}", "class_preds"
+    )
+    locations, expected = node.shape("box_logits")[1], priors * 4 * (1 if attrs["share_location"] else classes)
+    node.require(
+        "C3", locations == expected, f"`box_logits` has {locations} columns, expected {expected}", "box_logits"
+    )
+    pairs = node.dims.get("pairs")
+    if pairs is not None:
+        message = f"`additional_class_preds` has {pairs} columns, expected {priors * 2}"
+        node.require("C5", pairs == priors * 2, message, "additional_class_preds")
+    return {"rows": detection_rows(node.dims["N"], classes, priors, attrs)}
+
+
+@op("DetectionOutput-8", of=detection_output_1, attrs=DETECTION_OUTPUT_ATTRS)
 def detection_output(
     box_logits: Array,
     class_preds: Array,
@@ -1035,70 +1046,31 @@ def detection_output(
     return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
 
 
-def _detection_shapes(node: Node) -> Shapes:
-    attrs = node.attrs
-    node.require("C1", len(attrs["keep_top_k"]) > 0, "`keep_top_k` is empty, expected an element", about=["keep_top_k"])
-    both = {node.inputs[name] is None for name in ("additional_class_preds", "additional_box_preds")}
-    node.require("C5", len(both) == 1, "there are 4 inputs, expected 3 or 5")
-    batch, predictions = node.shape("class_preds")
-    batches, kinds, numbers = node.shape("proposals")
-    rows, size = 1 if attrs["variance_encoded_in_target"] else 2, 4 if attrs["normalized"] else 5
-    wrong = (batches == 1) is False and (batches == batch) is False
-    node.require("C2", not wrong, f"`proposals` has {batches} batches, expected 1 or {batch}", "proposals")
-    node.require("C2", kinds == rows, f"`proposals` has {kinds} rows, expected {rows}", "proposals")
-    message = f"`proposals` has {numbers} numbers, expected a multiple of {size} above 0"
-    node.require("C2", numbers % size == 0, message, "proposals")
-    node.require("C2", numbers > 0, message, "proposals")
-    priors = numbers // size
-    classes = attrs.get("num_classes") or predictions // priors
-    expected = priors * classes
-    node.require(
-        "C4", predictions == expected, f"`class_preds` has {predictions} columns, expected {expected}", "class_preds"
-    )
-    locations, expected = node.shape("box_logits")[1], priors * 4 * (1 if attrs["share_location"] else classes)
-    node.require(
-        "C3", locations == expected, f"`box_logits` has {locations} columns, expected {expected}", "box_logits"
-    )
-    pairs = node.dims.get("pairs")
-    if pairs is not None:
-        message = f"`additional_class_preds` has {pairs} columns, expected {priors * 2}"
-        node.require("C5", pairs == priors * 2, message, "additional_class_preds")
-    return {"rows": detection_rows(node.dims["N"], classes, priors, attrs)}
-
-
-detection_output_1.shapes(_detection_shapes)
-detection_output.shapes(_detection_shapes)
-
-
-PROPOSAL_INPUTS = (
-    Input("class_probs", "T", "[batch_size, scores, H, W]"),
-    Input("bbox_deltas", "T", "[batch_size, deltas, H, W]"),
-    Input("image_shape", "T", "[image_numbers]"),
-)
-PROPOSAL_ATTRS = (
-    Attr("base_size", INT, least=1),
-    Attr("pre_nms_topn", INT, least=1),
-    Attr("post_nms_topn", INT, least=1),
-    Attr("nms_thresh", FLOAT_NUMBER),
-    Attr("feat_stride", INT, least=1),
-    Attr("min_size", INT, least=0),
-    Attr("ratio", FLOATS),
-    Attr("scale", FLOATS),
-    Attr("clip_before_nms", BOOL, True),
-    Attr("clip_after_nms", BOOL, False),
-    Attr("normalize", BOOL, False),
-    Attr("box_size_scale", FLOAT_NUMBER, 1.0),
-    Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0),
-    Attr("framework", choice("", "tensorflow"), ""),
-)
-
-
 @op(
     "Proposal-1",
     types={"T": FLOAT},
-    inputs=PROPOSAL_INPUTS,
+    inputs=[
+        Input("class_probs", "T", "[batch_size, scores, H, W]"),
+        Input("bbox_deltas", "T", "[batch_size, deltas, H, W]"),
+        Input("image_shape", "T", "[image_numbers]"),
+    ],
     outputs=[Output("proposals", "T", "[rows, 5]")],
-    attrs=PROPOSAL_ATTRS,
+    attrs=[
+        Attr("base_size", INT, least=1),
+        Attr("pre_nms_topn", INT, least=1),
+        Attr("post_nms_topn", INT, least=1),
+        Attr("nms_thresh", FLOAT_NUMBER),
+        Attr("feat_stride", INT, least=1),
+        Attr("min_size", INT, least=0),
+        Attr("ratio", FLOATS),
+        Attr("scale", FLOATS),
+        Attr("clip_before_nms", BOOL, True),
+        Attr("clip_after_nms", BOOL, False),
+        Attr("normalize", BOOL, False),
+        Attr("box_size_scale", FLOAT_NUMBER, 1.0),
+        Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0),
+        Attr("framework", choice("", "tensorflow"), ""),
+    ],
     opsets=frozenset({1, 2, 3}),
 )
 def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
@@ -1122,12 +1094,23 @@ def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **att
     return proposals(class_probs, bbox_deltas, image_shape, **attrs)[0]
 
 
+@proposal_1.shapes
+def _(node: Node) -> Shapes:
+    numbers = node.shape("image_shape")[0]
+    wrong = (numbers == 3) is False and (numbers == 4) is False
+    node.require("C1", not wrong, f"`image_shape` has {numbers} elements, expected 3 or 4", "image_shape")
+    anchors = len(node.attrs["ratio"]) * len(node.attrs["scale"])
+    for name, per_anchor in (("class_probs", 2), ("bbox_deltas", 4)):
+        channels, expected = node.shape(name)[1], anchors * per_anchor
+        message = f"`{name}` has {channels} channels, expected {expected} for {anchors} anchors"
+        node.require("C2", channels == expected, message, name)
+    return {"rows": node.dims["batch_size"] * node.attrs["post_nms_topn"]}
+
+
 @op(
     "Proposal-4",
-    types={"T": FLOAT},
-    inputs=PROPOSAL_INPUTS,
+    of=proposal_1,
     outputs=[Output("proposals", "T", "[rows, 5]"), Output("probabilities", "T", "[rows]")],
-    attrs=PROPOSAL_ATTRS,
     extension_versions=OLD_LAYERS,
 )
 def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
@@ -1156,22 +1139,6 @@ def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs
     [1.0, 0.0]
     """
     return proposals(class_probs, bbox_deltas, image_shape, **attrs)
-
-
-def _proposal_shapes(node: Node) -> Shapes:
-    numbers = node.shape("image_shape")[0]
-    wrong = (numbers == 3) is False and (numbers == 4) is False
-    node.require("C1", not wrong, f"`image_shape` has {numbers} elements, expected 3 or 4", "image_shape")
-    anchors = len(node.attrs["ratio"]) * len(node.attrs["scale"])
-    for name, per_anchor in (("class_probs", 2), ("bbox_deltas", 4)):
-        channels, expected = node.shape(name)[1], anchors * per_anchor
-        message = f"`{name}` has {channels} channels, expected {expected} for {anchors} anchors"
-        node.require("C2", channels == expected, message, name)
-    return {"rows": node.dims["batch_size"] * node.attrs["post_nms_topn"]}
-
-
-proposal_1.shapes(_proposal_shapes)
-proposal.shapes(_proposal_shapes)
 
 
 @op(

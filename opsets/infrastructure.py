@@ -341,12 +341,10 @@ def _(node: Node) -> None:
 
 @op(
     "ReadValue-6",
-    types={"T": ANY},
+    of=read_value_3,
     inputs=[Input("init_value", "T", "...", optional=True)],
     outputs=[Output("value", "variable_type", "...")],
     attrs=[VARIABLE, Attr("variable_type", ELEMENT_TYPE), Attr("variable_shape", SHAPE)],
-    view_of="init_value",
-    pure=False,
 )
 def read_value(
     init_value: Array | None = None,

@@ -38,6 +38,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
     product,
+    variation,
 )
 
 from ._broadcasting import broadcast_data, broadcast_to_shape
@@ -70,17 +71,20 @@ NUMBER = ANY - {"string"}
 ONE = "[] | [1]"
 """The shape of an axis: a scalar, or a tensor of one element."""
 
-GATHER_TYPES = {"T": ANY, "T_IND": INTEGER, "T_AXIS": INTEGER}
-GATHER_INPUTS = (
-    Input("data", "T", "[*data]"),
-    Input("indices", "T_IND", "[*indices]"),
-    Input("axis", "T_AXIS", ONE),
-)
-GATHER_OUTPUTS = (Output("output", "T", "[*output]"),)
 BATCH_DIMS = Attr("batch_dims", INT, 0)
 
 
-@op("Gather-1", types=GATHER_TYPES, inputs=GATHER_INPUTS, outputs=GATHER_OUTPUTS, symbolic=True)
+@op(
+    "Gather-1",
+    types={"T": ANY, "T_IND": INTEGER, "T_AXIS": INTEGER},
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("indices", "T_IND", "[*indices]"),
+        Input("axis", "T_AXIS", ONE),
+    ],
+    outputs=[Output("output", "T", "[*output]")],
+    symbolic=True,
+)
 def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     """Take slices of the data along an axis.
 
@@ -107,8 +111,8 @@ def _(node: Node) -> Shapes:
     return {"output": gathered_shape(data, indices, axis, 0)}
 
 
-@op("Gather-7", types=GATHER_TYPES, inputs=GATHER_INPUTS, outputs=GATHER_OUTPUTS, attrs=[BATCH_DIMS], symbolic=True)
-def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -> Any:
+@op("Gather-7", of=gather_1, attrs=[BATCH_DIMS])
+def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis, each batch by indices of its own.
 
     Constraints:
@@ -138,8 +142,8 @@ def _(node: Node) -> Shapes:
     return {"output": gathered_shape(data, indices, axis, batch)}
 
 
-@op("Gather-8", types=GATHER_TYPES, inputs=GATHER_INPUTS, outputs=GATHER_OUTPUTS, attrs=[BATCH_DIMS], symbolic=True)
-def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -> Any:
+@op("Gather-8", of=gather_7)
+def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis. Negative indices count from the end; those outside give zeros.
 
     Constraints:
@@ -221,17 +225,15 @@ def _(node: Node) -> Shapes:
     return {"output": tuple(output)}
 
 
-GATHER_ND = {
-    "types": {"T": ANY, "T_IND": INTEGER},
-    "inputs": [Input("data", "T", "[n, *data]"), Input("indices", "T_IND", "[*places, length]")],
-    "outputs": [Output("output", "T", "[*output]")],
-    "attrs": [Attr("batch_dims", INT, 0, least=0)],
-    "symbolic": True,
-}
-
-
-@op("GatherND-5", **GATHER_ND)
-def gather_nd_5(data: Array, indices: Array, *, batch_dims: int = 0) -> Any:
+@op(
+    "GatherND-5",
+    types={"T": ANY, "T_IND": INTEGER},
+    inputs=[Input("data", "T", "[n, *data]"), Input("indices", "T_IND", "[*places, length]")],
+    outputs=[Output("output", "T", "[*output]")],
+    attrs=[Attr("batch_dims", INT, 0, least=0)],
+    symbolic=True,
+)
+def gather_nd_5(data: Array, indices: Array, *, batch_dims: int) -> Any:
     """Take an element or slice of the data for each tuple of indices; batch dimensions come out as one.
 
     Constraints:
@@ -260,8 +262,8 @@ def _(node: Node) -> Shapes:
     return {"output": (product(shape[:batch]), *shape[batch:]) if batch else shape}
 
 
-@op("GatherND-8", **GATHER_ND)
-def gather_nd_8(data: Array, indices: Array, *, batch_dims: int = 0) -> Any:
+@op("GatherND-8", of=gather_nd_5)
+def gather_nd_8(data: Array, indices: Array, *, batch_dims: int) -> Any:
     """Take an element or slice of the data for each tuple of indices; negative ones count from the end.
 
     Constraints:
@@ -285,18 +287,15 @@ def _(node: Node) -> Shapes:
     return {"output": gather_nd_shape(node, ("C1", "C2", "C3", "C4"), negative=True)}
 
 
-SCATTER_ELEMENTS_INPUTS = (
-    Input("data", "T", "[*data]"),
-    Input("indices", "T_IND", "[*indices]"),
-    Input("updates", "T", "[*indices]"),
-    Input("axis", "T_AXIS", ONE),
-)
-
-
 @op(
     "ScatterElementsUpdate-3",
     types={"T": NUMBER, "T_IND": INTEGER, "T_AXIS": INTEGER},
-    inputs=SCATTER_ELEMENTS_INPUTS,
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("indices", "T_IND", "[*indices]"),
+        Input("updates", "T", "[*indices]"),
+        Input("axis", "T_AXIS", ONE),
+    ],
     outputs=[Output("output", "T", "[*data]")],
     symbolic=True,
 )
@@ -333,17 +332,15 @@ def _(node: Node) -> Shapes:
 
 @op(
     "ScatterElementsUpdate-12",
+    of=scatter_elements_update_3,
     types={"T": ANY, "T_IND": INTEGER, "T_AXIS": INTEGER},
-    inputs=SCATTER_ELEMENTS_INPUTS,
-    outputs=[Output("output", "T", "[*data]")],
     attrs=[
         Attr("reduction", choice("none", "sum", "prod", "min", "max", "mean"), "none"),
         Attr("use_init_val", BOOL, True),
     ],
-    symbolic=True,
 )
 def scatter_elements_update_12(
-    data: Array, indices: Array, updates: Array, axis: Array, *, reduction: str = "none", use_init_val: bool = True
+    data: Array, indices: Array, updates: Array, axis: Array, *, reduction: str, use_init_val: bool
 ) -> Any:
     """Copy the data and reduce each update into the place that its index says, along the axis.
 
@@ -445,19 +442,15 @@ def _(node: Node) -> None:
     check_shape(node, "C2", "updates", gathered_shape(data, indices, axis, 0))
 
 
-SCATTER_ND_INPUTS = (
-    Input("data", "T", "[n, *data]"),
-    Input("indices", "T_IND", "[*places, length]"),
-    Input("updates", "T", "[*updates]"),
-)
-SCATTER_ND_OUTPUTS = (Output("output", "T", "[n, *data]"),)
-
-
 @op(
     "ScatterNDUpdate-3",
     types={"T": NUMBER, "T_IND": INDEX},
-    inputs=SCATTER_ND_INPUTS,
-    outputs=SCATTER_ND_OUTPUTS,
+    inputs=[
+        Input("data", "T", "[n, *data]"),
+        Input("indices", "T_IND", "[*places, length]"),
+        Input("updates", "T", "[*updates]"),
+    ],
+    outputs=[Output("output", "T", "[n, *data]")],
     opsets=frozenset(range(4, 17)),
     symbolic=True,
 )
@@ -487,13 +480,10 @@ def _(node: Node) -> None:
 
 @op(
     "ScatterNDUpdate-15",
-    types={"T": NUMBER, "T_IND": INDEX},
-    inputs=SCATTER_ND_INPUTS,
-    outputs=SCATTER_ND_OUTPUTS,
+    of=scatter_nd_update_3,
     attrs=[Attr("reduction", choice("none", "sum", "sub", "prod", "min", "max"), "none")],
-    symbolic=True,
 )
-def scatter_nd_update_15(data: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Any:
+def scatter_nd_update_15(data: Array, indices: Array, updates: Array, *, reduction: str) -> Any:
     """Copy the data and reduce each element or slice of the updates into the place of its tuple of indices.
 
     Negative indices count from the end. `none` overwrites: the last update in row-major order wins, which the
@@ -793,9 +783,9 @@ def strided_slice(
     *,
     begin_mask: tuple[int, ...],
     end_mask: tuple[int, ...],
-    new_axis_mask: tuple[int, ...] = (0,),
-    shrink_axis_mask: tuple[int, ...] = (0,),
-    ellipsis_mask: tuple[int, ...] = (0,),
+    new_axis_mask: tuple[int, ...],
+    shrink_axis_mask: tuple[int, ...],
+    ellipsis_mask: tuple[int, ...],
 ) -> Any:
     """Select begin:end:stride along the first axes; masks leave bounds out, add, remove and skip dimensions.
 
@@ -874,24 +864,20 @@ def _(node: Node) -> Shapes:
     return {"output": tuple(output)}
 
 
-BROADCAST_INPUTS = (
-    Input("data", "T", "[*data]"),
-    Input("target_shape", "T_SHAPE", "[n]"),
-    Input("axes_mapping", "T_AXES", "...", optional=True),  # OpenVINO writes a scalar where the mode ignores it
-)
-BROADCAST_TYPES = {"T": ANY, "T_SHAPE": INTEGER, "T_AXES": INTEGER}
-
-
 @op(
     "Broadcast-1",
-    types=BROADCAST_TYPES,
-    inputs=BROADCAST_INPUTS,
+    types={"T": ANY, "T_SHAPE": INTEGER, "T_AXES": INTEGER},
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("target_shape", "T_SHAPE", "[n]"),
+        Input("axes_mapping", "T_AXES", "...", optional=True),  # OpenVINO writes a scalar where the mode ignores it
+    ],
     outputs=[Output("output", "T", "[*output]")],
     attrs=[Attr("mode", choice("numpy", "explicit", "none"), "numpy")],
     symbolic=True,
     view_of="data",
 )
-def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str = "numpy") -> Any:
+def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str) -> Any:
     """Repeat the data along dimensions of size 1 until it has the target shape.
 
     Constraints:
@@ -911,16 +897,11 @@ def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = N
     return broadcast_data(data, target_shape, axes_mapping, mode)
 
 
-@op(
+broadcast_1.shapes(broadcast_to_shape)
+
+broadcast_3 = variation(
     "Broadcast-3",
-    types=BROADCAST_TYPES,
-    inputs=BROADCAST_INPUTS,
-    outputs=[Output("output", "T", "[*output]")],
-    attrs=[Attr("mode", choice("numpy", "explicit", "bidirectional"), "numpy")],
-    symbolic=True,
-    view_of="data",
-)
-def broadcast_3(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str = "numpy") -> Any:
+    broadcast_1,
     """Repeat the data along dimensions of size 1 until it has the target shape; bidirectional also keeps its own.
 
     Constraints:
@@ -936,12 +917,9 @@ def broadcast_3(data: Array, target_shape: Array, axes_mapping: Array | None = N
 
     >>> op(np.array([[1], [2]]), np.array([1, 2]), mode="bidirectional").tolist()
     [[1, 1], [2, 2]]
-    """
-    return broadcast_data(data, target_shape, axes_mapping, mode)
-
-
-broadcast_1.shapes(broadcast_to_shape)
-broadcast_3.shapes(broadcast_to_shape)
+    """,
+    attrs=[Attr("mode", choice("numpy", "explicit", "bidirectional"), "numpy")],
+)
 
 
 @op(
@@ -976,12 +954,6 @@ def _(node: Node) -> Shapes:
     return {"output": tuple(size * number for size, number in zip(sizes, times, strict=True))}
 
 
-PAD_INPUTS = (
-    Input("data", "T", "[*data]"),
-    Input("pads_begin", "T_BEGIN", "[n]"),
-    Input("pads_end", "T_END", "[n]"),
-    Input("pad_value", "T", "[]", optional=True),
-)
 PAD_TYPES = {"T_BEGIN": INTEGER, "T_END": INTEGER}
 PADDING = Padding("pads_begin", "pads_end", "pad_value", "pad_mode")
 PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
@@ -990,7 +962,12 @@ PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
 @op(
     "Pad-1",
     types={"T": NUMBER, **PAD_TYPES},
-    inputs=PAD_INPUTS,
+    inputs=[
+        Input("data", "T", "[*data]"),
+        Input("pads_begin", "T_BEGIN", "[n]"),
+        Input("pads_end", "T_END", "[n]"),
+        Input("pad_value", "T", "[]", optional=True),
+    ],
     outputs=[Output("output", "T", "[*output]")],
     attrs=[PAD_MODE],
     symbolic=True,
@@ -1024,17 +1001,9 @@ def _(node: Node) -> Shapes:
     return padded_shape(node, "C1", "C3")
 
 
-@op(
+pad_12 = variation(
     "Pad-12",
-    types={"T": ANY, **PAD_TYPES},
-    inputs=PAD_INPUTS,
-    outputs=[Output("output", "T", "[*output]")],
-    attrs=[PAD_MODE],
-    symbolic=True,
-    view_of="data",
-    traits=[PADDING],
-)
-def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None, *, pad_mode: str) -> Any:
+    pad_1,
     """Add elements in front of and behind the data, or crop it where pads are negative.
 
     What is cropped still counts for a reflection at the other end.
@@ -1049,8 +1018,9 @@ def pad_12(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | N
 
     >>> op(np.array([1, 2, 3]), np.array([-1]), np.array([2]), pad_mode="edge").tolist()
     [2, 3, 3, 3]
-    """
-    return padded(data, pads_begin, pads_end, pad_value, pad_mode)
+    """,
+    types={"T": ANY, **PAD_TYPES},
+)
 
 
 @pad_12.shapes
@@ -1150,7 +1120,7 @@ BLOCK_ATTRS = (Attr("block_size", INT, 1, least=1), Attr("mode", choice("blocks_
     attrs=BLOCK_ATTRS,
     view_of="data",
 )
-def depth_to_space(data: Array, *, block_size: int = 1, mode: str) -> Any:
+def depth_to_space(data: Array, *, block_size: int, mode: str) -> Any:
     """Move blocks of the depth dimension into the spatial ones.
 
     Constraints:
@@ -1189,7 +1159,7 @@ def _(node: Node) -> Shapes:
     attrs=BLOCK_ATTRS,
     view_of="data",
 )
-def space_to_depth(data: Array, *, block_size: int = 1, mode: str) -> Any:
+def space_to_depth(data: Array, *, block_size: int, mode: str) -> Any:
     """Move blocks of the spatial dimensions into the depth one.
 
     Constraints:
@@ -1363,7 +1333,7 @@ def _(node: Node) -> None:
     outputs=[Output("output", "T1", "[D0, D1, *rest]")],
     attrs=[Attr("batch_axis", INT, 0), Attr("seq_axis", INT, 1)],
 )
-def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, seq_axis: int = 1) -> Any:
+def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int, seq_axis: int) -> Any:
     """Reverse the first elements of each sequence, as many as its length says.
 
     Constraints:
@@ -1406,7 +1376,7 @@ def _(node: Node) -> None:
     opsets=frozenset({1, *range(3, 17)}),
     view_of="data",
 )
-def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Any:
+def shuffle_channels(data: Array, *, axis: int, group: int) -> Any:
     """Interleave the groups of an axis: the first of each group, then the second of each, and so on.
 
     Constraints:
@@ -1505,9 +1475,9 @@ def unique(
     data: Array,
     axis: Array | None = None,
     *,
-    sorted: bool = True,
-    index_element_type: str = "i64",
-    count_element_type: str = "i64",
+    sorted: bool,
+    index_element_type: str,
+    count_element_type: str,
 ) -> Any:
     """Find the distinct elements, or slices along an axis; where they first occur, which one each is, their number.
 
@@ -1580,10 +1550,10 @@ def col_2_im(
     output_size: Array,
     kernel_size: Array,
     *,
-    strides: tuple[int, ...] = (1, 1),
-    dilations: tuple[int, ...] = (1, 1),
-    pads_begin: tuple[int, ...] = (0, 0),
-    pads_end: tuple[int, ...] = (0, 0),
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    pads_end: tuple[int, ...],
 ) -> Any:
     """Add the blocks in the columns of the data into an image, each where a sliding window took it from.
 

@@ -60,9 +60,15 @@ def batch_norm_inference_1(
     return _batch_norm(data, gamma, beta, mean, variance, epsilon)
 
 
+@batch_norm_inference_1.shapes
+def _(node: Node) -> None:
+    channels = node.dims["C"]
+    node.require("C1", channels >= 1, "`data` has no channel", about=["data"])
+
+
 @op(
     "BatchNormInference-5",
-    types={"T": FLOAT},
+    of=batch_norm_inference_1,
     inputs=[
         Input("data", "T", "[N, C, *spatial]"),
         Input("gamma", "T", "[C]"),
@@ -70,8 +76,6 @@ def batch_norm_inference_1(
         Input("mean", "T", "[C]"),
         Input("variance", "T", "[C]"),
     ],
-    outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("epsilon", FLOAT_NUMBER, least=0)],
 )
 def batch_norm_inference(
     data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, epsilon: float
@@ -88,13 +92,6 @@ def batch_norm_inference(
     [[2.0], [4.0]]
     """
     return _batch_norm(data, gamma, beta, mean, variance, epsilon)
-
-
-@batch_norm_inference_1.shapes
-@batch_norm_inference.shapes
-def _(node: Node) -> None:
-    channels = node.dims["C"]
-    node.require("C1", channels >= 1, "`data` has no channel", about=["data"])
 
 
 def _batch_norm(data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, epsilon: float) -> Any:

@@ -373,25 +373,21 @@ def _(node: Node) -> None:
     check_rows(node, "C5", "biases", 4 if node.attrs["linear_before_reset"] else 3)
 
 
-LSTM_CELL_INPUTS = (
-    Input("X", "T", "[batch_size, input_size]"),
-    Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
-    Input("initial_cell_state", "T", "[batch_size, hidden_size]"),
-    Input("W", "T", "[4 * hidden_size, input_size]"),
-    Input("R", "T", "[4 * hidden_size, hidden_size]"),
-    Input("B", "T", "[4 * hidden_size]", optional=True),
-)
-LSTM_CELL_OUTPUTS = (
-    Output("Ho", "T", "[batch_size, hidden_size]"),
-    Output("Co", "T", "[batch_size, hidden_size]"),
-)
-
-
 @op(
     "LSTMCell-1",
     types={"T": FLOAT},
-    inputs=LSTM_CELL_INPUTS,
-    outputs=LSTM_CELL_OUTPUTS,
+    inputs=[
+        Input("X", "T", "[batch_size, input_size]"),
+        Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
+        Input("initial_cell_state", "T", "[batch_size, hidden_size]"),
+        Input("W", "T", "[4 * hidden_size, input_size]"),
+        Input("R", "T", "[4 * hidden_size, hidden_size]"),
+        Input("B", "T", "[4 * hidden_size]", optional=True),
+    ],
+    outputs=[
+        Output("Ho", "T", "[batch_size, hidden_size]"),
+        Output("Co", "T", "[batch_size, hidden_size]"),
+    ],
     attrs=[
         *cell_attrs("sigmoid", "tanh", "tanh"),
         Attr("input_forget", BOOL, False),
@@ -436,13 +432,13 @@ def lstm_cell_1(
     return tuple(state.astype(X.dtype, copy=False) for state in states)
 
 
-@op(
-    "LSTMCell-4",
-    types={"T": FLOAT},
-    inputs=LSTM_CELL_INPUTS,
-    outputs=LSTM_CELL_OUTPUTS,
-    attrs=cell_attrs("sigmoid", "tanh", "tanh"),
-)
+@lstm_cell_1.shapes
+def _(node: Node) -> None:
+    check_cell(node, 3)
+    check_rows(node, "C3", "4 * hidden_size", 4)
+
+
+@op("LSTMCell-4", of=lstm_cell_1, attrs=cell_attrs("sigmoid", "tanh", "tanh"))
 def lstm_cell(
     X: Array,
     initial_hidden_state: Array,
@@ -477,13 +473,6 @@ def lstm_cell(
     step = lstm(R, activations, clip)
     states = step(projected(X, W, B), [widened(initial_hidden_state), widened(initial_cell_state)])
     return tuple(state.astype(X.dtype, copy=False) for state in states)
-
-
-@lstm_cell_1.shapes
-@lstm_cell.shapes
-def _(node: Node) -> None:
-    check_cell(node, 3)
-    check_rows(node, "C3", "4 * hidden_size", 4)
 
 
 @op(
@@ -553,19 +542,15 @@ def _(node: Node) -> None:
     check_rows(node, "C5", "4 * hidden_size", 4)
 
 
-ONE_HOT_INPUTS = (
-    Input("indices", "T1", "[*indices]"),
-    Input("depth", "T_DEPTH", "[]"),
-    Input("on_value", "T2", "[]"),
-    Input("off_value", "T2", "[]"),
-)
-ONE_HOT_TYPES = {"T1": INDEX, "T_DEPTH": INDEX, "T2": ANY}
-
-
 @op(
     "OneHot-1",
-    types=ONE_HOT_TYPES,
-    inputs=ONE_HOT_INPUTS,
+    types={"T1": INDEX, "T_DEPTH": INDEX, "T2": ANY},
+    inputs=[
+        Input("indices", "T1", "[*indices]"),
+        Input("depth", "T_DEPTH", "[]"),
+        Input("on_value", "T2", "[]"),
+        Input("off_value", "T2", "[]"),
+    ],
     outputs=[Output("output", "T2", "[*output]")],
     attrs=[Attr("axis", INT)],
 )
@@ -588,11 +573,20 @@ def one_hot_1(indices: Array, depth: Array, on_value: Array, off_value: Array, *
     return _one_hot(indices, int(depth), on_value, off_value, axis)
 
 
+@one_hot_1.shapes
+def _(node: Node) -> Shapes:
+    depth = node.size("depth")
+    node.require("C2", depth >= 1, f"`depth` is {depth}, expected a positive number", about=["depth"])
+    if isinstance(depth, Dim):
+        depth = depth.within(1)
+    indices = node.shape("indices")
+    axis = node.axis("C1", node.attrs["axis"], len(indices) + 1)
+    return {"output": (*indices[:axis], depth, *indices[axis:])}
+
+
 @op(
     "OneHot-16",
-    types=ONE_HOT_TYPES,
-    inputs=ONE_HOT_INPUTS,
-    outputs=[Output("output", "T2", "[*output]")],
+    of=one_hot_1,
     attrs=[
         Attr("axis", INT),
         Attr(
@@ -626,18 +620,6 @@ def one_hot(
     if negative_indices_mode == "normalize":
         indices = np.where(indices < 0, indices.astype(np.int64) + size, indices)
     return _one_hot(indices, size, on_value, off_value, axis)
-
-
-@one_hot_1.shapes
-@one_hot.shapes
-def _(node: Node) -> Shapes:
-    depth = node.size("depth")
-    node.require("C2", depth >= 1, f"`depth` is {depth}, expected a positive number", about=["depth"])
-    if isinstance(depth, Dim):
-        depth = depth.within(1)
-    indices = node.shape("indices")
-    axis = node.axis("C1", node.attrs["axis"], len(indices) + 1)
-    return {"output": (*indices[:axis], depth, *indices[axis:])}
 
 
 def _one_hot(indices: Array, depth: int, on_value: Array, off_value: Array, axis: int) -> Any:

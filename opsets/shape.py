@@ -60,12 +60,10 @@ def _(node: Node) -> list[Tensor]:
 
 @op(
     "ShapeOf-3",
-    types={"T": ANY},
-    inputs=[DATA],
+    of=shape_of_1,
     outputs=[Output("shape", "output_type", "[rank]")],
     attrs=[Attr("output_type", choice("i64", "i32"), "i64")],
     opsets=frozenset(range(3, 18)),
-    symbolic=True,
 )
 def shape_of(data: Array, *, output_type: str) -> Any:
     """The shape of a tensor, in the integer type output_type.
@@ -246,16 +244,7 @@ def _(node: Node) -> Shapes:
     return _squeeze_rule(node, allow_axis_skip=False)
 
 
-@op(
-    "Squeeze-15",
-    types={"T": ANY, "T_INT": INTEGER},
-    inputs=[DATA, Input("axes", "T_INT", "[] | [num_axes]", optional=True)],
-    outputs=[Output("output", "T", "[*output]")],
-    attrs=[Attr("allow_axis_skip", BOOL, False)],
-    symbolic=True,
-    view_of="data",
-    traits=[Reshaping()],
-)
+@op("Squeeze-15", of=squeeze_1, attrs=[Attr("allow_axis_skip", BOOL, False)])
 def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool) -> Any:
     """Drop the listed dimensions of size 1, or all of them where axes is empty or missing; others are kept.
 

@@ -587,18 +587,13 @@ def _(node: Node) -> Shapes:
 
 @op(
     "MulticlassNms-9",
+    of=multiclass_nms_8,
     types={"T": FLOAT, "T_IND": INDEX},
     inputs=[
         Input("boxes", "T", "[groups, num_boxes, 4]"),
         Input("scores", "T", "[groups, num_classes, num_boxes] | [groups, num_boxes]"),
         Input("roisnum", "T_IND", "[num_batches]", optional=True),
     ],
-    outputs=MULTICLASS_OUTPUTS,
-    attrs=(
-        *MULTICLASS_ATTRS,
-        Attr("iou_threshold", FLOAT_NUMBER, 0.0),
-        Attr("nms_eta", FLOAT_NUMBER, 1.0, least=0, most=1),
-    ),
 )
 def multiclass_nms(
     boxes: Array,

@@ -23,20 +23,10 @@ from irrun.spec import (
     op,
 )
 
+from ._precision import accumulator
+
 EMB_TABLE = Input("emb_table", "T", "[num_emb, *emb_dims]")
 REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
-OFFSETS_INPUTS = [
-    EMB_TABLE,
-    Input("indices", "T_IND", "[num_indices]"),
-    Input("offsets", "T_IND", "[batch]"),
-    Input("default_index", "T_IND", "[]", optional=True),
-    Input("per_sample_weights", "T", "[num_indices]", optional=True),
-]
-PACKED_INPUTS = [
-    EMB_TABLE,
-    Input("indices", "T_IND", "[batch, indices_per_bag]"),
-    Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
-]
 
 
 @op(
@@ -174,7 +164,7 @@ def embedding_segments_sum(
     order = np.argsort(segment_ids, kind="stable")
     weights = None if per_sample_weights is None else per_sample_weights[order]
     counts = np.bincount(segment_ids, minlength=int(num_segments))
-    return _pooled(emb_table, indices[order], counts, default_index, weights)
+    return _pooled(emb_table, indices[order], counts, default_index, weights, "sum")
 
 
 @embedding_segments_sum.shapes
@@ -194,7 +184,13 @@ def _(node: Node) -> Shapes:
 @op(
     "EmbeddingBagOffsetsSum-3",
     types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=OFFSETS_INPUTS,
+    inputs=[
+        EMB_TABLE,
+        Input("indices", "T_IND", "[num_indices]"),
+        Input("offsets", "T_IND", "[batch]"),
+        Input("default_index", "T_IND", "[]", optional=True),
+        Input("per_sample_weights", "T", "[num_indices]", optional=True),
+    ],
     outputs=[Output("bags", "T", "[batch, *emb_dims]")],
 )
 def embedding_bag_offsets_sum(
@@ -224,7 +220,7 @@ def embedding_bag_offsets_sum(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), np.array(2)).tolist()
     [[6.0, 8.0], [5.0, 6.0], [3.0, 4.0]]
     """
-    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights)
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
 
 
 @embedding_bag_offsets_sum.shapes
@@ -232,13 +228,7 @@ def _(node: Node) -> None:
     _check_offsets(node)
 
 
-@op(
-    "EmbeddingBagOffsets-15",
-    types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=OFFSETS_INPUTS,
-    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
-    attrs=[REDUCTION],
-)
+@op("EmbeddingBagOffsets-15", of=embedding_bag_offsets_sum, attrs=[REDUCTION])
 def embedding_bag_offsets(
     emb_table: Array,
     indices: Array,
@@ -246,7 +236,7 @@ def embedding_bag_offsets(
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
     *,
-    reduction: str = "sum",
+    reduction: str,
 ) -> Any:
     """Pool the rows of each bag, whose indices begin at its offset; an empty one is the default row, or zeros.
 
@@ -269,7 +259,7 @@ def embedding_bag_offsets(
     >>> op(table, np.array([0, 2, 1]), np.array([0, 2, 2]), reduction="mean").tolist()
     [[3.0, 4.0], [0.0, 0.0], [3.0, 4.0]]
     """
-    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, reduction == "mean")
+    return _pooled_from(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
 
 
 @embedding_bag_offsets.shapes
@@ -281,7 +271,11 @@ def _(node: Node) -> None:
 @op(
     "EmbeddingBagPackedSum-3",
     types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=PACKED_INPUTS,
+    inputs=[
+        EMB_TABLE,
+        Input("indices", "T_IND", "[batch, indices_per_bag]"),
+        Input("per_sample_weights", "T", "[batch, indices_per_bag]", optional=True),
+    ],
     outputs=[Output("bags", "T", "[batch, *emb_dims]")],
 )
 def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Any:
@@ -297,7 +291,7 @@ def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weight
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]])).tolist()
     [[6.0, 8.0], [6.0, 8.0]]
     """
-    return _pooled_rows(emb_table, indices, per_sample_weights)
+    return _pooled_rows(emb_table, indices, per_sample_weights, "sum")
 
 
 @embedding_bag_packed_sum.shapes
@@ -305,15 +299,9 @@ def _(node: Node) -> None:
     node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
 
 
-@op(
-    "EmbeddingBagPacked-15",
-    types={"T": NUMERIC, "T_IND": INDEX},
-    inputs=PACKED_INPUTS,
-    outputs=[Output("bags", "T", "[batch, *emb_dims]")],
-    attrs=[REDUCTION],
-)
+@op("EmbeddingBagPacked-15", of=embedding_bag_packed_sum, attrs=[REDUCTION])
 def embedding_bag_packed(
-    emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, reduction: str = "sum"
+    emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, reduction: str
 ) -> Any:
     """Pool the rows of each bag, which is a row of indices; without any, the result is zeros.
 
@@ -328,7 +316,7 @@ def embedding_bag_packed(
     >>> op(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0, 2], [1, 1]]), reduction="mean").tolist()
     [[3.0, 4.0], [3.0, 4.0]]
     """
-    return _pooled_rows(emb_table, indices, per_sample_weights, reduction == "mean")
+    return _pooled_rows(emb_table, indices, per_sample_weights, reduction)
 
 
 @embedding_bag_packed.shapes
@@ -343,20 +331,20 @@ def _pooled_from(
     offsets: Array,
     default_index: Array | None,
     weights: Array | None,
-    mean: bool = False,
+    reduction: str,
 ) -> Array:
     """The rows of bags that begin at `offsets` in the indices."""
     first = int(offsets[0]) if len(offsets) else len(indices)
     counts = np.diff(offsets, append=len(indices))
     return _pooled(
-        emb_table, indices[first:], counts, default_index, None if weights is None else weights[first:], mean
+        emb_table, indices[first:], counts, default_index, None if weights is None else weights[first:], reduction
     )
 
 
-def _pooled_rows(emb_table: Array, indices: Array, weights: Array | None, mean: bool = False) -> Array:
+def _pooled_rows(emb_table: Array, indices: Array, weights: Array | None, reduction: str) -> Array:
     """The rows of bags that are rows of the indices, [batch, indices_per_bag]."""
     counts = np.full(len(indices), indices.shape[1])
-    return _pooled(emb_table, indices.ravel(), counts, None, None if weights is None else weights.ravel(), mean)
+    return _pooled(emb_table, indices.ravel(), counts, None, None if weights is None else weights.ravel(), reduction)
 
 
 def _pooled(
@@ -365,10 +353,10 @@ def _pooled(
     counts: Array,
     default_index: Array | None,
     weights: Array | None,
-    mean: bool = False,
+    reduction: str,
 ) -> Array:
     """The sum or mean of the rows of each bag; bag after bag lies in the indices, and has `counts` of them."""
-    wide = _accumulator(emb_table.dtype, mean)
+    wide = accumulator(emb_table.dtype, reduction)
     rows = emb_table[indices].astype(wide, copy=False)
     if weights is not None:
         rows *= weights.astype(wide, copy=False).reshape(-1, *[1] * (rows.ndim - 1))
@@ -377,19 +365,12 @@ def _pooled(
     if filled.any():
         starts = np.cumsum(counts) - counts
         bags[filled] = np.add.reduceat(rows, starts[filled], 0, wide)
-    if mean:
+    if reduction == "mean":
         divisors = np.maximum(counts, 1).astype(wide).reshape(-1, *[1] * (rows.ndim - 1))
         bags = _truncated_quotient(bags, divisors) if wide.kind in "iu" else bags / divisors
     if default_index is not None and default_index >= 0:
         bags[~filled] = emb_table[default_index]
     return bags.astype(emb_table.dtype, copy=False)
-
-
-def _accumulator(dtype: np.dtype[Any], mean: bool) -> np.dtype[Any]:
-    """The type that sums are computed in."""
-    if dtype.kind in "iu":
-        return np.dtype(f"{dtype.kind}8") if mean else dtype
-    return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
 
 def _truncated_quotient(a: Array, b: Array) -> Array:

@@ -166,6 +166,43 @@ def test_the_kernel_takes_the_inputs_in_order_and_the_attributes_by_keyword(op):
     keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - CONTEXT
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     assert takes_all or keywords == {attr.keyword for attr in op.attrs}
+    repeated = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty]
+    assert not repeated, "a default stands once, in its Attr"
+
+
+IN_FULL = {"MaxPool-14", "AvgPool-14", "AvgPool-16"}
+"""Versions that are declared like those before them all the same."""
+
+PARTS = ("types", "inputs", "outputs", "attrs", "symbolic", "view_of", "traits")
+
+
+def test_a_later_version_is_declared_as_a_variation_of_the_one_before():
+    repeated = set()
+    for name, keywords in declarations():
+        op = OPS[name]
+        before = max((o for o in OPS.values() if o.type == op.type and o.version < op.version), key=lambda o: o.version)
+        same = {part for part in PARTS if part in keywords and part_of(op, part) == part_of(before, part)}
+        if "of" in keywords:
+            assert not same, f"{name} declares what it has anyhow"
+        elif len(same) > 2:
+            repeated.add(name)
+    assert repeated == IN_FULL
+
+
+def declarations() -> Iterator[tuple[str, set[str]]]:
+    """Of ops that have an earlier version: what stands in `@op(...)` and `variation(...)`."""
+    for path in sorted((Path(__file__).parents[1] / "opsets").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id="op" | "variation" as form), args=[ast.Constant(value=str(name)), *_]):
+                    if any(op.type == OPS[name].type and op.version < OPS[name].version for op in OPS.values()):
+                        keywords = {keyword.arg for keyword in node.keywords}
+                        yield name, keywords | {"of"} if form == "variation" else keywords
+
+
+def part_of(op: Op, part: str) -> object:
+    value = getattr(op, part)
+    return tuple(value) if isinstance(value, list) else value
 
 
 @every_op

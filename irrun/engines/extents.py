@@ -28,6 +28,8 @@ def view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
 
     Raises ValueError where they would reach beyond it.
     """
+    if array.flags.c_contiguous and array.dtype.kind in "biuf":
+        return np.ndarray(tuple(shape), array.dtype, array, 0, tuple(strides))  # which looks at that, too
     before, behind = extent_of(shape, strides, array.itemsize)
     room = extent_of(array.shape, array.strides, array.itemsize)
     if before > room[0] or behind > room[1]:
@@ -45,11 +47,13 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
     def binding(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
         for number, array in enumerate(inputs):
             operand = work.inputs[number]
-            if array is not None and operand is not None and number not in compiled.taken:
-                layout = wants.get(number, operand.layout)
-                _check(operand, array, layout, moved=number in wants)
+            if array is None or operand is None or number in compiled.taken:
+                continue
+            if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:
+                _check(operand, array, wants.get(number, operand.layout), moved=number in wants)
         for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
-            _check(operand, array, gives.get(number), moved=number in gives)
+            if number in gives or array.strides != operand.strides or array.shape != operand.shape:
+                _check(operand, array, gives.get(number), moved=number in gives)
         return bind(inputs, outputs, scratch)
 
     return replace(compiled, bind=binding)

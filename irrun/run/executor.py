@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ class GraphExecutor:
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
         engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
-        self._kernels = Kernels(self.model.path, self.model.weights, self._run_body)
+        self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison = Comparison() if engine == CHECK else None
         plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK)
         try:
@@ -180,20 +181,15 @@ class GraphExecutor:
                 shared.add(id(owner))
         return outputs
 
-    def _run_body(self, program: Program, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results of a body, as arrays that its next iteration does not write to."""
+    def _prepared(self, program: Program) -> Preparation:
+        """The body of an op, made ready; `program` lives as long as the executor."""
         preparation = self._bodies.get(id(program))
         if preparation is None:
             with self._lock:
-                made = Preparation(program, self._setting, self._kernels, self._comparison)
+                setting = replace(self._setting, iterated=True)
+                made = Preparation(program, setting, self._kernels, self._comparison)
                 preparation = self._bodies.setdefault(id(program), made)
-        with preparation.frame(arrays, watched=run.observer is not None) as frame:
-            results = frame.execute(arrays, run)
-            kept = frame.program.storage
-            return [
-                result.copy() if number in kept else result
-                for number, result in zip(frame.program.results, results, strict=True)
-            ]
+        return preparation
 
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"

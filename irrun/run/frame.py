@@ -59,6 +59,10 @@ class Frame:
             if storage.root == number:
                 self._arrays[number] = self._placed(number)
         self._loose = {*program.parameters, *program.results} - {*program.storage, *program.constants}
+        self.copied = [position for position, number in enumerate(program.results) if number in program.storage]
+        entries = list(enumerate(program.parameters))
+        self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
+        self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
         self._instructions: list[Instruction] = []
         self._calls: list[Call] = []
         for position, instruction in enumerate(program.instructions):
@@ -67,14 +71,20 @@ class Frame:
                 self._instructions.append(instruction)
                 self._calls.append(call)
 
-    def execute(self, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError."""
-        program = self.program
-        for number, array in zip(program.parameters, arrays, strict=True):
-            if number in program.storage:
-                np.copyto(self._present(number), array)
-            else:
-                self._arrays[number] = array
+    def execute(self, arrays: Sequence[Array], run: Run, before: Sequence[Array | None] = ()) -> list[Array]:
+        """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError.
+
+        `before` are the arrays that the same frame was given last, where nobody has written to these since.
+        """
+        if before:
+            for position, target in self._fed:
+                if arrays[position] is not before[position]:
+                    np.copyto(target, arrays[position])
+        else:
+            for position, target in self._fed:
+                np.copyto(target, arrays[position])
+        for position, number in self._loose_parameters:
+            self._arrays[number] = arrays[position]
         self._run = run
         calls = iter(self._calls)
         try:
@@ -89,11 +99,10 @@ class Frame:
         except Exception as error:
             instruction = self._instructions[len(self._calls) - length_hint(calls) - 1]
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
-        results = [self._present(number) for number in program.results]
+        results = [self._arrays[number] for number in self.program.results]
         for number in self._loose:
             self._arrays[number] = None
-        del self._run
-        return results
+        return results  # type: ignore[return-value] # a program computes its results
 
     def _placed(self, number: int) -> Array:
         """The array of a tensor in the memory of the frame."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +20,23 @@ from irrun.run.session import Run
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Inferred, Tensor, Violation
 
-RunBody = Callable[[Program, Sequence[Array], Run], list[Array]]
-"""Runs the program of a body: (program, parameters, run) to results that nothing else writes to."""
+
+class Prepared(Protocol):
+    """A program that is made ready for arrays of any shapes."""
+
+    def iterations(self, run: Run) -> Iterations: ...
+
+
+class Iterations(Protocol):
+    """Runs of one program, one after the other, until `close`. Results are nobody else's."""
+
+    def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
+
+    def close(self) -> None: ...
+
+
+MAX_SMALL = 1024
+"""Bytes of a result of a body that counts as used until its layer is through: to follow each takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +45,7 @@ class Kernels:
 
     path: Path
     weights: Weights
-    run_body: RunBody
+    prepared: Callable[[Program], Prepared]
 
     def compute(
         self, program: Program, instruction: Instruction, arrays: Sequence[Array | None], run: Run
@@ -71,10 +85,13 @@ class Kernels:
     ) -> list[Array]:
         op, layer = instruction.op, instruction.layer
         tensors: list[Tensor | None] = []
+        bodies: dict[str, Body] = {}
         try:
             if instruction.open or op.context or run.meter is not None:
                 tensors = tensors_of(program, instruction, arrays)
-                results = op.kernel(*arrays, **instruction.attrs, **self._context(program, instruction, tensors, run))
+                bodies = self._bodies(instruction, run) if instruction.bodies else {}
+                context = self._context(program, instruction, tensors, bodies, run)
+                results = op.kernel(*arrays, **instruction.attrs, **context)
             else:
                 results = op.kernel(*arrays, **instruction.attrs)
         except Violation as violation:
@@ -87,6 +104,10 @@ class Kernels:
             raise
         except Exception as error:
             raise self.failed(instruction, op.name, error) from error
+        finally:
+            for body in bodies.values():
+                assert isinstance(body.run, _Body)
+                body.run.close()
         given = results if isinstance(results, tuple | list) else (results,)
         found: list[Array] = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
         if op.outputs and op.outputs[-1].variadic and len(found) != len(instruction.outputs):
@@ -98,12 +119,16 @@ class Kernels:
         return found
 
     def _context(
-        self, program: Program, instruction: Instruction, tensors: list[Tensor | None], run: Run
+        self,
+        program: Program,
+        instruction: Instruction,
+        tensors: list[Tensor | None],
+        bodies: Mapping[str, Body],
+        run: Run,
     ) -> dict[str, Any]:
         """What a kernel asks for, after the rule was asked again where that is due."""
         types: Mapping[str, str] = instruction.types
         outputs = [program.tensors[number] for number in instruction.outputs]
-        bodies = self._bodies(instruction, run) if instruction.bodies else {}
         if instruction.open:
             inferred = instruction.op.infer(tensors, instruction.attrs, bodies)
             types, outputs = inferred.types, inferred.outputs[: len(outputs)]
@@ -122,29 +147,40 @@ class Kernels:
             name: replace(
                 body,
                 infer=partial(infer_body, instruction.layer.bodies[name].graph, again),
-                run=_Iterations(self.run_body, instruction.layer, name, program, run),
+                run=_Body(self.prepared(program), instruction.layer, name, run),
             )
             for name, (body, program) in instruction.bodies.items()
         }
 
 
-class _Iterations:
-    """The runs of a body, one after the other."""
+class _Body:
+    """What an op runs its body with."""
 
-    def __init__(self, run_body: RunBody, layer: Layer, name: str, program: Program, run: Run) -> None:
-        self._run_body, self._layer, self._name, self._program, self._run = run_body, layer, name, program, run
-        self._numbers = count()
+    def __init__(self, prepared: Prepared, layer: Layer, name: str, run: Run) -> None:
+        self._layer, self._name, self._run = layer, name, run
+        self._iterations = prepared.iterations(run)
+        self._number = self._small = 0
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        run = self._run.inside(self._layer, self._name, next(self._numbers))
-        results = self._run_body(self._program, arrays, run)
+        run = self._run if self._run.observer is None else self._run.inside(self._layer, self._name, self._number)
+        results = self._iterations(arrays, run)
+        self._number += 1
         run.variables.settle()
-        if run.meter is not None:
+        if (meter := run.meter) is not None:
             for array in results:
-                run.meter.add(array)
-            if run.meter.live > run.meter.limit:
-                raise refusal(self._layer, "what its body gives", 0, run.meter.live, run.meter.limit)
+                if array.nbytes > MAX_SMALL:
+                    meter.add(array)
+                else:
+                    self._small += array.nbytes
+                    meter.live += array.nbytes
+            if meter.live > meter.limit:
+                raise refusal(self._layer, "what its body gives", 0, meter.live, meter.limit)
         return results
+
+    def close(self) -> None:
+        self._iterations.close()
+        if self._run.meter is not None:
+            self._run.meter.live -= self._small
 
 
 def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:

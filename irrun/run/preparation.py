@@ -16,6 +16,7 @@ from irrun.run.passes import prepare
 from irrun.run.passes.assignment import logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
+from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_unsized
 from irrun.spec.op import Array
 
@@ -53,23 +54,36 @@ class Preparation:
     @contextmanager
     def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
         """A frame for inputs of these shapes, until the end of the block."""
-        prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
-        with self._lock:
-            frame = prepared.free.pop() if prepared.free else None
-        while frame is None:
+        prepared, frame = self.acquire(arrays, watched=watched)
+        try:
+            yield frame
+        finally:
+            self.release(prepared, frame)
+
+    def acquire(self, arrays: Sequence[Array], *, watched: bool = False) -> tuple[_Prepared, Frame]:
+        """A frame for inputs of these shapes, which is the caller's until it is released."""
+        while True:
+            prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+            with self._lock:
+                if prepared.free:
+                    return prepared, prepared.free.pop()
+            engines = prepared.setting.engines
             try:
-                frame = self._framed(prepared)
+                frame = Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
             except BindError as error:
                 logger.warning("%s", error)
                 prepared.setting.refused.add((error.instruction.layer, error.instruction.by))
                 with self._lock:
                     self._kept.clear()
-                prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
-        try:
-            yield frame
-        finally:
-            with self._lock:
-                prepared.free.append(frame)
+            else:
+                return prepared, frame
+
+    def release(self, prepared: _Prepared, frame: Frame) -> None:
+        with self._lock:
+            prepared.free.append(frame)
+
+    def iterations(self, run: Run) -> Iterations:
+        return Iterations(self, watched=run.observer is not None, fixed=self._only is not None)
 
     def prepared(self, shapes: tuple[tuple[int, ...], ...], *, watched: bool = False) -> _Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory."""
@@ -100,6 +114,31 @@ class Preparation:
             if is_unsized(program, instruction)
         }
 
-    def _framed(self, prepared: _Prepared) -> Frame:
-        engines = prepared.setting.engines
-        return Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
+
+class Iterations:
+    """Runs of a body, one after the other, in one frame as long as their shapes stay the same."""
+
+    def __init__(self, preparation: Preparation, *, watched: bool, fixed: bool) -> None:
+        self._preparation, self._watched, self._fixed = preparation, watched, fixed
+        self._held: tuple[_Prepared, Frame] | None = None
+        self._shapes: list[tuple[int, ...]] = []
+        self._before: list[Array] = []
+
+    def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results, as arrays that the next run does not write to."""
+        shapes = [] if self._fixed else [array.shape for array in arrays]
+        if self._held is None or shapes != self._shapes:
+            self.close()
+            self._held = self._preparation.acquire(arrays, watched=self._watched)
+            self._shapes = shapes
+        frame = self._held[1]
+        results = frame.execute(arrays, run, self._before)
+        self._before = list(arrays)
+        for position in frame.copied:
+            results[position] = results[position].copy()
+        return results
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._preparation.release(*self._held)
+        self._held, self._before = None, []

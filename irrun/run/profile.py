@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from irrun.run.passes.assignment import REORDER
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Products
 
@@ -93,7 +94,7 @@ class Profile:
 def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
     results = [program.tensors[number] for number in instruction.results[:2]]
     return Entry(
-        instruction.layer.name,
+        "(reorder)" if instruction.op is REORDER else instruction.layer.name,
         " + ".join(part.op.type for part in instruction.parts),
         ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
         by,

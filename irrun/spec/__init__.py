@@ -47,6 +47,7 @@ from irrun.spec.op import (
     Tensor,
     Violation,
     op,
+    variation,
 )
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Products, Reduction, Reshaping
@@ -106,4 +107,5 @@ __all__ = [
     "product",
     "shape_text",
     "smallest",
+    "variation",
 ]

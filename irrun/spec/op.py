@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -445,6 +445,19 @@ def _check_extents(outputs: Sequence[Tensor]) -> None:
                     raise Violation("E308", message)
 
 
-def op(name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel."""
-    return lambda kernel: Op(name, kernel, **declaration)
+def op(name: str, *, of: Op | None = None, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel.
+
+    With `of` it is a variation of that op, such as a later version: only what differs is declared.
+    """
+    if of is None:
+        return lambda kernel: Op(name, kernel, **declaration)
+    return lambda kernel: variation(name, of, None, kernel=kernel, **declaration)
+
+
+def variation(name: str, of: Op, doc: str | None, **changes: Any) -> Op:
+    """The op `name`, which is as `of` but for its documentation and `changes`.
+
+    It has its kernel and the rule that it has by now; in which operation sets it is, is never taken over.
+    """
+    return replace(of, name=name, doc=doc, **{"opsets": None, "extension_versions": (), **changes})

@@ -133,9 +133,10 @@ def _key(type: str) -> str:
 _FIRST = RLock()
 
 
+@cache
 def registry() -> Registry:
     """The op library. Raises ImportError where it is not installed."""
-    with _FIRST:  # or else two threads that ask at once would get one each, and an op added to one was lost
+    with _FIRST:  # a cache alone may give one each to threads that ask at once, and an op added to one would be lost
         return _registry()
 
 

@@ -20,7 +20,7 @@ def plain(name: str, attrs: Mapping[str, Any], arrays: Sequence[Any], types: Map
     op = registry().ops[name]
     context = {"types": types} if "types" in op.context else {}
     with np.errstate(all="ignore"):
-        return op.kernel(*arrays, **attrs, **context)
+        return op.kernel(*arrays, **(op.defaults | dict(attrs)), **context)
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any) -> Any:

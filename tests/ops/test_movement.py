@@ -229,8 +229,8 @@ def test_gather_keeps_unknown_dimensions():
 def test_gather_computes_on_dimensions():
     size = fresh()
     value = np.array([size, 3, 4], object)
-    assert gather_8.kernel(value, i64(0, -1), np.array(0)).tolist() == [size, 4]
-    assert np.asarray(gather_8.kernel(value, np.array(0), np.array(0))).item() is size
+    assert gather_8.kernel(value, i64(0, -1), np.array(0), batch_dims=0).tolist() == [size, 4]
+    assert np.asarray(gather_8.kernel(value, np.array(0), np.array(0), batch_dims=0)).item() is size
 
 
 # GatherElements
@@ -668,7 +668,7 @@ def test_scatterelementsupdate_infers_what_is_known(op):
 
 def test_scatterelementsupdate_computes_on_dimensions():
     size = fresh()
-    got = elements_12.kernel(i64(1, 2), i64(1), np.array([size], object), i64(0))
+    got = elements_12.kernel(i64(1, 2), i64(1), np.array([size], object), i64(0), **elements_12.defaults)
     assert got.tolist() == [1, size]
 
 

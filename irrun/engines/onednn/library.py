@@ -104,6 +104,7 @@ class Primitive:
         self._threads = threads
         self._layouts: dict[int, Layout] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
+        self._layouts: dict[int, Layout] = {}
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
     def layout(self, number: int) -> Layout:
@@ -218,7 +219,11 @@ class Library:
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
                     f"{layout.shape} with {steps}"
                 )
-        return self.made("memory_create", "memory_destroy", layout, self.engine, array.__array_interface__["data"][0])
+        pointer = c_void_p()
+        self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, array.__array_interface__["data"][0])
+        if not pointer:
+            raise OneDNNError("dnnl_memory_create has made nothing")
+        return _Handle(pointer, self.dll.dnnl_memory_destroy)
 
     def primitive(
         self, kind: str, *args: Any, posts: Sequence[tuple[Any, ...]] = (), small: bool = False

@@ -61,7 +61,15 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
             take()
             target[:, outside] = 0
 
-        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+        def one() -> None:
+            place = int(given.item())
+            if -size <= place < size:
+                np.copyto(target, source[:, place : place + 1 or None])
+            else:
+                target.fill(0)
+
+        calls = [one if count == 1 else call]
+        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
 
     return Compiled(bind, scratch=needed)
 

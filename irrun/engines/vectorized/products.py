@@ -18,6 +18,9 @@ from irrun.spec.op import Array
 MEMORY_SPEED = 20e9
 """Bytes per second at which one thread reads a matrix that it uses once, about."""
 
+FEW, FEW_OF_A_VECTOR = 200_000, 9_000
+"""Multiplications that OpenBLAS does on one thread of its own accord: there is no need to hold it to that."""
+
 TILE = 16
 """Columns that a block has a multiple of: f32 in the widest vector."""
 
@@ -73,7 +76,8 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
             parts = matrices[0][(*batch, rows)], matrices[1][(*batch, slice(None), columns)]
             call: Call = partial(np.matmul, *parts, output[piece])
             calls.append(call if on is None else chain([call, *(on(block) for block in within(piece))]))
-        return chain([*first, threads.call(calls)])
+        few = prod(shape[-2:]) * left[0][-1] < (FEW_OF_A_VECTOR if 1 in shape[-2:] else FEW)
+        return chain([*first, calls[0] if few and len(calls) == 1 else threads.call(calls)])
 
     return Compiled(bind, sum(sizes) * ITEM)
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 
 import numpy as np
 
 from irrun.engines.vectorized.posts import chain
-from irrun.engines.vectorized.recurrent_loop import KINDS, Geometry, Loop, halved, memory_of, parameters_of
+from irrun.engines.vectorized.recurrent_loop import (
+    KINDS,
+    Geometry,
+    Loop,
+    Parameters,
+    cell_calls,
+    halved,
+    memory_of,
+    parameters_of,
+)
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Work
 from irrun.spec.op import Array
@@ -36,13 +45,18 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
         geometry = Geometry(directions, X.shape[0], X.shape[1], X.shape[2], attrs["hidden_size"], reverse)
     W, R, B = weights[0].value, weights[1].value, None if biases is None else biases.value
     lengths = None if cell else work.inputs[1 + kind.states]
-    needed = memory_of(kind, geometry)
+    needed = [] if cell else memory_of(kind, geometry)
     before_reset = bool(attrs.get("linear_before_reset"))
 
+    @cache
+    def parameters() -> Parameters:
+        return parameters_of(kind, geometry, W, R, B, before_reset=before_reset, halved=halved(attrs))
+
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        parameters = parameters_of(kind, geometry, W, R, B, before_reset=before_reset, halved=halved(attrs, kind))
+        if cell:
+            return threads.alone(chain(cell_calls(kind, parameters(), attrs, inputs, outputs)))
         assert scratch is not None
-        loop = Loop(kind, geometry, parameters, attrs, inputs, outputs, scratch, cell)
+        loop = Loop(kind, geometry, parameters(), attrs, inputs, outputs, scratch)
         whole = chain(loop.calls())
         if lengths is None or (lengths.value is not None and (lengths.value == geometry.steps).all()):
             return partial(threads.run, lambda _, __: whole(), 1)

@@ -1,4 +1,4 @@
-"""The loop of a recurrent layer: few calls on fixed memory for each time step.
+"""The loop of a recurrent layer, and the single step of a cell: few calls on fixed memory for each time step.
 
 Arrays are `[directions, ..., batch, features]`: both directions take a step in the same calls. Gates stand side by side
 with those of the same activation function next to each other: f, i, o, c of an LSTM, z, r, h of a GRU.
@@ -37,7 +37,7 @@ KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2, 3), "GRU": Kind((0, 1, 2), 2, 1, 2), "
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """The sizes of a layer; a cell has one step, one direction and no lengths."""
+    """The sizes of a layer; a cell has one step and one direction."""
 
     directions: int
     batch: int
@@ -62,10 +62,10 @@ class Parameters:
     """[directions, 1, hidden], of the recurrent part of the last gate, or None"""
 
 
-def halved(attrs: Any, kind: Kind) -> bool:
+def halved(attrs: Any) -> bool:
     """Whether arguments of the sigmoid come halved, so that one tanh computes all gates: (1 + tanh(x / 2)) / 2."""
     names = [name.lower() for name in attrs["activations"]]
-    return kind.curved > 0 and names[:2] == ["sigmoid", "tanh"] and not 0 < attrs["clip"] < inf
+    return names[:2] == ["sigmoid", "tanh"] and not 0 < attrs["clip"] < inf
 
 
 def parameters_of(
@@ -118,7 +118,6 @@ class Loop:
         inputs: Sequence[Array | None],
         outputs: Sequence[Array],
         scratch: Array,
-        cell: bool,
     ) -> None:
         self.kind, self.geometry, self.parameters, self.attrs = kind, geometry, parameters, attrs
         self.before_reset = bool(attrs.get("linear_before_reset"))
@@ -129,13 +128,11 @@ class Loop:
         self.X, self.projected, self.hidden, self.gates, self.first, self.cell, self.other = parts
         data, *states = inputs[: 1 + kind.states]
         assert data is not None
-        self.data = data[None] if cell else data.transpose(1, 0, 2)  # [steps, batch, inputs]
-        self.states = [
-            (state[None] if cell else state.transpose(1, 0, 2)) for state in states if state is not None
-        ]  # [directions, batch, hidden]
-        self.Y = None if cell else outputs[0].transpose(1, 2, 0, 3)  # [directions, steps, batch, hidden]
-        # a file may leave out the last outputs
-        self.last = [output[None] if cell else output.transpose(1, 0, 2) for output in outputs[0 if cell else 1 :]]
+        self.data = data.transpose(1, 0, 2)  # [steps, batch, inputs]
+        # [directions, batch, hidden]
+        self.states = [state.transpose(1, 0, 2) for state in states if state is not None]
+        self.Y = outputs[0].transpose(1, 2, 0, 3)  # [directions, steps, batch, hidden]
+        self.last = [output.transpose(1, 0, 2) for output in outputs[1:]]  # a file may leave out the last outputs
 
     def calls(self) -> list[Call]:
         """Everything, for sequences of full length."""
@@ -149,11 +146,10 @@ class Loop:
         for time in range(geometry.steps):
             calls += self._step(time, before, self.hidden[:, time])
             before = self.hidden[:, time]
-        if self.Y is not None:
-            for direction in range(geometry.directions):
-                backward = geometry.reverse and direction == geometry.directions - 1
-                result = self.hidden[direction, ::-1] if backward else self.hidden[direction]
-                calls.append(partial(np.copyto, self.Y[direction], result))
+        for direction in range(geometry.directions):
+            backward = geometry.reverse and direction == geometry.directions - 1
+            result = self.hidden[direction, ::-1] if backward else self.hidden[direction]
+            calls.append(partial(np.copyto, self.Y[direction], result))
         calls += [partial(np.copyto, last, state) for last, state in zip(self.last, (before, self.cell), strict=False)]
         return calls
 
@@ -181,7 +177,6 @@ class Loop:
         some = (lengths > 0)[:, None]
         for last, state in zip(self.last, (self.hidden[:, -1], self.cell), strict=False):
             last[...] = np.where(some, state, 0)
-        assert self.Y is not None
         outputs = np.where(alive[:, :, None], self.hidden, 0)
         if geometry.reverse:
             outputs[-1] = np.take_along_axis(outputs[-1], backward, 0)
@@ -204,79 +199,112 @@ class Loop:
 
     def _step(self, time: int, before: Any, after: Any) -> list[Call]:
         """The calls of a step, from the hidden state `before` to the one `after`; the cell state is changed."""
-        inputs = self.projected[:, time]
+        inputs, gates, R, size = self.projected[:, time], self.gates, self.parameters.R, self.geometry.hidden
         if len(self.kind.gates) == 1:
-            product = partial(np.matmul, before, self.parameters.R, after)
-            return [product, partial(np.add, after, inputs, after), *self._activated(0, after)]
-        return self._lstm(inputs, before, after) if self.kind.states == 2 else self._gru(inputs, before, after)
-
-    def _lstm(self, inputs: Any, before: Any, after: Any) -> list[Call]:
-        gates, cell, size = self.gates, self.cell, self.geometry.hidden
-        forget, take, output, candidate = (gates[..., size * k : size * (k + 1)] for k in range(4))
-        return [
-            partial(np.matmul, before, self.parameters.R, gates),
-            partial(np.add, gates, inputs, gates),
-            *self._gated(3, gates),
-            partial(np.multiply, cell, forget, cell),
-            partial(np.multiply, candidate, take, candidate),
-            partial(np.add, cell, candidate, cell),
-            *(ACTIVATIONS[self.attrs["activations"][2].lower()](cell, after)),
-            partial(np.multiply, after, output, after),
-        ]
-
-    def _gru(self, inputs: Any, before: Any, after: Any) -> list[Call]:
-        gates, size, R, recurrent = self.gates, self.geometry.hidden, self.parameters.R, self.other
-        update, reset = gates[..., :size], gates[..., size : 2 * size]
-        both = gates[..., : 2 * size]
+            product = partial(np.matmul, before, R, after)
+            return [product, partial(np.add, after, inputs, after), *activated(self.attrs, 0, after)]
+        if self.kind.states == 2:
+            product = partial(np.matmul, before, R, gates)
+            states = lstm_states(self.attrs, gates, self.cell, self.cell, after)
+            return [product, partial(np.add, gates, inputs, gates), *states]
+        gates, late = gates[..., : 2 * size], None
+        calls: list[Call] = []
         if self.before_reset:
-            recurrent = gates[..., 2 * size :]
-            calls: list[Call] = [partial(np.matmul, before, R, gates)]
+            calls = [partial(np.matmul, before, R, self.gates)]
             if self.parameters.recurrent_bias is not None:
-                calls.append(partial(np.add, recurrent, self.parameters.recurrent_bias, recurrent))
+                last = self.gates[..., 2 * size :]
+                calls.append(partial(np.add, last, self.parameters.recurrent_bias, last))
         else:
-            calls = [partial(np.matmul, before, R[..., : 2 * size], both)]
-        calls += [partial(np.add, both, inputs[..., : 2 * size], both), *self._curved(2, both)]
-        if self.before_reset:
-            calls.append(partial(np.multiply, recurrent, reset, recurrent))
-        else:
-            calls.append(partial(np.multiply, before, reset, after))
-            calls.append(partial(np.matmul, after, R[..., 2 * size :], recurrent))
+            calls, late = [partial(np.matmul, before, R[..., : 2 * size], gates)], R[..., 2 * size :]
+        candidate = self.other if late is not None else self.gates[..., 2 * size :]
+        calls.append(partial(np.add, gates, inputs[..., : 2 * size], gates))
+        return calls + gru_state(self.attrs, gates, inputs[..., 2 * size :], candidate, late, before, after)
+
+
+def cell_calls(
+    kind: Kind, parameters: Parameters, attrs: Any, inputs: Sequence[Array | None], outputs: Sequence[Array]
+) -> list[Call]:
+    """The step of a cell: its data, its state and a 1 side by side, times all weights and biases at once."""
+    data, state, *cell = (array for array in inputs[: 1 + kind.states] if array is not None)
+    size, before_reset = state.shape[1], bool(attrs.get("linear_before_reset"))
+    table: Any = np.concatenate([parameters.W[0].T, parameters.R[0], parameters.bias[0]])
+    if kind.curved == 2:  # the candidate of a GRU is made of what the data give and, later, of what the state gives
+        given = table[:, 2 * size :].copy()
+        given[data.shape[1] : -1] = 0
+        table[: data.shape[1], 2 * size :] = 0
+        bias = parameters.recurrent_bias
+        table[-1, 2 * size :] = 0 if bias is None else bias[0, 0]
+        table = np.concatenate([table if before_reset else table[:, : 2 * size], given], 1)
+    side, gates = np.ones((len(data), len(table)), np.float32), np.empty((len(data), table.shape[1]), np.float32)
+    calls: list[Call] = [
+        partial(np.copyto, side[:, : data.shape[1]], data),
+        partial(np.copyto, side[:, data.shape[1] : -1], state),
+    ]
+    if not kind.curved:
+        return [*calls, partial(np.matmul, side, table, outputs[0]), *activated(attrs, 0, outputs[0])]
+    calls.append(partial(np.matmul, side, table, gates))
+    if cell:
+        after = outputs[1] if len(outputs) > 1 else np.empty_like(outputs[0])
+        return calls + lstm_states(attrs, gates, cell[0], after, outputs[0])
+    late = None if before_reset else parameters.R[0, :, 2 * size :]
+    candidate = gates[:, 2 * size : 3 * size] if before_reset else np.empty_like(outputs[0])
+    return calls + gru_state(attrs, gates[:, : 2 * size], gates[:, -size:], candidate, late, state, outputs[0])
+
+
+def lstm_states(attrs: Any, gates: Any, before: Any, cell: Any, after: Any) -> list[Call]:
+    """The calls from the arguments of all gates and the cell state `before` to the next states."""
+    size = after.shape[-1]
+    forget, take, output, candidate = (gates[..., size * k : size * (k + 1)] for k in range(4))
+    return [
+        *_gated(attrs, gates, 3 * size),
+        partial(np.multiply, before, forget, cell),
+        partial(np.multiply, candidate, take, candidate),
+        partial(np.add, cell, candidate, cell),
+        *(ACTIVATIONS[attrs["activations"][2].lower()](cell, after)),
+        partial(np.multiply, after, output, after),
+    ]
+
+
+def gru_state(attrs: Any, gates: Any, given: Any, candidate: Any, late: Any, before: Any, after: Any) -> list[Call]:
+    """The calls from the arguments of the first two gates, and what the data give to the last one, to the next state.
+
+    `candidate` holds what the state gives to it, unless there are `late` weights for the state that is reset before.
+    """
+    size = after.shape[-1]
+    update, reset = gates[..., :size], gates[..., size:]
+    if late is None:
+        recurrent: list[Call] = [partial(np.multiply, candidate, reset, candidate)]
+    else:
+        recurrent = [partial(np.multiply, before, reset, after), partial(np.matmul, after, late, candidate)]
+    return [
+        *_gated(attrs, gates, 2 * size),
+        *recurrent,
+        partial(np.add, candidate, given, candidate),
+        *activated(attrs, 1, candidate),
+        partial(np.subtract, before, candidate, after),
+        partial(np.multiply, after, update, after),
+        partial(np.add, after, candidate, after),
+    ]
+
+
+def _gated(attrs: Any, gates: Any, edge: int) -> list[Call]:
+    """The activations of gates, up to `edge` the first one, and from there on the second one."""
+    first, second = gates[..., :edge], gates[..., edge:]
+    if halved(attrs):
         return [
-            *calls,
-            partial(np.add, recurrent, inputs[..., 2 * size :], recurrent),
-            *self._activated(1, recurrent),
-            partial(np.subtract, before, recurrent, after),
-            partial(np.multiply, after, update, after),
-            partial(np.add, after, recurrent, after),
+            partial(np.tanh, gates, gates),
+            partial(np.multiply, first, HALF, first),
+            partial(np.add, first, HALF, first),
         ]
+    return [*activated(attrs, 0, first), *(activated(attrs, 1, second) if second.size else [])]
 
-    def _gated(self, curved: int, gates: Any) -> list[Call]:
-        """The activations of all gates, of which the first `curved` have the first function and the last the other."""
-        edge = curved * self.geometry.hidden
-        if halved(self.attrs, self.kind):
-            part = gates[..., :edge]
-            return [
-                partial(np.tanh, gates, gates),
-                partial(np.multiply, part, HALF, part),
-                partial(np.add, part, HALF, part),
-            ]
-        return [*self._activated(0, gates[..., :edge]), *self._activated(1, gates[..., edge:])]
 
-    def _curved(self, curved: int, gates: Any) -> list[Call]:
-        """The first activation of the gates that have it."""
-        if halved(self.attrs, self.kind):
-            return [
-                partial(np.tanh, gates, gates),
-                partial(np.multiply, gates, HALF, gates),
-                partial(np.add, gates, HALF, gates),
-            ]
-        return self._activated(0, gates)
-
-    def _activated(self, number: int, gates: Any) -> list[Call]:
-        clip = self.attrs["clip"]
-        limits = np.array([-clip, clip], np.float32)
-        clipped = [partial(functions.clip, gates, limits[0], limits[1], gates)] if 0 < clip < inf else []
-        return [*clipped, *ACTIVATIONS[self.attrs["activations"][number].lower()](gates, gates)]
+def activated(attrs: Any, number: int, gates: Any) -> list[Call]:
+    """The activation of that number, of gates that are clipped before."""
+    clip = attrs["clip"]
+    limits = np.array([-clip, clip], np.float32)
+    clipped = [partial(functions.clip, gates, limits[0], limits[1], gates)] if 0 < clip < inf else []
+    return [*clipped, *ACTIVATIONS[attrs["activations"][number].lower()](gates, gates)]
 
 
 ACTIVATIONS: dict[str, Callable[[Any, Any], list[Call]]] = {

@@ -77,7 +77,8 @@ class _Lifetimes:
 
     def __init__(self, program: Program, setting: Setting) -> None:
         self.first = dict.fromkeys(program.parameters, -1)
-        self.last = dict.fromkeys(program.results, len(program.instructions))
+        kept = (*program.results, *(program.parameters if setting.iterated else ()))
+        self.last = dict.fromkeys(kept, len(program.instructions))
         self.freed: dict[int, list[int]] = {}
         for position, instruction in enumerate(program.instructions):
             for number in instruction.results:

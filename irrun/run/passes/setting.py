@@ -19,7 +19,8 @@ class Setting:
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer. `answers` are what
     rules said before about what is all there is to know, `alignment` has copies of constants; programs of one model
     share both. In a program that is `watched` every tensor has memory of its own, so that it may be written to;
-    where it is `checked` inputs are kept until an instruction is through.
+    where it is `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program
+    are kept to its end, so that the next run need not be given again what is the same.
     """
 
     weights: Weights
@@ -28,6 +29,7 @@ class Setting:
     shapes: tuple[tuple[int, ...], ...] | None = None
     watched: bool = False
     checked: bool = False
+    iterated: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
