@@ -166,8 +166,10 @@ class Builder:
             feed[name] = array
         text = None
         if -1 in dims and self.depth == 0 and self.chance(0.15):
-            least = 0 if self.empty else 1
-            text = "..." if self.chance(0.3) else ",".join(f"{least}..99" if n < 0 else str(n) for n in dims)
+            sizes = np.array([array.shape for array in arrays])
+            spans = [f"{low}..{2 * high + 1}" for low, high in zip(sizes.min(0), sizes.max(0), strict=True)]
+            spans = [span if size < 0 else str(size) for span, size in zip(spans, dims, strict=True)]
+            text = "..." if self.chance(0.3) else ",".join(spans)
         return self.layer(parameter(name, arrays[0], dims, text), [tuple(arrays)], False, True)[0]
 
     def input(self, shape: Sequence[Size], dtype: Any = None, **range: float) -> Value:

@@ -6,6 +6,7 @@ import logging
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -52,6 +53,9 @@ def outputs(item: tuple[Case, str], tell: Callable[[str], object]) -> list[list[
         executor = irrun.GraphExecutor(save(case, Path(name)), engine=engine, threads=case.threads)
         return [list(executor.run(feed).values()) for feed in case.feeds]
 
+
+MOST_LOOKS = 3
+"""Runs of which the differences of an output are looked at again, which takes long."""
 
 FAULTS = ("E602", "E604")
 """Codes that say that an engine, or a kernel, is at fault."""
@@ -190,7 +194,8 @@ def _same(one: Array, other: Array) -> bool:
 def _differences(
     case: Case, engine: str, found: Sequence[Outcome], expected: Sequence[Outcome], folder: Path
 ) -> list[Finding]:
-    """The first difference of each kind."""
+    """The first difference that rounding does not explain."""
+    seen: Counter[int] = Counter()
     for run, (one, other) in enumerate(zip(found, expected, strict=True)):
         if isinstance(one, str) and one in FAULTS:
             continue
@@ -209,7 +214,8 @@ def _differences(
                 return [Finding(f"{engine}: {kind}", f"run {run}, output {output} `{name}`: {detail}")]
             if not engine.startswith("numpy") and excepted(case)[output]:
                 continue
-            if not explained(case, run, output, one[name], other[name], folder):
+            seen[output] += 1
+            if seen[output] <= MOST_LOOKS and not explained(case, run, output, one[name], other[name], folder):
                 return [Finding(f"{engine}: {kind}", f"run {run}, output {output} `{name}`: {detail}")]
     return []
 
@@ -231,6 +237,8 @@ def _difference(found: Array, expected: Array) -> tuple[str, str]:
 
 def _by_kernels(case: Case, outcomes: Sequence[Outcome], folder: Path) -> list[Finding]:
     """The reference against the ops' kernels called one by one."""
+    if any(layer.type == "Assign" for layer in case.graph.walk()):
+        return []
     for run, (feed, outcome) in enumerate(zip(case.feeds, outcomes, strict=True)):
         try:
             values = evaluated(case, feed)

@@ -150,11 +150,12 @@ def finished(b: Builder, kind: str) -> Case:
 def failing(b: Builder, feed: Feed) -> Feed:
     """Inputs of which integers, such as indices, are perhaps not what the model can do with."""
     wrong = {}
+    endless = any(layer.type == "Loop" for layer in b.graph.walk())  # with a negative number of turns
     for name, array in feed.items():
         wrong[name] = array
         if array.dtype.kind == "i" and array.dtype.itemsize > 1 and array.size and b.chance(0.7):
             wrong[name] = array.copy()
-            wrong[name].reshape(-1)[b.number(0, array.size - 1)] = b.choose([11, -11, 23])
+            wrong[name].reshape(-1)[b.number(0, array.size - 1)] = b.choose([11, 23] if endless else [11, -11, 23])
     return wrong
 
 
