@@ -37,7 +37,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     target = path.resolve()
-    temporary = target.with_name(f".irrun-{os.urandom(8).hex()}")
+    temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}")  # 255 bytes are the most that names have
     with temporary.open("xb") as stream:
         try:
             yield stream

@@ -33,9 +33,9 @@ class Layout(Protocol):
 class Operand:
     """A tensor that a work reads or writes, of known shape.
 
-    `strides` are those of numpy, in bytes: an input may be a view (transposed, sliced, repeated); an output is in C
-    order unless the engine gives it a layout. `value` is its array where that is constant. With a `layout`, which is
-    one of the engine's own without strides, `strides` mean nothing.
+    `strides` are those of numpy, in bytes: an input may be a view (transposed, cut, reversed, repeated); an output is
+    in C order unless the engine gives it a layout. `value` is its array where that is constant. With a `layout`, which
+    is one of the engine's own without strides, `strides` mean nothing.
     """
 
     type: str
@@ -86,7 +86,7 @@ class Compiled:
     `bind(inputs, outputs, scratch)` is given the arrays that will be read and written in every call: inputs with the
     strides of their operands, outputs in C order or in the layout that they are given, all aligned to 64 bytes unless
     constant or a view; `scratch` is memory of `scratch` bytes for use within a call, None for 0. Outputs never share
-    memory with inputs.
+    memory with inputs. Arrays that lie otherwise raise ValueError.
 
     `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
     that outputs come in, both by number. `taken` are the constant inputs that are not read any more.

@@ -16,7 +16,7 @@ from irrun.run.comparison import Comparison
 from irrun.run.kernels import Kernels
 from irrun.run.passes.assignment import REORDER
 from irrun.run.passes.folding import computed
-from irrun.run.program import VIEW, Instruction, Program
+from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
@@ -56,8 +56,8 @@ class Frame:
         for number, constant in program.constants.items():
             self._arrays[number] = constant
         for number, storage in program.storage.items():
-            if storage.root == number:
-                self._arrays[number] = self._placed(number)
+            if storage.root not in program.constants:
+                self._arrays[number] = self._placed(number, storage)
         self._loose = {*program.parameters, *program.results} - {*program.storage, *program.constants}
         self.copied = [position for position, number in enumerate(program.results) if number in program.storage]
         entries = list(enumerate(program.parameters))
@@ -104,14 +104,14 @@ class Frame:
             self._arrays[number] = None
         return results  # type: ignore[return-value] # a program computes its results
 
-    def _placed(self, number: int) -> Array:
+    def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""
-        storage, tensor = self.program.storage[number], self.program.tensors[number]
-        memory = self.memory[storage.offset : storage.offset + storage.nbytes]
+        tensor, offset = self.program.tensors[number], self.program.storage[storage.root].offset
         if storage.opaque:
-            return memory
-        strides = None if storage.layout is None else storage.layout.strides
-        return np.ndarray(tensor.shape or (), numpy_dtype(tensor.type), memory, strides=strides)
+            return self.memory[offset : offset + storage.nbytes]
+        strides = storage.strides if storage.layout is None else storage.layout.strides
+        shape: tuple[int, ...] = tensor.shape or ()  # type: ignore[assignment] # of a tensor whose sizes are known
+        return np.ndarray(shape, numpy_dtype(tensor.type), self.memory, offset + storage.start, strides)
 
     def _present(self, number: int) -> Array:
         array = self._arrays[number]
@@ -129,11 +129,12 @@ class Frame:
             return self._engine_call(instruction)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
-        if instruction.by == VIEW and all(n is None or self._arrays[n] is not None for n in instruction.reads):
-            for number, result in zip(
-                instruction.outputs, computed(instruction, self._given(instruction.reads)), strict=False
-            ):
-                self._arrays[number] = result
+        if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
+            if self._arrays[instruction.outputs[0]] is None:  # of a constant
+                for number, result in zip(
+                    instruction.outputs, computed(instruction, self._given(instruction.reads)), strict=False
+                ):
+                    self._arrays[number] = result
             return None
         return partial(self._by_kernel, instruction)
 

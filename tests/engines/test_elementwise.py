@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.axes import merged, reshaped_strides
 from irrun.engines.vectorized.blocks import cuts, even
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.posts import posts_of
@@ -284,20 +283,6 @@ def test_what_is_left_to_others() -> None:
     assert refused("ReLU-1", {}, data, output=data, posts=[Post("CumSum-3", {})])
     assert refused("ReLU-1", {}, data, data.astype(np.float64), output=data, posts=[Post("Add-1", NUMPY, 1)])
     assert refused("Round-5", {"mode": "half_away_from_zero"}, data, output=data)
-
-
-def test_axes_merge_where_all_tensors_allow_it() -> None:
-    assert merged((2, 3, 4), [(48, 16, 4), (0, 0, 4)]) == ((6, 4), [(16, 4), (0, 4)])
-    assert merged((2, 3, 4), [(48, 16, 4)]) == ((24,), [(4,)])
-    assert merged((1, 3, 1), [(4, 4, 4)]) == ((3,), [(4,)])
-    assert merged((1, 1), [(4, 4)]) == ((), [()])
-
-
-def test_views_in_another_shape() -> None:
-    assert reshaped_strides((2, 3, 4), (48, 16, 4), (6, 4)) == (16, 4)
-    assert reshaped_strides((6, 4), (16, 4), (2, 3, 1, 4)) == (48, 16, 0, 4)
-    assert reshaped_strides((2, 3), (4, 8), (6,)) is None
-    assert reshaped_strides((2, 3), (0, 0), (6,)) == (0,)
 
 
 @pytest.mark.parametrize("shape", [(7,), (1000,), (3, 1000), (2, 3, 5, 7), (1, 1, 999), (50, 3)])

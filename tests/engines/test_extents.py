@@ -43,7 +43,7 @@ def test_views_within_an_array() -> None:
     ],
 )
 def test_views_beyond_an_array(array, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="reach beyond|incompatible with shape"):
+    with pytest.raises(ValueError, match=r"reach beyond|incompatible with shape"):
         view(array, shape, strides)
 
 

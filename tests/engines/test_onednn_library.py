@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from engines.onednn_works import ENGINE, needs_onednn, normal, room
 from numpy.lib.stride_tricks import as_strided
 
-from irrun.engines.onednn import bindings, load
+from irrun.engines.onednn import bindings, load, tensors
 from irrun.engines.onednn.library import DST, INFERENCE, SRC, Library
 from irrun.engines.onednn.posts import TANH
 
@@ -102,10 +103,11 @@ assert dict(os.environ) == before
 
 def test_a_status_that_is_not_0_raises() -> None:
     with pytest.raises(bindings.OneDNNError, match="dnnl_it answered with status 2"):
-        bindings._Statuses("dnnl_it")[2]
-    assert bindings._Support("dnnl_it")[3] is False
+        bindings.Statuses("dnnl_it", bindings.DONE)[2]
+    possible = bindings.Statuses("dnnl_it", bindings.POSSIBLE)
+    assert [possible[status] for status in (0, 2, 3)] == [True, False, False]
     with pytest.raises(bindings.OneDNNError, match="status 1"):
-        bindings._Support("dnnl_it")[1]
+        possible[1]
 
 
 @needs_onednn
@@ -221,3 +223,45 @@ def test_equal_numbers_whatever_other_engines_compute_with() -> None:
         layout, result = library.dense((data.size,)), np.empty(data.size, np.float32)
         tanh(library, data.size).bind([(SRC, layout, data.reshape(-1)), (DST, layout, result)], None)()
         np.testing.assert_allclose(result, np.tanh(data).reshape(-1), atol=1e-6)
+
+
+@needs_onednn
+def test_weights_that_cannot_be_laid_out_are_laid_out_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    library, weights = own_library(), normal(3, 5)
+    packed = tensors.packed(library, weights, library.dense((3, 5)), channels_first(library, 3, 5))
+    with monkeypatch.context() as broken:
+        broken.setattr(tensors, "copy", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            packed.array()
+    assert not packed.ready
+    np.testing.assert_array_equal(packed.array().view(np.float32).reshape(5, 3), weights.T)
+
+
+def channels_first(library: Library, rows: int, columns: int):
+    layout = library.strided((rows, columns), (4, 4 * rows))
+    assert layout is not None
+    return layout
+
+
+@needs_onednn
+def test_engines_of_several_threads_at_once_give_what_each_gives_alone() -> None:
+    engines, data, errors = [load(1), load(2)], normal(1 << 15), []
+
+    def run(number: int) -> None:
+        engine = engines[number % 2]
+        assert engine is not None
+        library = engine._library
+        layout, result = library.dense((data.size,)), np.empty(data.size, np.float32)
+        call = tanh(library, data.size).bind([(SRC, layout, data), (DST, layout, result)], None)
+        for _ in range(50):
+            result.fill(7)
+            call()
+            errors.append(float(np.abs(result - np.tanh(data)).max()))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 200
+    assert max(errors) < 1e-6

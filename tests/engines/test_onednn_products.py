@@ -195,3 +195,14 @@ def test_a_bias_of_one_number_that_is_repeated() -> None:
     if compiled is not None:
         (output,) = computed(work, compiled, [zeros, normal(3, 4), repeated])
         np.testing.assert_array_equal(output, np.full((2, 4), 7))
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("constants", [[], [3]])
+@pytest.mark.parametrize("shape", [(2, 1, 7, 9), (1, 3, 7, 9), (7, 9), (2, 1, 1, 9)])
+def test_masks_that_are_views(number: int, constants: list[int], shape: tuple[int, ...]) -> None:
+    arrays: list[Array | None] = [heads(2, 3, 7, 4), heads(2, 3, 9, 4, seed=1), heads(2, 3, 9, 4, seed=2)]
+    for mask in (views(*shape)[number], views(*shape)[number] > 0):
+        if constants:
+            attend([*arrays, mask], constants)
+        check_if_taken("ScaledDotProductAttention-13", {"causal": False}, [*arrays, mask], constants)

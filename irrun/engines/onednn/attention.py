@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, prod
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, merged
+from irrun.engines.axes import broadcast_strides, is_dense, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
 from irrun.engines.onednn.library import (
@@ -168,21 +169,24 @@ def _added(mask: Operand | None, sizes: _Sizes, *, causal: bool) -> Operand | No
         return Operand("f32", value.shape, value.strides, value)
     if mask is None or not mask.shape:
         return None
-    if mask.type == "boolean" and mask.value is not None:
-        value = np.where(mask.value, np.float32(0), np.float32(-inf))
-        return Operand("f32", value.shape, value.strides, value)
-    return mask
+    if mask.value is None:
+        return mask
+    once = mask.value[tuple(slice(0, 1 if step == 0 else None) for step in mask.strides[:-2])]  # all heads alike
+    value = np.where(once, np.float32(0), np.float32(-inf)) if mask.type == "boolean" else np.ascontiguousarray(once)
+    return Operand(mask.type if mask.type != "boolean" else "f32", value.shape, value.strides, value)
 
 
 def _mask_array(added: Operand | None, given: Array | None) -> tuple[Callable[[], object] | None, Array | None]:
-    """The array that is added to the scores, and what makes it of booleans first."""
+    """The array that is added to the scores, and what makes it first of booleans or of a view, which is made dense."""
     if added is None:
         return None, None
     if added.value is not None:
         return None, added.value
-    if added.type == "f32" or given is None:
+    if given is None or _is_read(added):
         return None, given
     buffer = np.empty(added.shape, np.float32)
+    if added.type == "f32":
+        return partial(np.copyto, buffer, given), buffer
 
     def fill() -> None:
         buffer.fill(-inf)
@@ -191,12 +195,16 @@ def _mask_array(added: Operand | None, given: Array | None) -> tuple[Callable[[]
     return fill, buffer
 
 
+def _is_read(added: Operand) -> bool:
+    return added.type == "f32" and is_dense(added)
+
+
 def _walks(sizes: _Sizes, operands: Sequence[Operand], added: Operand | None, result: Sizes) -> tuple[Sizes, _Walks]:
     """The axes of batches and heads, as few as can be, and the strides of all tensors over them."""
     query, key, value = (broadcast_strides(own, (*sizes.batch, *own.shape[-2:])) for own in operands)
     mask = (0,) * len(result)
     if added is not None:
-        steps = added.strides if added.type == "f32" else dense(added.shape)
+        steps = added.strides if _is_read(added) else dense(added.shape)
         mask = broadcast_strides(Operand("f32", added.shape, steps), (*sizes.batch, sizes.rows, sizes.keys))
     written = _heads_inside(result)
     scores = dense((*sizes.batch, sizes.rows, sizes.keys))

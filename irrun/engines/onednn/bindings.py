@@ -49,27 +49,20 @@ class Argument(ctypes.Structure):
     _fields_ = (("number", c_int), ("memory", c_void_p))
 
 
-class _Statuses(dict[int, None]):
-    """What a status means: nothing, or an error. Its `__getitem__` is the quickest check there is."""
+class Statuses(dict[int, Any]):
+    """What the statuses of a function mean; others are errors. Its `__getitem__` is the quickest check there is."""
 
-    def __init__(self, function: str) -> None:
-        super().__init__({0: None})
+    def __init__(self, function: str, meanings: dict[int, Any]) -> None:
+        super().__init__(meanings)
         self._function = function
 
     def __missing__(self, status: int) -> None:
         raise OneDNNError(f"{self._function} answered with status {status}")
 
 
-class _Support(dict[int, bool]):
-    """Whether a status says that something was made (0), or that there is no such thing (2: invalid, 3: missing)."""
-
-    def __init__(self, function: str) -> None:
-        super().__init__({0: True, 2: False, 3: False})
-        self._function = function
-
-    def __missing__(self, status: int) -> bool:
-        raise OneDNNError(f"{self._function} answered with status {status}")
-
+DONE: dict[int, Any] = {0: None}
+POSSIBLE: dict[int, Any] = {0: True, 2: False, 3: False}
+"""Whether something was made: 2 and 3 say that the arguments make no sense together, or that there is no such thing."""
 
 _NEW, _HANDLE = POINTER(c_void_p), c_void_p
 _FORWARD = (_NEW, _HANDLE, c_int)
@@ -78,35 +71,35 @@ _FORWARD = (_NEW, _HANDLE, c_int)
 FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
     "dnnl_version": ((), POINTER(Version)),
     "dnnl_get_effective_cpu_isa": ((), c_int),
-    "dnnl_engine_create": ((_NEW, c_int, c_size_t), _Statuses),
-    "dnnl_engine_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_stream_create": ((_NEW, _HANDLE, c_uint), _Statuses),
-    "dnnl_stream_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_memory_create": ((_NEW, _HANDLE, _HANDLE, c_void_p), _Statuses),
-    "dnnl_memory_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_memory_desc_create_with_strides": ((_NEW, c_int, Sizes, c_int, Sizes), _Support),
-    "dnnl_memory_desc_create_with_tag": ((_NEW, c_int, Sizes, c_int, c_int), _Statuses),
-    "dnnl_memory_desc_clone": ((_NEW, _HANDLE), _Statuses),
-    "dnnl_memory_desc_destroy": ((_HANDLE,), _Statuses),
+    "dnnl_engine_create": ((_NEW, c_int, c_size_t), DONE),
+    "dnnl_engine_destroy": ((_HANDLE,), DONE),
+    "dnnl_stream_create": ((_NEW, _HANDLE, c_uint), DONE),
+    "dnnl_stream_destroy": ((_HANDLE,), DONE),
+    "dnnl_memory_create": ((_NEW, _HANDLE, _HANDLE, c_void_p), DONE),
+    "dnnl_memory_destroy": ((_HANDLE,), DONE),
+    "dnnl_memory_desc_create_with_strides": ((_NEW, c_int, Sizes, c_int, Sizes), POSSIBLE),
+    "dnnl_memory_desc_create_with_tag": ((_NEW, c_int, Sizes, c_int, c_int), DONE),
+    "dnnl_memory_desc_clone": ((_NEW, _HANDLE), DONE),
+    "dnnl_memory_desc_destroy": ((_HANDLE,), DONE),
     "dnnl_memory_desc_equal": ((_HANDLE, _HANDLE), c_int),
     "dnnl_memory_desc_get_size": ((_HANDLE,), c_size_t),
-    "dnnl_memory_desc_query": ((_HANDLE, c_int, c_void_p), _Statuses),
-    "dnnl_primitive_attr_create": ((_NEW,), _Statuses),
-    "dnnl_primitive_attr_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_primitive_attr_set_fpmath_mode": ((_HANDLE, c_int), _Statuses),
-    "dnnl_primitive_attr_set_post_ops": ((_HANDLE, _HANDLE), _Statuses),
-    "dnnl_primitive_attr_set_scratchpad_mode": ((_HANDLE, c_int), _Statuses),
-    "dnnl_post_ops_create": ((_NEW,), _Statuses),
-    "dnnl_post_ops_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_post_ops_append_binary": ((_HANDLE, c_int, _HANDLE), _Statuses),
-    "dnnl_post_ops_append_eltwise": ((_HANDLE, c_int, c_float, c_float), _Statuses),
-    "dnnl_primitive_create": ((_NEW, _HANDLE), _Statuses),
-    "dnnl_primitive_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_primitive_desc_destroy": ((_HANDLE,), _Statuses),
-    "dnnl_primitive_desc_query": ((_HANDLE, c_int, c_int, c_void_p), _Statuses),
+    "dnnl_memory_desc_query": ((_HANDLE, c_int, c_void_p), DONE),
+    "dnnl_primitive_attr_create": ((_NEW,), DONE),
+    "dnnl_primitive_attr_destroy": ((_HANDLE,), DONE),
+    "dnnl_primitive_attr_set_fpmath_mode": ((_HANDLE, c_int), DONE),
+    "dnnl_primitive_attr_set_post_ops": ((_HANDLE, _HANDLE), DONE),
+    "dnnl_primitive_attr_set_scratchpad_mode": ((_HANDLE, c_int), DONE),
+    "dnnl_post_ops_create": ((_NEW,), DONE),
+    "dnnl_post_ops_destroy": ((_HANDLE,), DONE),
+    "dnnl_post_ops_append_binary": ((_HANDLE, c_int, _HANDLE), DONE),
+    "dnnl_post_ops_append_eltwise": ((_HANDLE, c_int, c_float, c_float), DONE),
+    "dnnl_primitive_create": ((_NEW, _HANDLE), DONE),
+    "dnnl_primitive_destroy": ((_HANDLE,), DONE),
+    "dnnl_primitive_desc_destroy": ((_HANDLE,), DONE),
+    "dnnl_primitive_desc_query": ((_HANDLE, c_int, c_int, c_void_p), DONE),
     "dnnl_primitive_desc_query_md": ((_HANDLE, c_int, c_int), c_void_p),
     **{
-        f"dnnl_{kind}_primitive_desc_create": ((*types, _HANDLE), _Support)
+        f"dnnl_{kind}_primitive_desc_create": ((*types, _HANDLE), POSSIBLE)
         for kind, types in {
             "binary": (*_FORWARD, *(_HANDLE,) * 3),
             "convolution_forward": (*_FORWARD, c_int, *(_HANDLE,) * 4, *(Sizes,) * 4),
@@ -139,7 +132,7 @@ def load_functions() -> ctypes.CDLL | None:
         for name, (arguments, result) in FUNCTIONS.items():
             function = getattr(dll, name)
             function.argtypes = arguments
-            function.restype = result(name).__getitem__ if result in (_Statuses, _Support) else result
+            function.restype = Statuses(name, result).__getitem__ if isinstance(result, dict) else result
     except (OSError, AttributeError):
         return None
     version = dll.dnnl_version().contents
@@ -153,7 +146,7 @@ def load_execute(dll: ctypes.CDLL) -> Any:
     types in every call would take a third of what a small one takes.
     """
     execute = dll["dnnl_primitive_execute"]
-    execute.restype = _Statuses("dnnl_primitive_execute").__getitem__
+    execute.restype = Statuses("dnnl_primitive_execute", DONE).__getitem__
     return execute
 
 

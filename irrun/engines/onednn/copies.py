@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.extents import bind_copy
 from irrun.engines.memory import ALIGNMENT
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
@@ -22,7 +22,7 @@ def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compil
     target = layout or library.dense(operand.shape or (1,))
     source = layout_of(library, operand)
     if source is None and (layout is None or layout.strides is not None):
-        return Compiled(_copied)
+        return Compiled(bind_copy)
     primitive = library.primitive("reorder", source or library.dense(operand.shape), target, small=_small(operand))
     if primitive is None:
         raise OneDNNError(f"no way to bring a tensor of shape {operand.shape} into another layout")
@@ -30,20 +30,14 @@ def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compil
     return moved if source is not None else _by_way_of_dense(moved, operand)
 
 
-def _copied(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-    assert inputs[0] is not None
-    return partial(np.copyto, outputs[0], inputs[0])
-
-
 def _by_way_of_dense(moved: Compiled, operand: Operand) -> Compiled:
     """The copy of a dense array, for one that is made dense first."""
     room = -(-4 * prod(operand.shape) // ALIGNMENT) * ALIGNMENT
 
     def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert inputs[0] is not None
         assert scratch is not None
         dense = scratch[: 4 * prod(operand.shape)].view(np.float32).reshape(operand.shape)
-        first, second = partial(np.copyto, dense, inputs[0]), moved.bind([dense], outputs, scratch[room:])
+        first, second = bind_copy(inputs, [dense]), moved.bind([dense], outputs, scratch[room:])
 
         def call() -> None:
             first()

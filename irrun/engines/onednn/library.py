@@ -104,7 +104,6 @@ class Primitive:
         self._threads = threads
         self._layouts: dict[int, Layout] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
-        self._layouts: dict[int, Layout] = {}
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
     def layout(self, number: int) -> Layout:

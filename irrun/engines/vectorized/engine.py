@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
-import numpy as np
-
 from irrun.engines import processors
-from irrun.engines.extents import checked
+from irrun.engines.extents import bind_copy, checked
+from irrun.engines.signature import Memory, has_weights
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Layout, Operand, Work
-from irrun.spec.op import Array
+from irrun.engines.work import Compiled, Layout, Operand, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -45,23 +43,24 @@ class VectorizedEngine:
     def __init__(self, threads: int | None = None) -> None:
         self.pool = Threads(threads or processors())
         self.threads = self.pool.count
+        self._works = Memory()
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
-        compiler = compiler_of(work.name)
         tensors = [*work.inputs, *work.outputs]
-        if compiler is None or any(tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors):
+        if compiler_of(work.name) is None or any(
+            tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors
+        ):
             return None
-        compiled = compiler(work, self.pool)
+        return self._compile(work) if has_weights(work) else self._works.recall(self.name, work, self._compile)
+
+    def _compile(self, work: Work) -> Compiled | None:
+        compiler = compiler_of(work.name)
+        compiled = None if compiler is None else compiler(work, self.pool)
         return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""
         if operand.layout is not None or layout is not None:
             raise ValueError(f"the engine {self.name} has no layouts of its own")
-        return Compiled(_copy)
-
-
-def _copy(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-    assert inputs[0] is not None
-    return partial(np.copyto, outputs[0], inputs[0])
+        return Compiled(bind_copy)

@@ -17,9 +17,10 @@ from operator import mul
 import numpy as np
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.rewriting import closed, sized
-from irrun.run.passes.setting import Setting
+from irrun.run.passes.setting import Setting, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output, Tensor
@@ -109,17 +110,21 @@ class _Assignment:
             return False
         dense = self._dense(source)
         inputs = tuple(dense if number == source else number for number in instruction.inputs)
-        args = [None if number is None else self._template(number) for number in inputs]
-        try:
-            results = computed(instruction, args)
-        except Exception:  # the run reports it, with its layer
-            return False
-        if not all(result.size and np.may_share_memory(result, self._template(dense)) for result in results):
+        template = self._template(dense)
+        owner = owner_of(template)
+        start = _address(template) - _address(owner)
+        values = [program.constants[number].tobytes() for number in others if number is not None]
+        key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
+        views = self.setting.views.get(key)
+        if views is None:
+            arrays = [None if number is None else self._template(number) for number in inputs]
+            views = self.setting.views[key] = _views(instruction, arrays, owner)
+        if not views:
             return False
         root = dense if dense in program.constants else program.storage[dense].root
-        for number, result in zip(instruction.outputs, results, strict=False):
-            self._templates[number] = result
-            program.storage[number] = Storage(root)
+        for number, (shape, strides, start) in zip(instruction.outputs, views, strict=False):
+            self._templates[number] = np.ndarray(shape, template.dtype, owner, start, strides)
+            program.storage[number] = Storage(root, start=start, strides=strides)
         program.instructions.append(instruction.changed(inputs=inputs, by=VIEW, reads=inputs))
         return True
 
@@ -271,6 +276,22 @@ def work_of(instruction: Instruction, operands: Sequence[Operand | None], output
             posts.append(Post(post.op.name, post.attrs))
         made = post.outputs[0]
     return Work(instruction.op.name, instruction.attrs, list(operands), list(outputs), posts)
+
+
+def _views(instruction: Instruction, arrays: list[Array | None], owner: Array) -> Views:
+    """Where in the memory of `owner` the results of an instruction lie; nothing where it copies."""
+    try:
+        results = computed(instruction, arrays)
+    except Exception:  # the run reports it, with its layer
+        return []
+    if not all(result.size and owner_of(result) is owner for result in results):
+        return []
+    return [(result.shape, result.strides, _address(result) - _address(owner)) for result in results]
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def _rest(instruction: Instruction, count: int) -> Instruction:

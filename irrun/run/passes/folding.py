@@ -39,6 +39,7 @@ class _Folding:
 
     def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self.setting = program, setting
+        self._constants: dict[int, Tensor] = {}
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=True):
                 program.tensors[number] = Tensor(program.tensors[number].type, shape)
@@ -55,8 +56,13 @@ class _Folding:
         """What is known of a tensor, its value where it is constant."""
         if number is None:
             return None
-        tensor, constant = self.program.tensors[number], self.program.constants.get(number)
-        return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
+        constant = self.program.constants.get(number)
+        if constant is None:
+            return self.program.tensors[number]
+        known = self._constants.get(number)
+        if known is None:
+            known = self._constants[number] = Tensor(self.program.tensors[number].type, constant.shape, constant)
+        return known
 
     def _asked(self, instruction: Instruction, inputs: list[Tensor | None]) -> Instruction:
         """The instruction after its rule was asked with what is known of its inputs now."""

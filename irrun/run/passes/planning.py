@@ -35,7 +35,7 @@ def plan_memory(program: Program, setting: Setting) -> Program:
         program.storage[number].offset = buffer.offset
     program.scratch = max((i.compiled.scratch for i in program.instructions if i.compiled), default=0)
     program.unsized = any(_is_unsized(instruction, program) for instruction in program.instructions)
-    copied = sum(storage.nbytes for number in program.results if (storage := program.storage.get(number)))
+    copied = sum(tensor_bytes(program.tensors[number]) for number in program.results if number in program.storage)
     program.peak = max(_peak(program, setting.limit), program.reserved + program.size + program.scratch + copied)
     return program
 

@@ -11,16 +11,20 @@ from irrun.ir.weights import Weights
 from irrun.run.alignment import Alignment
 from irrun.spec.op import Inferred
 
+Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
+"""Shapes, strides and first bytes of the results of an instruction within the memory of its input."""
+
 
 @dataclass(slots=True)
 class Setting:
     """`shapes` are those of the inputs, None while they are what the model declares. A program may take `limit` bytes.
 
-    `engines` compute it, the first one first; `refused` are those that have failed to bind a layer. `answers` are what
-    rules said before about what is all there is to know, `alignment` has copies of constants; programs of one model
-    share both. In a program that is `watched` every tensor has memory of its own, so that it may be written to;
-    where it is `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program
-    are kept to its end, so that the next run need not be given again what is the same.
+    `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
+    In a program that is `watched` every tensor has memory of its own, so that it may be written to; where it is
+    `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program are kept to
+    its end, so that the next run need not be given again what is the same.
+    What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
+    results lay that only look at memory, `alignment` has copies of constants.
     """
 
     weights: Weights
@@ -32,4 +36,5 @@ class Setting:
     iterated: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
+    views: dict[Hashable, Views] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
