@@ -89,7 +89,8 @@ class Compiled:
     memory with inputs. Arrays that lie otherwise raise ValueError.
 
     `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
-    that outputs come in, both by number. `taken` are the constant inputs that are not read any more.
+    that outputs come in, both by number. `taken` are the constant inputs that are not read any more. What is
+    `doubtful` may give NaN for what is infinite: where a result is not finite, it is computed again by others.
     """
 
     bind: Callable[[Sequence[Array | None], Sequence[Array], Array | None], Call]
@@ -97,6 +98,7 @@ class Compiled:
     wants: dict[int, Layout | None] = field(default_factory=dict)
     gives: dict[int, Layout] = field(default_factory=dict)
     taken: frozenset[int] = frozenset()
+    doubtful: bool = False
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ from math import prod
 
 from irrun.engines.axes import canonical_strides
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
-from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain
+from irrun.engines.onednn.posts import GELU, Chain, aligned_axes, bias, chain
 from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Compiled, Operand, Work
@@ -50,10 +50,19 @@ def compile(library: Library, work: Work) -> Compiled | None:
         inputs[BIAS] = added
     if not constant:
         inputs[WEIGHTS] = 1
-        return compiled(work, primitive, inputs, free=(SRC, WEIGHTS, *posts.free), gives=primitive.layout(DST))
-    laid_out = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
+        free, laid_out = (SRC, WEIGHTS, *posts.free), {}
+    else:
+        free = (SRC, *posts.free)
+        laid_out = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
     return compiled(
-        work, primitive, inputs, free=(SRC, *posts.free), constants=laid_out, taken=(1,), gives=primitive.layout(DST)
+        work,
+        primitive,
+        inputs,
+        free=free,
+        constants=laid_out,
+        taken=(1,) if constant else (),
+        gives=primitive.layout(DST),
+        doubtful=any(post.name in GELU for post in work.posts),
     )
 
 

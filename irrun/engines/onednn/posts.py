@@ -59,6 +59,9 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
 """Ops whose results for NaN and inf are other ones here."""
 
+GELU = ("Gelu-2", "Gelu-7")
+"""Functions that give NaN for infinity here."""
+
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 

@@ -102,6 +102,7 @@ def compiled(
     constants: Mapping[int, Callable[[], Array]] | None = None,
     taken: Sequence[int] = (),
     gives: Layout | None = None,
+    doubtful: bool = False,
 ) -> Compiled:
     """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
 
@@ -127,4 +128,4 @@ def compiled(
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind(arguments, scratch)
 
-    return Compiled(bind, primitive.scratch, wants, given, frozenset(taken))
+    return Compiled(bind, primitive.scratch, wants, given, frozenset(taken), doubtful)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from irrun.run.passes.assignment import assign
 from irrun.run.passes.folding import fold
@@ -11,7 +12,7 @@ from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
-from irrun.run.program import Program
+from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
 
@@ -20,7 +21,18 @@ PASSES: tuple[Pass, ...] = (fold, rewrite, prune, fuse, assign, plan_memory)
 
 
 def prepare(program: Program, setting: Setting) -> Program:
-    """Raises ExecutionError where the program takes more memory than it may."""
+    """Raises ExecutionError where the program takes more memory than it may.
+
+    Bodies are prepared for what the model declares here; for the shapes of a run, when that comes to them.
+    """
+    if setting.shapes is None:
+        instructions = [_with_bodies(instruction, setting) for instruction in program.instructions]
+        program = replace(program, instructions=instructions)
     for step in PASSES:
         program = step(program, setting)
     return program
+
+
+def _with_bodies(instruction: Instruction, setting: Setting) -> Instruction:
+    bodies = {name: (body, prepare(program, setting)) for name, (body, program) in instruction.bodies.items()}
+    return instruction.changed(bodies=bodies)
