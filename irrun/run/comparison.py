@@ -9,11 +9,16 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, Note
 from irrun.run.kernels import Kernels
-from irrun.run.program import Instruction
+from irrun.run.program import Instruction, Program
+from irrun.run.session import Run
 from irrun.spec.op import Array
 
 DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """The relative distance of a number of each type to the next one."""
+
+
+MOVED = (64.0, -64.0)
+"""Roundings that inputs are moved by, to see what an op makes of that: a step function may make anything of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,43 +30,76 @@ class Comparison:
     sums: float = 64
 
     def hold(
-        self, kernels: Kernels, instruction: Instruction, by: str, expected: Sequence[Array], found: Sequence[Array]
+        self,
+        kernels: Kernels,
+        program: Program,
+        instruction: Instruction,
+        by: str,
+        given: Sequence[Array | None],
+        found: Sequence[Array],
+        run: Run,
     ) -> None:
-        """Raises ExecutionError at the first element that differs."""
+        """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
+        expected = kernels.compute(program, instruction, given, run)
         for port, (right, array) in enumerate(zip(expected, found, strict=False)):
             wrong = self.differing(right, array)
             if wrong is None:
                 continue
+            spread = [kernels.compute(program, instruction, _moved(given, factor), run)[port] for factor in MOVED]
+            wrong = self.differing(right, array, spread)
+            if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
+                continue
             layer, last = instruction.layer, instruction.parts[-1].layer
-            where = f"[{', '.join(map(str, wrong))}]" if wrong else ""
-            message = (
-                f"output {port} of {last} is {array[wrong]}{where and ' at ' + where} by the engine {by}, "
-                f"but {right[wrong]} by the kernels of its ops"
-            )
+            where = f" at [{', '.join(map(str, wrong))}]" if wrong else ""
+            message = f"output {port} of {last} is {array[wrong]}{where} by the engine {by}"
             notes = [
                 Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.place)
                 for part in instruction.parts
             ]
             help = f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
             raise kernels.placed(
-                Diagnostic("E604", message, layer.place, layer.label, help, tuple(notes if instruction.posts else ()))
+                Diagnostic(
+                    "E604",
+                    f"{message}, but {right[wrong]} by the kernels of its ops",
+                    layer.place,
+                    layer.label,
+                    help,
+                    tuple(notes if instruction.posts else ()),
+                )
             )
 
-    def differing(self, expected: Array, found: Array) -> tuple[int, ...] | None:
-        """The index of the first element of `found` that is not what is expected up to rounding; None for none."""
+    def differing(self, expected: Array, found: Array, others: Sequence[Array] = ()) -> tuple[int, ...] | None:
+        """The index of the first element of `found` that is not what is expected up to rounding; None for none.
+
+        `others` are what is as good as expected: the results for inputs that are rounded otherwise.
+        """
         if expected.shape != found.shape or expected.dtype.kind != found.dtype.kind:
             return ()
         digit = DIGITS.get(expected.dtype.name)
         if digit is None:
             wrong = np.asarray(expected != found)
+            for other in others:
+                wrong &= other != found
         else:
             right, array = expected.astype(np.float64), found.astype(np.float64)
+            spread = [right, *(other.astype(np.float64) for other in others)]
+            low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)
             finite = np.isfinite(right)
             scale = float(np.abs(right[finite]).max(initial=0.0))
             with np.errstate(all="ignore"):
-                near = np.abs(array - right) <= digit * (self.steps * np.abs(right) + self.sums * scale) + 1e-37
+                room = digit * (self.steps * np.abs(right) + self.sums * scale) + 1e-37
+                near = (array >= low - room) & (array <= high + room)
             same = (array == right) | (np.isnan(array) & np.isnan(right))
             wrong = ~np.where(finite, near, same)
         if not wrong.any():
             return None
         return tuple(int(place) for place in np.argwhere(wrong)[0])
+
+
+def _moved(arrays: Sequence[Array | None], roundings: float) -> list[Array | None]:
+    """The arrays with all numbers a few roundings off."""
+    moved: list[Array | None] = []
+    for array in arrays:
+        digit = None if array is None else DIGITS.get(array.dtype.name)
+        moved.append(array if array is None or digit is None else (array * (1 + roundings * digit)).astype(array.dtype))
+    return moved

@@ -17,7 +17,6 @@ from irrun.engines import CHECK, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Model
 from irrun.ir.weights import WeightsError
-from irrun.run.comparison import Comparison
 from irrun.run.frame import Frame
 from irrun.run.inputs import bind_inputs, random_inputs
 from irrun.run.kernels import Kernels
@@ -33,6 +32,7 @@ from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
 
 if TYPE_CHECKING:
+    from irrun.run.comparison import Comparison
     from irrun.run.profile import Profile
 
 _V10_OUTPUTS = {
@@ -73,7 +73,11 @@ class GraphExecutor:
         inference, graph = self.report.inference, self.model.graph
         engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
-        self._comparison = Comparison() if engine == CHECK else None
+        self._comparison: Comparison | None = None
+        if engine == CHECK:
+            from irrun.run.comparison import Comparison
+
+            self._comparison = Comparison()
         plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK)
         try:
             program = prepare(build(graph, inference, self.max_memory), plain)
@@ -94,6 +98,7 @@ class GraphExecutor:
         self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()
         self._preparation = Preparation(program, plain, self._kernels, self._comparison)
+        self._preparation.prepare_ahead()
         self.stateful = _is_stateful(program)
         self._session = self.session()
 
@@ -145,7 +150,7 @@ class GraphExecutor:
             np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, message) for message in node.warnings]
-        for layer, message in run.warnings:
+        for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
             warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=4)
         run.variables.commit()
         return dict(zip(self.output_names, outputs, strict=True))

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import length_hint
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Engine, Layout, Operand
-from irrun.run.comparison import Comparison
 from irrun.run.kernels import Kernels
-from irrun.run.passes.assignment import REORDER
+from irrun.run.passes.assignment import REORDER, EngineFailed
 from irrun.run.passes.folding import computed
+from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Storage
-from irrun.run.session import Event, Run
+from irrun.run.session import Event, Observer, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-
-class BindError(Exception):
-    """An engine has failed to bind the `instruction` that it had compiled."""
-
-    def __init__(self, instruction: Instruction, error: Exception) -> None:
-        super().__init__(f"engine {instruction.by} failed to bind layer {instruction.layer}: {error!r}")
-        self.instruction = instruction
+if TYPE_CHECKING:
+    from irrun.run.comparison import Comparison
 
 
 class Frame:
     """The memory and the calls of a program that `engines` have compiled. `specializations` are its instructions of
     unknown sizes, by number. With a `comparison` all that engines compute is held against the ops' kernels.
 
-    Raises BindError.
+    Raises EngineFailed where one cannot bind what it has compiled.
     """
 
     def __init__(
@@ -58,8 +54,10 @@ class Frame:
         for number, storage in program.storage.items():
             if storage.root not in program.constants:
                 self._arrays[number] = self._placed(number, storage)
-        self._loose = {*program.parameters, *program.results} - {*program.storage, *program.constants}
-        self.copied = [position for position, number in enumerate(program.results) if number in program.storage]
+        made = {number for instruction in program.instructions for number in instruction.results}
+        self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
+        lasting = _lasting(program)
+        self.copied = [position for position, number in enumerate(program.results) if number in lasting]
         entries = list(enumerate(program.parameters))
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
         self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
@@ -99,10 +97,12 @@ class Frame:
         except Exception as error:
             instruction = self._instructions[len(self._calls) - length_hint(calls) - 1]
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
-        results = [self._arrays[number] for number in self.program.results]
-        for number in self._loose:
-            self._arrays[number] = None
-        return results  # type: ignore[return-value] # a program computes its results
+        else:
+            return [self._present(number) for number in self.program.results]
+        finally:
+            del self._run
+            for number in self._loose:
+                self._arrays[number] = None
 
     def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""
@@ -148,11 +148,11 @@ class Frame:
             scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
             call = compiled.bind(inputs, outputs, scratch)
         except Exception as error:
-            raise BindError(instruction, error) from error
+            raise EngineFailed(instruction.by, instruction.layer, error) from error
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
         if self._comparison is not None:
-            call = partial(self._compared, instruction, call)
+            return partial(self._compared, instruction, call)
         return partial(self._checked, instruction, call) if instruction.open else call
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
@@ -171,13 +171,15 @@ class Frame:
         self._write(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
-        given = [None if number is None else self._plain(number) for number in instruction.operands]
-        expected = self._kernels.compute(self.program, instruction, given, self._run)
         call()
-        assert self._comparison is not None
         assert instruction.work is not None
+        given = [None if number is None else self._plain(number) for number in instruction.operands]
         found = [self._plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
-        self._comparison.hold(self._kernels, instruction, instruction.by, expected, found)
+        self._hold(instruction, instruction.by, given, found)
+
+    def _hold(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]) -> None:
+        if self._comparison is not None:
+            self._comparison.hold(self._kernels, self.program, instruction, by, given, found, self._run)
 
     def _by_kernel(self, instruction: Instruction) -> None:
         results = self._kernels.compute(self.program, instruction, self._given(instruction.operands), self._run)
@@ -186,9 +188,7 @@ class Frame:
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._given(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
-        if self._comparison is not None:
-            expected = self._kernels.compute(self.program, instruction, given, self._run)
-            self._comparison.hold(self._kernels, instruction, self._by, expected, results)
+        self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
@@ -207,30 +207,27 @@ class Frame:
     # What somebody looks at
 
     def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        self._by = None
         begin = perf_counter()
         call()
         if run.profile is not None:
             seconds = perf_counter() - begin
             run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
-            self._by = None
         if run.observer is None:
             return
-        layer = instruction.parts[-1].layer
+        last = instruction.parts[-1]
         for port, number in enumerate(instruction.results):
             if instruction.op is not REORDER and self._arrays[number] is not None:
-                self._observe(Event(layer, port, run.path, _frozen(self._plain(number))), number, run.observer)
+                event = Event(last.layer, port, run.path, _frozen(self._plain(number)))
+                try:
+                    array = _answer(run.observer, event)
+                except Exception as error:
+                    raise self._kernels.failed(last, "the observer", error) from error
+                if array is not None:
+                    self._replace(number, array)
         self._free(instruction)
 
-    def _observe(self, event: Event, number: int, observer: Callable[[Event], Array | None]) -> None:
-        given = observer(event)
-        if given is None:
-            return
-        array = np.asarray(given)
-        if array.shape != event.array.shape or array.dtype != event.array.dtype:
-            raise ValueError(
-                f"the observer gives {array.dtype}{list(array.shape)} for output {event.port}, "
-                f"which is {event.array.dtype}{list(event.array.shape)}"
-            )
+    def _replace(self, number: int, array: Array) -> None:
         if number in self.program.storage:
             self._write(number, array)
         else:
@@ -265,6 +262,27 @@ class Frame:
         compiled = engine.reorder(self._operand(number, source), target)
         dense = read if source is not None else np.ascontiguousarray(read)
         compiled.bind([dense], [written], allocate(compiled.scratch) if compiled.scratch else None)()
+
+
+def _lasting(program: Program) -> set[int]:
+    """The tensors whose arrays may share memory with the frame, or with constants."""
+    found = {*program.storage, *program.constants}
+    for instruction in program.instructions:
+        if not found.isdisjoint(looked_at(instruction, program)):
+            found.update(instruction.results)
+    return found
+
+
+def _answer(observer: Observer, event: Event) -> Array | None:
+    """The array that an observer gives in place of the event's. Raises ValueError where it does not fit."""
+    given = observer(event)
+    if given is None:
+        return None
+    array, expected = np.asarray(given), event.array
+    if array.shape != expected.shape or array.dtype != expected.dtype:
+        found = f"{array.dtype}{list(array.shape)}"
+        raise ValueError(f"it gave {found} for output {event.port}, which is {expected.dtype}{list(expected.shape)}")
+    return array
 
 
 def _frozen(array: Array) -> Array:

@@ -162,10 +162,11 @@ class _Body:
         self._number = self._small = 0
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        run = self._run if self._run.observer is None else self._run.inside(self._layer, self._name, self._number)
+        run = self._run.inside(self._layer, self._name, self._number)
+        outside = run.variables.enter()
         results = self._iterations(arrays, run)
+        run.variables.leave(outside)
         self._number += 1
-        run.variables.settle()
         if (meter := run.meter) is not None:
             for array in results:
                 if array.nbytes > MAX_SMALL:

@@ -7,18 +7,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from irrun.diagnostics import ExecutionError
-from irrun.run.comparison import Comparison
-from irrun.run.frame import BindError, Frame
+from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.passes import prepare
-from irrun.run.passes.assignment import logger
+from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_unsized
 from irrun.spec.op import Array
+
+if TYPE_CHECKING:
+    from irrun.run.comparison import Comparison
+
 
 MAX_KEPT = 8
 """Sets of input shapes whose programs are kept. Each has memory of its own; weights are laid out once for all."""
@@ -51,6 +55,12 @@ class Preparation:
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
         self._general = _Prepared(program, replace(setting, engines=()), {})
 
+    def prepare_ahead(self) -> None:
+        """Make the program of a graph whose inputs have sizes that are known already."""
+        if self._only is not None:
+            with suppress(EngineFailed):  # the first run tries again, and goes on without it
+                self.prepared(self._only)
+
     @contextmanager
     def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
         """A frame for inputs of these shapes, until the end of the block."""
@@ -63,16 +73,16 @@ class Preparation:
     def acquire(self, arrays: Sequence[Array], *, watched: bool = False) -> tuple[_Prepared, Frame]:
         """A frame for inputs of these shapes, which is the caller's until it is released."""
         while True:
-            prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
-            with self._lock:
-                if prepared.free:
-                    return prepared, prepared.free.pop()
-            engines = prepared.setting.engines
             try:
+                prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+                with self._lock:
+                    if prepared.free:
+                        return prepared, prepared.free.pop()
+                engines = prepared.setting.engines
                 frame = Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
-            except BindError as error:
+            except EngineFailed as error:
                 logger.warning("%s", error)
-                prepared.setting.refused.add((error.instruction.layer, error.instruction.by))
+                self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()
             else:

@@ -62,15 +62,19 @@ class Variables(MutableMapping[str, Array]):
     def __len__(self) -> int:
         return len({**self._kept, **self._seen})
 
-    def settle(self) -> None:
-        """The end of a graph or body: what it has assigned is what the next one reads."""
+    def enter(self) -> dict[str, Array]:
+        """The beginning of a body. What the graph around it has assigned is for `leave`: it counts from its end on."""
+        outside, self._assigned = self._assigned, {}
+        return outside
+
+    def leave(self, outside: dict[str, Array]) -> None:
+        """The end of a body: what it has assigned is what the next one reads."""
         self._seen.update(self._assigned)
-        self._assigned.clear()
+        self._assigned = outside
 
     def commit(self) -> None:
         """The end of the run, which went well."""
-        self.settle()
-        self._kept.update(self._seen)
+        self._kept.update({**self._seen, **self._assigned})
 
 
 @dataclass(slots=True)

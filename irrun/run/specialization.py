@@ -12,6 +12,7 @@ import numpy as np
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Compiled, Engine, Layout, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
+from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Instruction, Program
@@ -64,11 +65,11 @@ class Specialization:
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
         found = self._kept.get(key)
         if found is None:
-            found = self._specialized(arrays)
+            found = self._specialized(arrays, run.meter)
             self._kept[key] = found
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        if found.engine is None or found.compiled is None or found.work is None:
+        if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
             return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
         if found.checked:
             self._kernels.check(self._program, self._instruction, arrays[: len(self._instruction.inputs)], run)
@@ -100,7 +101,7 @@ class Specialization:
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
 
-    def _specialized(self, arrays: Sequence[Array | None]) -> _Specialized:
+    def _specialized(self, arrays: Sequence[Array | None], meter: Meter | None) -> _Specialized:
         instruction, program = self._instruction, self._program
         inferred = shapes_alone(program, instruction, arrays[: len(instruction.inputs)])
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
@@ -116,6 +117,8 @@ class Specialization:
             for count in range(len(instruction.posts), -1, -1):
                 some = replace(instruction, posts=instruction.posts[:count])
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
+                if not _fit(work, meter):  # which the kernels say
+                    return _Specialized(None)
                 compiled = compile_work(engine, work, some)
                 if compiled is not None and self._binds(engine, work, compiled, arrays):
                     return _Specialized(engine, work, compiled, count, not inferred.complete)
@@ -154,6 +157,12 @@ class Specialization:
             logger.warning("engine %s failed to bind layer %s: %r", engine.name, self._instruction.layer, error)
             return False
         return True
+
+
+def _fit(work: Work, meter: Meter | None) -> bool:
+    """Whether there is room for the outputs; they are allocated also where a kernel would give views."""
+    outputs = [Tensor(output.type, output.shape) for output in work.outputs]
+    return meter is None or meter.live + sum(map(tensor_bytes, outputs)) <= meter.limit
 
 
 def _shape(array: Array | None) -> tuple[int, ...] | None:

@@ -17,6 +17,7 @@ from operator import mul
 import numpy as np
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.ir.graph import Layer
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.rewriting import closed, sized
@@ -31,7 +32,16 @@ REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], 
 """What brings a tensor into another layout; no layer is of it."""
 
 
+class EngineFailed(Exception):
+    """An engine has failed on what it had made of a layer, which another one has to compute then."""
+
+    def __init__(self, engine: str, layer: Layer, error: Exception) -> None:
+        super().__init__(f"engine {engine} failed to bind layer {layer}: {error!r}")
+        self.engine, self.layer = engine, layer
+
+
 def assign(program: Program, setting: Setting) -> Program:
+    """Raises EngineFailed where an engine cannot bring a tensor into a layout of its own, or back."""
     if not setting.engines:
         return program
     empty = replace(program, tensors=[*program.tensors], constants={**program.constants}, instructions=[], storage={})
@@ -50,6 +60,7 @@ class _Assignment:
         self.program, self.setting, self._read = program, setting, read
         self._templates: dict[int, Array] = {}
         self._reordered: dict[int, list[tuple[Layout | None, int]]] = {}
+        self._laid: dict[int, Layer] = {}  # who has laid out a tensor as only its engine knows
         for number, tensor in enumerate(program.tensors):
             if number in program.constants:
                 self._templates[number] = program.constants[number]
@@ -73,10 +84,13 @@ class _Assignment:
         for engine in self.setting.engines:
             if (instruction.layer, engine.name) in self.setting.refused:
                 continue
+            whole = self._work(instruction, engine)
             for count in range(len(instruction.posts), -1, -1):
-                whole = count == len(instruction.posts)
-                some = instruction if whole else instruction.changed(posts=instruction.posts[:count])
-                work = self._work(some, engine)
+                work, some = whole, instruction
+                if count < len(instruction.posts):
+                    some = instruction.changed(posts=instruction.posts[:count])
+                    inputs = whole.inputs[: len(some.operands)]
+                    work = Work(whole.name, whole.attrs, inputs, whole.outputs, whole.posts[:count])
                 compiled = compile_work(engine, work, some)
                 if compiled is not None and (not some.open or self._readable(some, compiled)):
                     self._take(engine, some, work, compiled)
@@ -187,7 +201,7 @@ class _Assignment:
         tensor, storage = self.program.tensors[number], self.program.storage[number]
         storage.layout, storage.nbytes = layout, layout.nbytes
         if layout.strides is None:
-            storage.engine = engine
+            storage.engine, self._laid[number] = engine, self._layer
         else:
             memory = np.empty(layout.nbytes, np.uint8)
             self._templates[number] = np.ndarray(
@@ -213,7 +227,11 @@ class _Assignment:
             if wanted == layout:
                 return other
         source, tensor = self._operand(number, engine), self.program.tensors[number]
-        compiled = engine.reorder(source, layout)
+        layer = self._laid[number] if opaque else self._layer
+        try:
+            compiled = engine.reorder(source, layout)
+        except Exception as error:
+            raise EngineFailed(engine.name, layer, error) from error
         copy = len(self.program.tensors)
         self.program.tensors.append(Tensor(tensor.type, source.shape))
         self._place(copy, self.program.tensors[copy])
@@ -223,7 +241,7 @@ class _Assignment:
         work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])
         self.program.instructions.append(
             Instruction(
-                *(self._layer, REORDER, {}, {}, (number,), (copy,)),
+                *(layer, REORDER, {}, {}, (number,), (copy,)),
                 by=engine.name,
                 work=work,
                 compiled=compiled,
