@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from differential.builder import Builder, Rejected, Value
-from differential.control import CONTROL, variable
+from differential.control import CONTROL
 from differential.dependent import DEPENDENT
 from differential.elementwise import chain
 from differential.graph import Case, Feed
@@ -24,6 +24,7 @@ from differential.heads import (
 )
 from differential.movement import MOVES
 from differential.recurrent import cell, sequence
+from differential.state import variable
 
 MOST_TRIES = 20
 
