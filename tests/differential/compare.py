@@ -16,9 +16,6 @@ RELATIVE = {"f2": 4e-3, "f4": 2e-5, "f8": 1e-10}
 NOISE = {"f16": 1e-3, "f32": 3e-6, "f64": 1e-13}
 """What the second look changes every float of every tensor by."""
 
-LEAST = 1e-13
-"""What it changes a 0 by where others are infinite."""
-
 DRAWS = 6
 
 SLACK = 20.0
@@ -89,7 +86,7 @@ def noisy(case: Case, draw: int) -> Case:
 
 def _noisy(graph: Graph, random: np.random.Generator, plain: bool) -> Graph:
     """Elements also change by the last bits of the largest one of their tensor; where there are infinite ones, which is
-    not `plain`, by so little that only a 0 is another number then.
+    not `plain`, by about the last bit of numbers near 1, so that a 0 is another number.
     """
     result = Graph()
     numbers: dict[tuple[int, int], tuple[int, int]] = {}
@@ -145,7 +142,7 @@ class _Noise:
 
     def plus(self, value: Ref, plain: bool) -> Ref:
         if not plain:
-            return self._layer("Add-1", value, self._draw(0, LEAST), auto_broadcast="numpy")
+            return self._layer("Add-1", value, self._draw(0, NOISE[self.type] / 1000), auto_broadcast="numpy")
         axes = self._constant(np.arange(len(self.dims)), "i64")
         largest = self._layer("ReduceMax-1", self._layer("Abs-1", value), axes, keep_dims="true")
         more = self._layer("Multiply-1", largest, self._draw(0, NOISE[self.type] / 30), auto_broadcast="numpy")
