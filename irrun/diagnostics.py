@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-MOST_ALIKE = 2000
+MAX_ALIKE = 2000
 """Diagnostics of one code that are listed; a file may be broken in a million places."""
 
 LONGEST_TEXT = 2000
@@ -24,7 +24,7 @@ def clipped(text: str, most: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """A spot in the .xml file; line and column count from 1, and `length` is in characters."""
 
     line: int
@@ -37,7 +37,7 @@ class Note:
     """A fact beside a diagnostic, such as where a shape comes from; `input` is that of the layer that it is about."""
 
     message: str
-    place: Place | None = None
+    span: Span | None = None
     input: str | None = None
 
     def __post_init__(self) -> None:
@@ -65,12 +65,12 @@ class Diagnostic:
     """One thing that is wrong with a model.
 
     `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning. `label` is the constraint of the op
-    that is broken (C1, C2, ...), and `file` the file that `place` lies in.
+    that is broken (C1, C2, ...), and `file` the file that `span` lies in.
     """
 
     code: str
     message: str
-    place: Place | None = None
+    span: Span | None = None
     layer: LayerName | None = None
     help: str | None = None
     notes: tuple[Note, ...] = field(default=())
@@ -88,16 +88,16 @@ class Diagnostic:
 
     @property
     def line(self) -> int | None:
-        return self.place.line if self.place else None
+        return self.span.line if self.span else None
 
     @property
     def column(self) -> int | None:
-        return self.place.column if self.place else None
+        return self.span.column if self.span else None
 
     @property
     def end_column(self) -> int | None:
         """The column behind the last character, on the same line."""
-        return self.place.column + self.place.length if self.place else None
+        return self.span.column + self.span.length if self.span else None
 
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
@@ -110,9 +110,9 @@ def limited(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     listed = []
     for diagnostic in found:
         counts[diagnostic.code] += 1
-        if counts[diagnostic.code] <= MOST_ALIKE:
+        if counts[diagnostic.code] <= MAX_ALIKE:
             listed.append(diagnostic)
-    more = {code: count - MOST_ALIKE for code, count in counts.items() if count > MOST_ALIKE}
+    more = {code: count - MAX_ALIKE for code, count in counts.items() if count > MAX_ALIKE}
     return listed + [Diagnostic(code, f"{count:,} more like these are not listed") for code, count in more.items()]
 
 

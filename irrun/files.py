@@ -48,7 +48,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def atomic_write(path: Path, content: bytes) -> None:
     """Write a file that takes the place of `path` only when it is complete. Raises OSError."""
     with whole_file(path) as stream:
         stream.write(content)

@@ -28,7 +28,7 @@ from irrun.spec import (
 )
 
 UNKNOWN = Tensor("dynamic", None)
-MOST_ROUNDS = 8
+MAX_ROUNDS = 8
 """Rounds that a loop gets to settle what it carries from one iteration to the next; two are usual."""
 
 
@@ -262,14 +262,14 @@ def settle(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> tuple[li
     parameters = parameter_tensors(body, tensors)
     _check_types(node, body, parameters, infer(body, parameters))
     loose: set[tuple[int, int]] = set()
-    for last in range(MOST_ROUNDS):
+    for last in range(MAX_ROUNDS):
         results = infer(body, parameters)
         wider = list(parameters)
         for result, parameter in body.back_edges:
             wider[parameter] = _carried(parameter, wider[parameter], results[result], loose)
         if all(a is b for a, b in zip(wider, parameters, strict=True)):
             break
-        if last == MOST_ROUNDS - 2:
+        if last == MAX_ROUNDS - 2:
             for _, parameter in body.back_edges:
                 wider[parameter] = Tensor(wider[parameter].type, None)
         parameters = wider

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.spec import Array, Size, fresh
 
-MOST_GROWTH = math.log(1000 / 16)
+MAX_GROWTH = math.log(1000 / 16)
 """The limit of log(new width / width) in region proposals."""
 
 

@@ -31,7 +31,7 @@ from irrun.spec import (
     variation,
 )
 
-from ._boxes import MOST_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
+from ._boxes import MAX_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
 from ._detections import detection_rows, detections
 from ._precision import widened
 from ._priors import Prior, as_pair, cell_prior_count, grid_shape, prior_boxes, prior_grid, steps
@@ -1206,7 +1206,7 @@ def generate_proposals(
     info, values = widened(im_info), widened(scores)
     batch, count, rows, columns = scores.shape
     deltas = widened(boxesdeltas).reshape(batch, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
-    boxes = moved(widened(anchors), deltas, pixel, most=MOST_GROWTH).reshape(batch, count * rows * columns, 4)
+    boxes = moved(widened(anchors), deltas, pixel, most=MAX_GROWTH).reshape(batch, count * rows * columns, 4)
     values = values.transpose(0, 2, 3, 1).reshape(batch, count * rows * columns)
     regions, found = [np.empty((0, 4), boxes.dtype)], [np.empty(0, boxes.dtype)]
     counts = np.zeros(batch, numpy_dtype(roi_num_type))
@@ -1288,7 +1288,7 @@ def generate_proposals_single_image(
     height, width, _ = widened(im_info)
     count, rows, columns = scores.shape
     shifts = widened(deltas).reshape(count, 4, rows, columns).transpose(2, 3, 0, 1).reshape(-1, 4)
-    boxes = clipped(moved(widened(anchors), shifts, 1, most=MOST_GROWTH), height - 1, width - 1)
+    boxes = clipped(moved(widened(anchors), shifts, 1, most=MAX_GROWTH), height - 1, width - 1)
     values = scores.transpose(1, 2, 0).reshape(-1)
     large = np.flatnonzero((boxes[:, 2:] - boxes[:, :2] + 1 >= min_size).all(1))
     order = large[descending(widened(values[large]))][:pre_nms_count]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irrun.spec.dims import (
-    MOST_TERMS,
+    MAX_TERMS,
     UNDECIDED,
     Undecided,
     _identities,
@@ -90,15 +90,15 @@ def test_extremes_of_unknown_sizes():
 
 
 def test_polynomials_do_not_grow_without_end():
-    sizes = [fresh() for _ in range(3 * MOST_TERMS)]
+    sizes = [fresh() for _ in range(3 * MAX_TERMS)]
     total, again = (sum(sizes[1:], sizes[0]) for _ in range(2))
-    assert len(total.terms) <= MOST_TERMS
+    assert len(total.terms) <= MAX_TERMS
     assert (total == again) is True
     assert (total == total + 1) is not True
-    assert len((total * total * total).terms) <= MOST_TERMS
+    assert len((total * total * total).terms) <= MAX_TERMS
     power = product([sizes[0]] * 100)
     assert (power == product([sizes[0]] * 100)) is True
-    assert all(len(monomial) <= MOST_TERMS for monomial in power.terms)
+    assert all(len(monomial) <= MAX_TERMS for monomial in power.terms)
 
 
 def test_numbers_in_polynomials_stay_short():

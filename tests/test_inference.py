@@ -27,7 +27,7 @@ from irrun.spec.registry import registry
 
 OPS = registry().ops
 CASES = all_cases()
-MOST_ELEMENTS = 16
+MAX_ELEMENTS = 16
 MIXTURES = 30
 
 DECIDED_BY_THE_RUN = {
@@ -117,7 +117,7 @@ def equal_sizes_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
 
 def elements_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
     value = tensor.value
-    if tensor.type not in ("i32", "i64") or value.size > MOST_ELEMENTS:
+    if tensor.type not in ("i32", "i64") or value.size > MAX_ELEMENTS:
         return tensor
     dims = np.empty(value.size, object)
     dims[:] = [unknowns.size(int(item), None) for item in value.flat]

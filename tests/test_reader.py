@@ -82,7 +82,7 @@ def only(folder, text):
 def assert_points_at(text, found, part):
     """That the diagnostic marks just `part` in the text."""
     start = found.column - 1
-    assert text.splitlines()[found.line - 1][start : start + found.place.length] == part
+    assert text.splitlines()[found.line - 1][start : start + found.span.length] == part
 
 
 def test_a_sound_model(tmp_path):

@@ -25,7 +25,7 @@ from irrun.check.render.shapes import render_shapes
 from irrun.check.render.text import one_line, overview, render_text
 from irrun.check.validate import Report, validate
 from irrun.cli.options import FORMAT_NAMES
-from irrun.diagnostics import Diagnostic, LayerName, Note, Place
+from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 
 ROOT = Path(__file__).parent.parent
 INVALID = sorted((Path(__file__).parent / "invalid").glob("*.xml"))
@@ -38,14 +38,14 @@ NASTY = Report(
         Diagnostic(
             "E304",
             'sizes <&> "differ"\x00\ufffe',
-            Place(3, 5, 7),
+            Span(3, 5, 7),
             LayerName(4, "a\n`b`, c::d", "Add"),
             "help: ::error::50%\nsecond",
-            (Note("from <here>", Place(2, 1)), Note("nowhere")),
+            (Note("from <here>", Span(2, 1)), Note("nowhere")),
             file="folder, a/m%:odel\n.xml",
         ),
-        Diagnostic("W931", "twice", Place(9, 1), file="folder, a/m%:odel\n.xml"),
-        Diagnostic("W931", "twice", Place(10, 1), file="folder, a/m%:odel\n.xml"),
+        Diagnostic("W931", "twice", Span(9, 1), file="folder, a/m%:odel\n.xml"),
+        Diagnostic("W931", "twice", Span(10, 1), file="folder, a/m%:odel\n.xml"),
     ],
 )
 """Whatever could break a format, in names, messages and the path."""
@@ -82,7 +82,7 @@ def test_text_shows_no_control_characters():
 def test_an_excerpt_keeps_its_caret_in_place_behind_control_characters(tmp_path):
     path = tmp_path / "model.xml"
     path.write_bytes(b'<net>\r\n\x1b\t<layer x="1"/>\r\n')
-    shown = render_text([Report(path, [Diagnostic("E101", "bad", Place(2, 3, 6), file="model.xml")])])
+    shown = render_text([Report(path, [Diagnostic("E101", "bad", Span(2, 3, 6), file="model.xml")])])
     assert '2 | \ufffd <layer x="1"/>\n  |   ^^^^^^\n' in shown
 
 
@@ -220,8 +220,8 @@ def test_sarif_results_point_at_their_rules_and_places(reports):
         region = location["physicalLocation"]["region"]
         assert region["startLine"] == (diagnostic.line or 1)
         assert region["startColumn"] < region["endColumn"]
-        if diagnostic.place:
-            assert region["endColumn"] - region["startColumn"] == diagnostic.place.length
+        if diagnostic.span:
+            assert region["endColumn"] - region["startColumn"] == diagnostic.span.length
     assert [note["message"]["text"] for note in run["results"][-3]["relatedLocations"]] == ["from <here>"]
 
 
@@ -247,7 +247,7 @@ def test_github_commands_read_back_by_the_rules_of_the_runner(reports):
         assert Path(unescaped["file"]).absolute() == Path(diagnostic.file).absolute()
         assert unescaped["title"] == f"{diagnostic.code} {CODES[diagnostic.code].title}"
         assert unescape(data, {}).split("\nhelp: ", 1)[0] == one_line(diagnostic.message)
-        if diagnostic.place:
+        if diagnostic.span:
             assert int(properties["line"]) == diagnostic.line
             assert int(properties["col"]) == diagnostic.column
             assert int(properties["endColumn"]) == diagnostic.end_column

@@ -9,7 +9,7 @@ from command_line import irrun as command
 from ir_builder import Model
 
 import irrun
-from irrun.check.trace import MOST_TRACED, trace, traced
+from irrun.check.trace import MAX_TRACED, trace, traced
 
 ROOT = Path(__file__).parent.parent
 INVALID = ROOT / "tests" / "invalid"
@@ -57,7 +57,7 @@ def test_notes_stand_at_the_lines_of_their_layers(flattened):
     report = irrun.validate(flattened)
     (found,) = report.diagnostics
     lines = flattened.read_text().split("\n")
-    places = [note.place.line for note in trace(found, report.inference)]
+    places = [note.span.line for note in trace(found, report.inference)]
     starts = ("<port", '<layer id="8"', '<layer id="7"', '<layer id="6"', "<port", '<layer id="1"')
     for line, start in zip(places, starts, strict=True):
         assert lines[line - 1].startswith(start)
@@ -158,9 +158,9 @@ def test_tracing_leaves_inference_as_it_is(flattened):
 
 def test_only_so_many_diagnostics_are_traced(flattened):
     report = irrun.validate(flattened)
-    many = replace(report, diagnostics=report.diagnostics * (MOST_TRACED + 1))
+    many = replace(report, diagnostics=report.diagnostics * (MAX_TRACED + 1))
     found = traced(many).diagnostics
-    assert len(found) == MOST_TRACED + 1
+    assert len(found) == MAX_TRACED + 1
     assert found[-1] == report.diagnostics[0]
 
 

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from irrun.diagnostics import IRError, Place
-from irrun.ir.xml import MAX_DEPTH, Element, attribute_place, parse
+from irrun.diagnostics import IRError, Span
+from irrun.ir.xml import MAX_DEPTH, Element, attribute_span, parse
 
 
 def refused(data):
@@ -19,7 +19,7 @@ def test_elements_know_their_place():
     root = parse(b'<net>\n  <layers>\n\t<layer id="1"/>\n  </layers>\n</net>')
     layer = root.find("layers").find("layer")
     assert (layer.line, layer.column) == (3, 2)
-    assert layer.place == Place(3, 2, len("<layer"))
+    assert layer.span == Span(3, 2, len("<layer"))
     assert root.find("edges") is None
 
 
@@ -55,15 +55,15 @@ def test_text_around_a_comment_is_joined():
 def test_place_of_an_attribute():
     root = parse(b'<a><layer  id = "1"\n    name="x > y"\ttype=\'id="7"\' version="opset1"/></a>')
     layer = root.children[0]
-    assert attribute_place(layer, "id") == Place(1, 12, len('id = "1"'))
-    assert attribute_place(layer, "name") == Place(2, 5, len('name="x > y"'))
-    assert attribute_place(layer, "type") == Place(2, 18, len("type='id=\"7\"'"))
-    assert attribute_place(layer, "version") == Place(2, 32, len('version="opset1"'))
+    assert attribute_span(layer, "id") == Span(1, 12, len('id = "1"'))
+    assert attribute_span(layer, "name") == Span(2, 5, len('name="x > y"'))
+    assert attribute_span(layer, "type") == Span(2, 18, len("type='id=\"7\"'"))
+    assert attribute_span(layer, "version") == Span(2, 32, len('version="opset1"'))
 
 
 def test_place_of_a_missing_attribute_is_that_of_the_element():
-    assert attribute_place(parse(b' <layer id="1"/>'), "name") == Place(1, 2, len("<layer"))
-    assert attribute_place(Element("layer", {"id": "1"}), "id") == Place(1, 1, len("<layer"))
+    assert attribute_span(parse(b' <layer id="1"/>'), "name") == Span(1, 2, len("<layer"))
+    assert attribute_span(Element("layer", {"id": "1"}), "id") == Span(1, 1, len("<layer"))
 
 
 @pytest.mark.parametrize(

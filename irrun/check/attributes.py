@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from irrun.check.documentation import source_page
-from irrun.diagnostics import Diagnostic, Place
+from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import Layer
-from irrun.ir.xml import Element, attribute_place
+from irrun.ir.xml import Element, attribute_span
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
@@ -21,7 +21,7 @@ _CACHE_SIZE = 10_000
 FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
 """Left on `<data>` by old tools for the benefit of plugins; they mean nothing to an op."""
 
-MOST_UNKNOWN = 50
+MAX_UNKNOWN = 50
 """Attributes of one layer that nothing reads and that are reported."""
 
 _NUMBERS = ("OpenVINO reads the digits at the front, or fails",)
@@ -116,7 +116,7 @@ def _unknown(op: Op, layer: Layer) -> dict[str, str | None]:
     free = [name for name in names if name not in layer.attributes]
     given = [name for name in layer.attributes if name not in known]
     return {
-        name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in given[:MOST_UNKNOWN]
+        name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in given[:MAX_UNKNOWN]
     }
 
 
@@ -132,16 +132,16 @@ def _missing(
 ) -> Iterator[Diagnostic]:
     """Required attributes are missing: `absent` altogether, or `strayed` into an element where they are not read."""
     if absent:
-        place = layer.data.place if layer.data else layer.place
+        span = layer.data.span if layer.data else layer.span
         given = " ".join(f'{name}="..."' for name in absent)
         help = f"add {given} to <data>; OpenVINO may go on with a value that the specification does not give"
-        yield Diagnostic("E306", _lacking(op, absent), place, layer.label, help)
+        yield Diagnostic("E306", _lacking(op, absent), span, layer.label, help)
     if strayed:
         stray = misplaced[strayed[0]]
         given = " ".join(f'{name}="{misplaced[name].attributes[name]}"' for name in strayed)
         message = f"{_lacking(op, strayed)}: on this <{stray.tag}> nothing reads it"
-        place = attribute_place(stray, strayed[0])
-        yield Diagnostic("E306", message, place, layer.label, f"move {given} to the first <data> of the layer")
+        span = attribute_span(stray, strayed[0])
+        yield Diagnostic("E306", message, span, layer.label, f"move {given} to the first <data> of the layer")
 
 
 def _lacking(op: Op, names: list[str]) -> str:
@@ -162,15 +162,15 @@ def _misplaced(layer: Layer) -> dict[str, Element]:
 
 def _ignored(layer: Layer, misplaced: dict[str, Element], reported: Collection[str]) -> Iterator[Diagnostic]:
     """Warnings of misplaced attributes, unless some of those that stand there are `reported`."""
-    for name, element in islice(misplaced.items(), MOST_UNKNOWN):
+    for name, element in islice(misplaced.items(), MAX_UNKNOWN):
         if element is layer.element and name not in reported:
             help = "attributes of the op belong on <data>"
-            place = attribute_place(element, name)
-            yield Diagnostic("W902", f"`{name}` on <layer> is not read", place, layer.label, help)
-    for stray in layer.strays[:MOST_UNKNOWN]:
+            span = attribute_span(element, name)
+            yield Diagnostic("W902", f"`{name}` on <layer> is not read", span, layer.label, help)
+    for stray in layer.strays[:MAX_UNKNOWN]:
         if not any(misplaced[name] is stray for name in reported):
             help = "move its attributes to the first <data>"
-            yield Diagnostic("W901", "only the first <data> of a layer is read", stray.place, layer.label, help)
+            yield Diagnostic("W901", "only the first <data> of a layer is read", stray.span, layer.label, help)
 
 
 def _meant(attr: Attr, text: str) -> str | None:
@@ -189,5 +189,5 @@ def _advice(op: Op, attr: Attr) -> str:
 
 
 def _problem(code: str, message: str, layer: Layer, name: str, help: str | None = None) -> Diagnostic:
-    place: Place = attribute_place(layer.data, name) if layer.data else layer.place
-    return Diagnostic(code, message, place, layer.label, help)
+    span: Span = attribute_span(layer.data, name) if layer.data else layer.span
+    return Diagnostic(code, message, span, layer.label, help)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irrun.check.infer import Inference, Node
+from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Port
 from irrun.spec.op import Tensor
@@ -26,16 +26,16 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     yield from _compare(node, port, known, f"input {index}", sizes)
 
 
-def _compare(node: Node, port: Port, tensor: Tensor, where: str, sizes: bool) -> Iterator[Diagnostic]:
+def _compare(node: InferredLayer, port: Port, tensor: Tensor, where: str, sizes: bool) -> Iterator[Diagnostic]:
     if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
-        yield Diagnostic("W932", message, port.element.place, node.layer.label, _HELP)
+        yield Diagnostic("W932", message, port.element.span, node.layer.label, _HELP)
     # no dims: a scalar or an unknown rank, the file is silent
     if not sizes or not port.dims or not contradicts(port.dims, tensor):
         return
     declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
     message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
-    yield Diagnostic("W931", message, port.element.place, node.layer.label, _HELP)
+    yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:

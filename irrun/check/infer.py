@@ -18,48 +18,47 @@ import numpy as np
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
-from irrun.check.naming import MOST_INVENTED, name_sizes
-from irrun.diagnostics import MOST_ALIKE, Diagnostic, Note
-from irrun.ir.graph import Body as LayerBody
-from irrun.ir.graph import Graph, Layer, Value
+from irrun.check.naming import MAX_INVENTED, name_sizes
+from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
+from irrun.ir.graph import Graph, Layer, LayerBody, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
-from irrun.ir.xml import attribute_place
+from irrun.ir.xml import attribute_span
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Concern, Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
 
-MOST_PROPAGATED = 4096
+MAX_PROPAGATED = 4096
 """Elements of a tensor whose value is carried along: shapes, axes and small tables, not weights."""
 
-MOST_CONCERNED = 4
+MAX_CONCERNED = 4
 """Inputs that a diagnostic has a note for."""
 
 _UNKNOWN = Tensor("dynamic", None)
 
-MOST_SYMBOLIC = 256
+MAX_SYMBOLIC = 256
 """Elements of a tensor with unknown ones whose value is carried along: a shape has 64 at most."""
 
-MOST_SYMBOLIC_WORK = 200_000
+MAX_SYMBOLIC_WORK = 200_000
 """Such elements in a whole model; arithmetic with them is slow."""
 
-MOST_LOOKED_AT = 1 << 25
+MAX_LOOKED_AT = 1 << 25
 """Bytes of a large constant that is read before the run because it may hold indices; twice as many of all of them."""
 
-MOST_READ = 1 << 16
+MAX_READ = 1 << 16
 """Bytes of any other constant, as numpy holds it."""
 
 _INDEX_TYPES = ("i32", "i64", "u32", "u64")
 
-MOST_COUNTED = 256
+MAX_COUNTED = 256
 """What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
 
-MOST_NESTED = 32
+MAX_NESTED = 32
 """Bodies in each other that are inferred with what is known outside; deeper ones by what they declare."""
 
-MOST_REPEATED = 20_000
+MAX_REPEATED = 20_000
 """Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
 
 _OF_CONSTANT = ("element_type", "shape", "offset", "size")
@@ -67,7 +66,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
     `complete` and `warnings` are as in `irrun.spec.op.Node`.
@@ -87,7 +86,7 @@ class Inference:
     """What is known of a model. `nodes` holds the layers that could be inferred, producers first, bodies included."""
 
     weights: Weights
-    nodes: dict[Layer, Node] = field(default_factory=dict)
+    nodes: dict[Layer, InferredLayer] = field(default_factory=dict)
     known: Inference | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
@@ -109,11 +108,11 @@ class Inference:
 
     def report(self, diagnostic: Diagnostic) -> None:
         # a body is inferred several times, for every round of a loop and every branch
-        key = (diagnostic.code, diagnostic.place, diagnostic.layer)
+        key = (diagnostic.code, diagnostic.span, diagnostic.layer)
         if key not in self.seen:
             self.seen.add(key)
             self.counts[diagnostic.code] += 1
-            alike = self.counts[diagnostic.code] > MOST_ALIKE
+            alike = self.counts[diagnostic.code] > MAX_ALIKE
             self.diagnostics.append(_one_more(diagnostic.code) if alike else diagnostic)
 
 
@@ -155,7 +154,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
 
 
-def _unchanged(layer: Layer, inference: Inference) -> Node | None:
+def _unchanged(layer: Layer, inference: Inference) -> InferredLayer | None:
     """What is known already of a layer whose inputs are those that it was found with."""
     if inference.known is None or layer.bodies:
         return None
@@ -164,7 +163,7 @@ def _unchanged(layer: Layer, inference: Inference) -> Node | None:
     return before.get(layer) if unchanged else None
 
 
-def infer_layer(layer: Layer, inference: Inference) -> Node | None:
+def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     """Infer one layer from what is known of its inputs; None where it fails, which is reported."""
     op, problem = find_op(layer)
     if problem is not None:
@@ -189,7 +188,7 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"
-        inference.report(Diagnostic("E309", message, layer.place, layer.label, help))
+        inference.report(Diagnostic("E309", message, layer.span, layer.label, help))
         return None
     if suspect is not None:
         inference.report(suspect)
@@ -197,13 +196,13 @@ def infer_layer(layer: Layer, inference: Inference) -> Node | None:
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
-        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.place, layer.label))
+        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
     outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
-    return Node(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
+    return InferredLayer(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
 
 
-def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
+def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer | None:
     """A Const as nearly all are, every other layer of a model: what its op would say of it, the reader has found out.
 
     None where there is more to it, and it has to be looked at like any other layer.
@@ -214,7 +213,9 @@ def _plain_constant(layer: Layer, op: Op, inference: Inference) -> Node | None:
     if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or len(layer.element.attributes) > len(OF_LAYER):
         return None
     attrs = {name: getattr(blob, name) for name in _OF_CONSTANT}
-    return Node(layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True)
+    return InferredLayer(
+        layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True
+    )
 
 
 def violated(
@@ -230,25 +231,25 @@ def violated(
     """
     constraint = violation.label.startswith("C")
     notes = []
-    place = layer_place = layer.place
+    span = layer_span = layer.span
     for concern, name, position in _concerned(violation, op, len(layer.inputs)):
         tensor, value = inputs[position], layer.inputs[position]
         if tensor is None or value is None:
             continue
         what = f"`{name}` is {tensor.type}{shape_text(tensor.shape)}, from layer {value.layer}"
-        notes.append(Note(what, value.layer.place, name))
+        notes.append(Note(what, value.layer.span, name))
         if concern == violation.port:
-            place = layer.input_ports[position].element.place
+            span = layer.input_ports[position].element.span
     attribute = next((name for name in (violation.port, *violation.about) if name in layer.attributes), None)
-    if place is layer_place and layer.data and isinstance(attribute, str):
-        place = attribute_place(layer.data, attribute)
+    if span is layer_span and layer.data and isinstance(attribute, str):
+        span = attribute_span(layer.data, attribute)
     advice = f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}"
     if suspect is not None:
-        place, advice = suspect.place or place, f"{suspect.message}: {suspect.help}; {advice}"
+        span, advice = suspect.span or span, f"{suspect.message}: {suspect.help}; {advice}"
     return Diagnostic(
         "E401" if constraint else violation.label,
         f"{op.name} {violation.label}: {violation.message}" if constraint else violation.message,
-        place,
+        span,
         layer.label,
         help=advice,
         notes=tuple(notes),
@@ -265,7 +266,7 @@ def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Conce
             continue
         name, offset = (concern, 0) if isinstance(concern, str) else concern
         position = numbers.get(name, connected) + offset
-        if position < connected and len(found) < MOST_CONCERNED:
+        if position < connected and len(found) < MAX_CONCERNED:
             found.append((concern, f"{name}[{offset}]" if op.inputs[numbers[name]].variadic else name, position))
     return found
 
@@ -300,14 +301,14 @@ def _declared(parameter: Layer, inference: Inference) -> Tensor:
 def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) -> list[Tensor]:
     """What is known of the results of a body whose parameters are `tensors`."""
     given = list(tensors)
-    if inference.depth >= MOST_NESTED:
+    if inference.depth >= MAX_NESTED:
         return [_UNKNOWN] * len(graph.results)
     if graph in inference.latest:
         before, results = inference.latest[graph]
         if all(a is b for a, b in zip(before, given, strict=True)):
             return results
         inference.repeated += len(graph.layers)
-        if inference.repeated > MOST_REPEATED:
+        if inference.repeated > MAX_REPEATED:
             return [_UNKNOWN] * len(results)
     inference.depth += 1
     try:
@@ -356,11 +357,11 @@ def _constant(layer: Layer, tensor: Tensor, inference: Inference) -> Tensor:
     try:
         blob = weights.check(layer)
         size = weights.allocated(layer) if tensor.type == "string" else max(blob.needed, blob.elements)
-        if size > (MOST_LOOKED_AT if tensor.type in _INDEX_TYPES else MOST_READ):
+        if size > (MAX_LOOKED_AT if tensor.type in _INDEX_TYPES else MAX_READ):
             return tensor
-        if size > MOST_READ:
+        if size > MAX_READ:
             inference.looked_at += size
-            if inference.looked_at > 2 * MOST_LOOKED_AT:
+            if inference.looked_at > 2 * MAX_LOOKED_AT:
                 return tensor
         return Tensor(tensor.type, tensor.shape, weights.constant(layer, mapped=False))
     except WeightsError:  # the reader has reported it
@@ -379,7 +380,7 @@ def _compute(
     values = [None if tensor is None else tensor.value for tensor in inputs]
     arrays = [value for value in values if value is not None]
     symbolic = any(value.dtype == object for value in arrays)
-    small = sum(value.size for value in arrays) <= MOST_PROPAGATED
+    small = sum(value.size for value in arrays) <= MAX_PROPAGATED
     if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
         return None
     if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
@@ -387,7 +388,7 @@ def _compute(
     if symbolic:
         sizes = [value.size for value in arrays] + [int(product(tensor.shape or ())) for tensor in outputs]
         inference.symbolic += sum(sizes)
-        if max(sizes) > MOST_SYMBOLIC or inference.symbolic > MOST_SYMBOLIC_WORK:
+        if max(sizes) > MAX_SYMBOLIC or inference.symbolic > MAX_SYMBOLIC_WORK:
             return None
     extra = {"types": types} if op.context else {}
     try:
@@ -410,11 +411,11 @@ def _valued(tensor: Tensor, value: Any) -> Tensor:
 def _moderate(value: Any) -> bool:
     """Whether what an attribute says cannot make a kernel on small tensors slow or large."""
     numbers = value if isinstance(value, tuple) else (value,)
-    return math.prod(max(abs(number), 1) for number in numbers if isinstance(number, int)) <= MOST_COUNTED
+    return math.prod(max(abs(number), 1) for number in numbers if isinstance(number, int)) <= MAX_COUNTED
 
 
 def _small(tensor: Tensor) -> bool:
-    return tensor.static and (product(tensor.shape or ()) <= MOST_PROPAGATED) is True
+    return tensor.static and (product(tensor.shape or ()) <= MAX_PROPAGATED) is True
 
 
 def _invent(tensor: Tensor) -> Tensor:
@@ -422,7 +423,7 @@ def _invent(tensor: Tensor) -> Tensor:
     if tensor.type not in ("i32", "i64") or tensor.shape is None or len(tensor.shape) > 1 or not tensor.static:
         return tensor
     count = int(product(tensor.shape))
-    if count > MOST_INVENTED:
+    if count > MAX_INVENTED:
         return tensor
     value = np.empty(count, object)
     value[:] = [fresh(None) for _ in range(count)]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
-from irrun.ir.xml import attribute_place
+from irrun.ir.xml import attribute_span
 from irrun.spec.op import Op
 from irrun.spec.registry import SPELLINGS, opset_number, registry
 from irrun.spelling import close_matches
@@ -47,7 +47,7 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
         name, message = "type", f"unknown op `{layer.type}` of {layer.version}"
         close = close_matches(layer.type, known.types())
         hint = f"did you mean `{close[0]}`?" if close else "a custom op can be declared in a module given with --ops"
-    return None, Diagnostic("E301", message, attribute_place(layer.element, name), layer.label, hint)
+    return None, Diagnostic("E301", message, attribute_span(layer.element, name), layer.label, hint)
 
 
 def _respelled(layer: Layer, op: Op) -> Diagnostic | None:
@@ -56,7 +56,7 @@ def _respelled(layer: Layer, op: Op) -> Diagnostic | None:
         return None
     help = "OpenVINO ignores the case of most types, other readers of the file do not"
     message = f"the type is written `{layer.type}`, but is spelt `{op.type}` in an IR"
-    return Diagnostic("W908", message, attribute_place(layer.element, "type"), layer.label, help)
+    return Diagnostic("W908", message, attribute_span(layer.element, "type"), layer.label, help)
 
 
 def _spans(numbers: Iterable[int]) -> str:

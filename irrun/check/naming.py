@@ -22,7 +22,7 @@ ROLES = {"N": "batch", "C": "channels", "D": "depth", "H": "height", "W": "width
 _LONGEST = 20
 """Characters of an input's name that are shorter to read than its number."""
 
-MOST_INVENTED = 16
+MAX_INVENTED = 16
 """Elements of an unknown integer tensor that get a dimension each, so that equal ones stay equal."""
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.:]*")
@@ -54,7 +54,7 @@ def _values(layer: Layer, shape: Shape, input: str) -> Array | None:
     """An unknown short tensor of integers, which may be sizes: `count` for a scalar, else `counts[0]` and so on."""
     if layer.attributes.get("element_type", "").lower() not in ("i32", "i64") or len(shape) > 1:
         return None
-    if not all(isinstance(size, int) and size <= MOST_INVENTED for size in shape):
+    if not all(isinstance(size, int) and size <= MAX_INVENTED for size in shape):
         return None
     value = np.empty(shape, object)
     for index in np.ndindex(value.shape):

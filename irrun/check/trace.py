@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from irrun.check.attributes import read_attributes
-from irrun.check.infer import Inference, Node, body_of, with_values
-from irrun.diagnostics import Diagnostic, LayerName, Note, Place
+from irrun.check.infer import Inference, InferredLayer, body_of, with_values
+from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 from irrun.ir.graph import Layer, Value
 from irrun.spec.dims import Dim, fresh, same
 from irrun.spec.op import Op, Tensor, Violation
@@ -23,15 +23,15 @@ from irrun.spec.registry import registry
 if TYPE_CHECKING:
     from irrun.check.validate import Report
 
-MOST_TRACED = 100
+MAX_TRACED = 100
 """Diagnostics of one report: nobody reads more of them with all their steps."""
 
-MOST_NOTES = 32
-_MOST_STEPS = 400
-_MOST_INPUTS = 16
-_MOST_AXES = 12
-_MOST_ELEMENTS = 16
-_MOST_SHOWN = 8
+MAX_NOTES = 32
+_MAX_STEPS = 400
+_MAX_INPUTS = 16
+_MAX_AXES = 12
+_MAX_ELEMENTS = 16
+_MAX_SHOWN = 8
 
 What = Literal["type", "shape", "value"]
 
@@ -57,7 +57,7 @@ def traced(report: Report) -> Report:
         return report
     layers = _by_label(report.inference)
     found = [
-        replace(diagnostic, notes=_notes(diagnostic, report.inference, layers)) if number < MOST_TRACED else diagnostic
+        replace(diagnostic, notes=_notes(diagnostic, report.inference, layers)) if number < MAX_TRACED else diagnostic
         for number, diagnostic in enumerate(report.diagnostics)
     ]
     return replace(report, diagnostics=found)
@@ -87,7 +87,7 @@ def _notes(
         roots = list(tracer.declared(diagnostic, layer))
     else:
         roots = [
-            (value, question, _port_name(tracer.op(layer), number), layer.input_ports[number].element.place)
+            (value, question, _port_name(tracer.op(layer), number), layer.input_ports[number].element.span)
             for number, question in tracer.causes_of_violation(layer)
             if (value := layer.inputs[number])
         ]
@@ -95,19 +95,19 @@ def _notes(
     roots.sort(key=lambda root: order.get(root[2], len(order)))
     told = {name for _, _, name, _ in roots if name}
     notes = [note for note in diagnostic.notes if note.input not in told]
-    for value, question, name, place in roots:
-        notes.append(Note(_stated(inference.tensor(value), question, f"`{name}`" if name else "it"), place, name))
-        notes += tracer.steps(value, question, MOST_NOTES // len(roots))
+    for value, question, name, span in roots:
+        notes.append(Note(_stated(inference.tensor(value), question, f"`{name}`" if name else "it"), span, name))
+        notes += tracer.steps(value, question, MAX_NOTES // len(roots))
     return tuple(notes)
 
 
 def _layer_of(diagnostic: Diagnostic, layers: Mapping[LayerName, Sequence[Layer]]) -> Layer | None:
     """The layer that a diagnostic lies in: of those with its label, the last one that begins before it."""
     candidates = layers.get(diagnostic.layer, ()) if diagnostic.layer else ()
-    if len(candidates) <= 1 or diagnostic.place is None:
+    if len(candidates) <= 1 or diagnostic.span is None:
         return next(iter(candidates), None)
-    at = (diagnostic.place.line, diagnostic.place.column)
-    before = [layer for layer in candidates if (layer.place.line, layer.place.column) <= at]
+    at = (diagnostic.span.line, diagnostic.span.column)
+    before = [layer for layer in candidates if (layer.span.line, layer.span.column) <= at]
     return max(before, key=lambda layer: layer.element.offset, default=None)
 
 
@@ -122,21 +122,21 @@ class _Tracer:
         node = self.inference.nodes.get(layer)
         return node.op if node else registry().find(layer.type, layer.version)
 
-    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str | None, Place]]:
+    def declared(self, diagnostic: Diagnostic, layer: Layer) -> Iterator[tuple[Value, _Question, str | None, Span]]:
         """What a port is declared as, but inferred otherwise."""
         sources = [(source, port) for source, port in zip(layer.inputs, layer.input_ports, strict=True) if source]
         for value, port in (*((value, value.port) for value in layer.outputs), *sources):
-            place = port.element.place
-            if place == diagnostic.place:
+            span = port.element.span
+            if span == diagnostic.span:
                 shape = self.inference.tensor(value).shape
                 if diagnostic.code == "W932":
-                    yield value, _Question("type"), None, place
+                    yield value, _Question("type"), None, span
                 elif shape is not None and len(shape) == len(port.dims):
                     pairs = enumerate(zip(port.dims, shape, strict=True))
                     axes = tuple(axis for axis, (said, size) in pairs if said != -1 and (said == size) is False)
-                    yield value, _Question("shape", axes), None, place
+                    yield value, _Question("shape", axes), None, span
                 else:
-                    yield value, _Question("shape"), None, place
+                    yield value, _Question("shape"), None, span
 
     def causes_of_violation(self, layer: Layer) -> list[Cause]:
         """The inputs without which nobody could tell that `layer` is wrong."""
@@ -183,7 +183,7 @@ class _Tracer:
         scratch = Inference(self.inference.weights)
         return {name: body_of(body, scratch) for name, body in layer.bodies.items()}
 
-    def _outputs(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+    def _outputs(self, node: InferredLayer, inputs: Sequence[Tensor | None]) -> list[Tensor]:
         """What would be known of the outputs; nothing where the inputs do not go together, or the rule fails."""
         try:
             inferred = node.op.infer(inputs, node.attrs, self._bodies(node.layer))
@@ -192,7 +192,7 @@ class _Tracer:
         scratch = Inference(self.inference.weights)
         return with_values(node.op, node.attrs, inputs, inferred.outputs, inferred.types, node.layer, scratch)
 
-    def causes(self, node: Node, index: int, question: _Question) -> list[Cause] | None:
+    def causes(self, node: InferredLayer, index: int, question: _Question) -> list[Cause] | None:
         """The inputs that make an output what it is; None where only a run tells what it is."""
         inputs = [self.inference.tensor(value) for value in node.layer.inputs]
         if not inputs:
@@ -215,7 +215,7 @@ class _Tracer:
         """The layers that make `value` what it is, back to where it comes from; those that pass it on are counted."""
         notes: list[Note] = []
         pending: list[tuple[Value, _Question, int]] = [(value, question, 0)]
-        while pending and len(self.seen) < _MOST_STEPS:
+        while pending and len(self.seen) < _MAX_STEPS:
             at, asked, passed = pending.pop()
             if (at.layer, at.index, asked) in self.seen:
                 continue
@@ -227,7 +227,7 @@ class _Tracer:
                 return [*notes, Note("and further back")]
             outer = _outer(at.layer, asked)
             if outer is not None:
-                notes.append(Note(f"layer {at.layer} of the body is fed by layer {outer[0].layer}", at.layer.place))
+                notes.append(Note(f"layer {at.layer} of the body is fed by layer {outer[0].layer}", at.layer.span))
                 pending.append((*outer, 0))
                 continue
             causes = self.causes(node, at.index, asked)
@@ -235,7 +235,7 @@ class _Tracer:
             if len(sources) == 1 and self._passes_on(node.outputs[at.index], asked, *sources[0]):
                 pending.append((*sources[0], passed + 1))
                 continue
-            notes.append(Note(self._step(node, at.index, asked, causes, passed), at.layer.place))
+            notes.append(Note(self._step(node, at.index, asked, causes, passed), at.layer.span))
             # constants of one element stand in the note already
             further = [pair for pair in sources if not self._plain(pair[0])] or sources
             pending += [(source, why, 0) for source, why in reversed(further)]
@@ -253,7 +253,9 @@ class _Tracer:
             return _alike(tensor, came, question)
         return _sizes(tensor, question.places) == _sizes(came, why.places)
 
-    def _step(self, node: Node, index: int, question: _Question, causes: list[Cause] | None, passed: int) -> str:
+    def _step(
+        self, node: InferredLayer, index: int, question: _Question, causes: list[Cause] | None, passed: int
+    ) -> str:
         layer = node.layer
         verb = {"Parameter": "is" if _given(node) else "declares", "Const": "holds"}.get(layer.type, "gives")
         back = f", {passed} layer{'s' * (passed > 1)} further back," if passed else ""
@@ -275,7 +277,7 @@ def _causes(inputs: Sequence[Tensor], answer: Callable[[int, Tensor], bool]) -> 
     """Where some input matters by certain places of it, only such: others may be needed for anything to be known."""
     found = [
         (number, question)
-        for number, tensor in enumerate(inputs[:_MOST_INPUTS])
+        for number, tensor in enumerate(inputs[:_MAX_INPUTS])
         for question in _matters(tensor, partial(answer, number))
     ]
     certain = [(number, question) for number, question in found if question.what == "type" or question.places]
@@ -295,7 +297,7 @@ def _matters(tensor: Tensor, answer: Callable[[Tensor], bool]) -> Iterator[_Ques
         return
     single = [
         axis
-        for axis in range(min(len(tensor.shape), _MOST_AXES))
+        for axis in range(min(len(tensor.shape), _MAX_AXES))
         if answer(Tensor(tensor.type, (*tensor.shape[:axis], fresh(), *tensor.shape[axis + 1 :])))
     ]
     if single:
@@ -317,7 +319,7 @@ def _narrowed(asked: _Question, tensor: Tensor, known: Tensor, question: _Questi
 def _elements(tensor: Tensor, answer: Callable[[Tensor], bool]) -> tuple[int, ...] | None:
     """The elements of a short value that matter, None where these are all or it cannot be told."""
     value = tensor.value
-    if value is None or value.size > _MOST_ELEMENTS or value.dtype.kind not in "iuO":
+    if value is None or value.size > _MAX_ELEMENTS or value.dtype.kind not in "iuO":
         return None
     found = []
     for number in range(value.size):
@@ -392,7 +394,7 @@ def _outer(layer: Layer, question: _Question) -> tuple[Value, _Question] | None:
     return source, question
 
 
-def _given(node: Node) -> bool:
+def _given(node: InferredLayer) -> bool:
     """Whether a Parameter has another shape than it declares, as --shape says."""
     said = node.attrs.get("shape")
     return shape_text(said, names=False) != shape_text(node.outputs[0].shape, names=False)
@@ -411,7 +413,7 @@ def _known(tensor: Tensor) -> str:
     """`i64[2] = [batch, -1]`, without the value where that is long or unknown."""
     text = f"{tensor.type}{shape_text(tensor.shape)}"
     value = tensor.value
-    if value is None or value.size > _MOST_SHOWN or value.dtype.kind not in "iuO":
+    if value is None or value.size > _MAX_SHOWN or value.dtype.kind not in "iuO":
         return text
     return f"{text} = {str(value.tolist()).replace(chr(39), '')}"
 

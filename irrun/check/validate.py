@@ -21,7 +21,7 @@ from irrun.spec.op import Tensor
 _DIGITS = 10
 """Of a position, at most: Python refuses to convert texts that are much longer."""
 
-Shapes = Mapping[str, Sequence[int | str | None]]
+GivenShapes = Mapping[str, Sequence[int | str | None]]
 """Shapes to infer under, by a name of the input.
 
 "?", None or -1 is an unknown size, "2..8" one with bounds; "batch" is an unknown one, the same wherever it stands.
@@ -60,7 +60,7 @@ class Report:
 def validate(
     model: Model | str | os.PathLike[str],
     weights: str | os.PathLike[str] | None = None,
-    shapes: Shapes | None = None,
+    shapes: GivenShapes | None = None,
     *,
     content: bytes | None = None,
 ) -> Report:
@@ -109,7 +109,7 @@ def find_input(model: Model, name: str) -> int:
     raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")
 
 
-def _given(model: Model, shapes: Shapes) -> dict[Layer, Tensor]:
+def _given(model: Model, shapes: GivenShapes) -> dict[Layer, Tensor]:
     parameters = model.graph.parameters
     names: dict[str, Dim] = {}
     return {
@@ -119,7 +119,7 @@ def _given(model: Model, shapes: Shapes) -> dict[Layer, Tensor]:
 
 
 def given_shape(sizes: Sequence[Any], input: str, names: dict[str, Dim]) -> Shape:
-    """A shape of `Shapes`, for the input that goes by `input`; sizes that have names are looked up in `names`.
+    """A shape of `GivenShapes`, for the input that goes by `input`; sizes that have names are looked up in `names`.
 
     Raises ValueError where it holds something else.
     """

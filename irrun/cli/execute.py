@@ -145,7 +145,7 @@ def execute(
 
     from irrun.check.render.text import one_line
     from irrun.diagnostics import InputError, IRError
-    from irrun.files import write_whole
+    from irrun.files import atomic_write
     from irrun.run.executor import GraphExecutor
 
     measured: Profile | None = None
@@ -183,7 +183,7 @@ def execute(
         click.echo(measured.table(), err=True)
     if trace_file is not None and measured is not None:
         trace = measured.trace().encode()
-        _write(context, trace_file, lambda: write_whole(trace_file, trace))
+        _write(context, trace_file, lambda: atomic_write(trace_file, trace))
     if output is None:
         for name, array in results.items():
             click.echo(_described(one_line(name), array), color=colour())

@@ -7,13 +7,13 @@ from itertools import islice
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
-from irrun.ir.graph import BackEdge, Body, Layer, PortMap
+from irrun.ir.graph import BackEdge, Layer, LayerBody, PortMap
 from irrun.ir.xml import Element
 
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
 NEEDED_BODIES = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
 UNCONNECTED = -1
-_MOST_SEARCHED = 1000
+_MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
 
 
@@ -27,7 +27,7 @@ def check_bodies(layer: Layer, findings: Findings) -> None:
                 layer.broken = True
 
 
-def read_maps(layer: Layer, tag: str, body: Body, findings: Findings) -> None:
+def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> None:
     """Fill the port maps and back edges of `body`, which the element `tag` of `layer` holds."""
     if body.graph.unsure:  # ids that lead nowhere may do so for that reason
         return
@@ -86,19 +86,19 @@ def _inside(
         return None
     found = inner.get(id)
     if found is None:
-        ids = sorted(inside.id for inside in islice(inner.values(), _MOST_SEARCHED) if inside.type == type)
+        ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
     elif found and found.type != type:
         if found.type:  # a missing one is reported
-            notes = (Note("this layer", found.place),)
+            notes = (Note("this layer", found.span),)
             message = f"layer {found} of the body is not a {type}"
             findings.add(code, message, element, name, layer=layer, notes=notes)
         return None
     return found
 
 
-def _check_inputs(layer: Layer, body: Body, findings: Findings) -> None:
+def _check_inputs(layer: Layer, body: LayerBody, findings: Findings) -> None:
     externals: dict[int, PortMap] = {}
     internals: dict[Layer, PortMap] = {}
     for entry in body.inputs:
@@ -118,12 +118,12 @@ def _check_inputs(layer: Layer, body: Body, findings: Findings) -> None:
 
 
 def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, layer: Layer, findings: Findings) -> None:
-    notes = (Note("the first one", first.element.place),)
+    notes = (Note("the first one", first.element.span),)
     help = "each input, output and Parameter stands in one entry; OpenVINO drops the second one of an external id"
     findings.add("E214", f"{what} is mapped twice", entry.element, attribute, layer=layer, notes=notes, help=help)
 
 
-def _number_outputs(layer: Layer, body: Body, complete: bool, findings: Findings) -> None:
+def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Findings) -> None:
     """Turn the external ids into output numbers, which are their ranks."""
     first: dict[int, PortMap] = {}
     before = len(findings.diagnostics)
@@ -183,7 +183,7 @@ def _report_no_start(back: BackEdge, layer: Layer, findings: Findings) -> None:
     findings.add("E215", message, back.element, "to-layer", layer=layer, help=help)
 
 
-def _report_unfed(body: Body, fed: set[Layer], findings: Findings) -> None:
+def _report_unfed(body: LayerBody, fed: set[Layer], findings: Findings) -> None:
     fed = fed | {edge.parameter for edge in body.back_edges}
     for parameter in body.graph.parameters:
         if parameter not in fed and any(value.consumers for value in parameter.outputs):

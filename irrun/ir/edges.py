@@ -59,7 +59,7 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             index.doubtful |= {first, layer}
             graph.unsure = True
             message = f"layer id {layer.id} is used twice"
-            notes = (Note(f"layer {first} has it, too", first.place),)
+            notes = (Note(f"layer {first} has it, too", first.span),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
             findings.add("E203", message, layer.element, "id", layer=layer, help=help, notes=notes)
         for listed in (layer.input_ports, [value.port for value in layer.outputs]):
@@ -126,7 +126,7 @@ def _connect_edge(
     other = reader.input_edges[number]
     if other is not None:
         if reader not in index.doubtful:
-            notes = (Note("the first one", other.place),)
+            notes = (Note("the first one", other.span),)
             help = "an input has one source; delete one of the edges, or let it lead to the port that it is meant for"
             message = f"input port {to_port} of layer {reader} has a second edge"
             findings.add("E207", message, edge, "to-port", layer=reader, notes=notes, help=help)

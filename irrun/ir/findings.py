@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from functools import cache
 
-from irrun.diagnostics import MOST_ALIKE, Diagnostic, Note
+from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
-from irrun.ir.xml import Element, attribute_place
+from irrun.ir.xml import Element, attribute_span
 
 _WHOLE = re.compile(r"\s*\+?\d+\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
@@ -25,7 +25,7 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
     """The layers whose bodies `graph` lies in, from the inside out; none for the graph of the model itself."""
     notes: list[Note] = []
     while graph.owner:
-        notes.append(Note(f"in the {graph.element.tag} of layer {graph.owner}", graph.owner.place))
+        notes.append(Note(f"in the {graph.element.tag} of layer {graph.owner}", graph.owner.span))
         graph = graph.owner.graph
     return tuple(notes)
 
@@ -51,15 +51,15 @@ class Findings:
     ) -> None:
         """Note down a diagnostic at `element`, or at its `attribute`."""
         self._counts[code] += 1
-        if self._counts[code] > MOST_ALIKE:  # which is only counted
+        if self._counts[code] > MAX_ALIKE:  # which is only counted
             self.diagnostics.append(_one_more(code))
             return
-        place = attribute_place(element, attribute) if attribute else element.place
+        span = attribute_span(element, attribute) if attribute else element.span
         graph = graph or (layer.graph if layer else None)
         if graph:
             notes += _enclosing(graph)
         label = layer.label if layer else None
-        self.diagnostics.append(Diagnostic(code, message, place, layer=label, help=help, notes=notes))
+        self.diagnostics.append(Diagnostic(code, message, span, layer=label, help=help, notes=notes))
 
     def errors_since(self, start: int) -> bool:
         return any(found.severity == "error" for found in self.diagnostics[start:])

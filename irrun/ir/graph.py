@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irrun.diagnostics import LayerName, Place
+from irrun.diagnostics import LayerName, Span
 from irrun.ir.xml import Element
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class Layer:
     inputs: list[Value | None] = field(default_factory=list)
     input_edges: list[Element | None] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
-    bodies: dict[str, Body] = field(default_factory=dict)
+    bodies: dict[str, LayerBody] = field(default_factory=dict)
     rt_info: Element | None = None
     strays: list[Element] = field(default_factory=list)
     broken: bool = False
 
     @property
-    def place(self) -> Place:
-        return self.element.place
+    def span(self) -> Span:
+        return self.element.span
 
     @property
     def label(self) -> LayerName:
@@ -106,7 +106,7 @@ class BackEdge:
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Body:
+class LayerBody:
     """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`."""
 
     graph: Graph

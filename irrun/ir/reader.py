@@ -12,11 +12,11 @@ from irrun.files import open_regular
 from irrun.ir.bodies import check_bodies, read_maps
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Body, Graph, Layer, Model
+from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.structure import check_structure
 from irrun.ir.weights import Blob, Weights, WeightsError
-from irrun.ir.xml import Element, attribute_place, collector_paused, parse
+from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
 MAX_XML_BYTES = 1 << 27
 """The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
@@ -143,7 +143,7 @@ def _graphs(root: Element, findings: Findings) -> Graph:
             check_bodies(layer, findings)
             for child in layer.element.children:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies:
-                    body = layer.bodies[child.tag] = Body(_graph(child, layer, findings))
+                    body = layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
                     before = len(findings.diagnostics)
                     read_maps(layer, child.tag, body, findings)
                     layer.broken |= body.graph.unsure or findings.errors_since(before)
@@ -229,7 +229,7 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     last: tuple[int, int, Layer] | None = None
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            notes = (Note(f"the bytes of layer {last[2]}", attribute_place(last[2].data or last[2].element, "offset")),)
+            notes = (Note(f"the bytes of layer {last[2]}", attribute_span(last[2].data or last[2].element, "offset")),)
             message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {last[2]}"
             help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
             findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=notes)

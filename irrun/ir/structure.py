@@ -9,10 +9,10 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.spelling import close_matches
 
-MOST_CYCLES = 100
+MAX_CYCLES = 100
 """Cycles of a graph that are reported; the search for the next one may go through all of it."""
 
-MOST_COUNTED = 20
+MAX_COUNTED = 20
 """Layers that nothing reads for which it is said how many others feed only them."""
 
 _NAMED = 8
@@ -65,7 +65,7 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
     sorting = _Sorting(graph)
     cyclic = bool(sorting.waiting)
-    for _ in range(MOST_CYCLES):
+    for _ in range(MAX_CYCLES):
         if not sorting.waiting:
             break
         _report_cycle(sorting.take_cycle(), findings)
@@ -89,7 +89,7 @@ def _report_cycle(cycle: list[Layer], findings: Findings) -> None:
     number = next(n for n, value in enumerate(first.inputs) if value and value.layer is last)
     edge = first.input_edges[number]
     message = f"the layers depend on each other in a cycle: {' -> '.join([*names, names[0]])}"
-    notes = tuple(Note(f"layer {layer}", layer.place) for layer in cycle[:_NAMED])
+    notes = tuple(Note(f"layer {layer}", layer.span) for layer in cycle[:_NAMED])
     help = "a loop is written as a Loop or TensorIterator layer, whose body has back edges"
     findings.add("E209", message, edge or first.element, layer=first, help=help, notes=notes)
 
@@ -101,7 +101,7 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
         if layer.name:
             first = layers.setdefault(layer.name, layer)
             if first is not layer:
-                notes = (Note(f"layer {first} has it, too", first.place),)
+                notes = (Note(f"layer {first} has it, too", first.span),)
                 message = f"two layers are named `{layer.name}`"
                 help = "outputs and messages go by names; make them differ"
                 findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
@@ -111,7 +111,7 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
             for name in names if names and not graph.owner and _addressed(value) else ():
                 other = values.setdefault(name, value)
                 if other is not value:
-                    notes = (Note(f"layer {other.layer} gives it, too", other.port.element.place),)
+                    notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
                     help = f"make them differ; OpenVINO renames the second to `{name}_1`"
                     message = f"two tensors are named `{name}`"
                     findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
@@ -125,7 +125,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     stored = _by_variable("Assign", graph)
     for name, layers in stored.items():
         for layer in layers[1:]:
-            notes = (Note(f"layer {layers[0]} stores it, too", layers[0].place),)
+            notes = (Note(f"layer {layers[0]} stores it, too", layers[0].span),)
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
@@ -182,7 +182,7 @@ def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
     for layer in graph.layers:
         if layer in dead and not any(value.consumers for value in layer.outputs):
             counted += 1
-            feeding = _feeding(layer, dead) if counted <= MOST_COUNTED else 0
+            feeding = _feeding(layer, dead) if counted <= MAX_COUNTED else 0
             what = f", nor do the {feeding} that feed only such layers" if feeding > 1 else ""
             what = ", nor does the one that feeds it" if feeding == 1 else what
             message = f"the layer reaches no Result or Assign{what}"

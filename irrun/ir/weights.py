@@ -41,7 +41,7 @@ MAX_STRINGS = 2**22
 MAX_STRING_BYTES = 2**30
 """Of an array of strings: every element takes the room of the longest, so one long string can ask for terabytes."""
 
-MOST_COPIED = 1 << 16
+MAX_COPIED = 1 << 16
 """Bytes of a blob that is read rather than mapped."""
 
 _CHUNK = 1 << 20
@@ -216,7 +216,7 @@ class Weights:
         if blob.element_type == "string":
             data = self._read(blob.offset, blob.needed + self._text_bytes(blob))
             return _frozen(np.array(_strings(data, blob.elements), dtype=np.str_).reshape(blob.shape))
-        if mapped and blob.needed > MOST_COPIED:
+        if mapped and blob.needed > MAX_COPIED:
             return _frozen(decode(self._mapped(), blob))
         return _frozen(decode(self._read(blob.offset, blob.needed), blob._replace(offset=0)))
 
@@ -227,7 +227,7 @@ class Weights:
             longest = max((step for _, steps in self._bounds(blob) for step in steps.tolist()), default=0)
             return 4 * longest * blob.elements + blob.needed + self._text_bytes(blob)
         unpacked = ELEMENT_TYPES[blob.element_type].bits < 8 or blob.element_type == "boolean"
-        return blob.elements if unpacked else 0 if blob.needed > MOST_COPIED else blob.needed
+        return blob.elements if unpacked else 0 if blob.needed > MAX_COPIED else blob.needed
 
     def check(self, layer: Layer) -> Blob:
         """The blob of a Const layer, after all that can be wrong with it. Raises WeightsError."""

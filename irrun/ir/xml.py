@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.parsers import expat
 
-from irrun.diagnostics import Diagnostic, IRError, Note, Place
+from irrun.diagnostics import Diagnostic, IRError, Note, Span
 
 MAX_DEPTH = 256
 """A body nests three elements deeper than its layer, so this is some 80 bodies in each other; files have 3 or 4."""
@@ -116,8 +116,8 @@ class Source:
                 return None
         return start
 
-    def place(self, offset: int, length: int = 1) -> Place:
-        return Place(*self.position(offset), length)
+    def span(self, offset: int, length: int = 1) -> Span:
+        return Span(*self.position(offset), length)
 
     def attributes(self, offset: int) -> dict[bytes, tuple[int, int]]:
         """From where to where the attributes of the start tag at `offset` go."""
@@ -160,9 +160,9 @@ class Element:
         return self.source.position(self.offset)[1]
 
     @property
-    def place(self) -> Place:
+    def span(self) -> Span:
         """Where `<tag` stands."""
-        return self.source.place(self.offset, len(self.tag) + 1)
+        return self.source.span(self.offset, len(self.tag) + 1)
 
     def find(self, tag: str) -> Element | None:
         """The first child with this tag."""
@@ -175,13 +175,13 @@ class Element:
         return [child for child in self.children if child.tag == tag]
 
 
-def attribute_place(element: Element, name: str) -> Place:
+def attribute_span(element: Element, name: str) -> Span:
     """Where `name="value"` stands in the start tag of `element`; the place of the element where it is not found."""
     span = element.source.attributes(element.offset).get(name.encode())
     if span is None:
-        return element.place
+        return element.span
     shown = element.source.data[slice(*span)].split(b"\n")[0].rstrip()
-    return element.source.place(span[0], len(shown.decode("utf-8", "replace")))
+    return element.source.span(span[0], len(shown.decode("utf-8", "replace")))
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def parse(data: bytes) -> Element:
             parser.CharacterDataHandler = text  # elsewhere are only blanks, but between any two tags
         if len(stack) > MAX_DEPTH:
             message = f"elements are nested more than {MAX_DEPTH} deep"
-            raise IRError([Diagnostic("E104", message, element.place)])
+            raise IRError([Diagnostic("E104", message, element.span)])
 
     def end(tag: str) -> None:
         element = stack.pop()
@@ -241,9 +241,9 @@ def parse(data: bytes) -> Element:
             stack[-1].text += characters
 
     def doctype(*_: object) -> None:
-        place = source.place(parser.CurrentByteIndex, len("<!DOCTYPE"))
+        span = source.span(parser.CurrentByteIndex, len("<!DOCTYPE"))
         help = "delete the declaration; an IR needs none, and OpenVINO expands no entities"
-        raise IRError([Diagnostic("E105", "a DOCTYPE declaration is not allowed in an IR", place, help=help)])
+        raise IRError([Diagnostic("E105", "a DOCTYPE declaration is not allowed in an IR", span, help=help)])
 
     parser.buffer_text = True
     parser.StartElementHandler = start
@@ -256,7 +256,7 @@ def parse(data: bytes) -> Element:
         except expat.ExpatError as error:
             raise IRError([_explained(error.code, source, parser.ErrorByteIndex, stack)]) from None
         except (LookupError, ValueError):
-            raise IRError([Diagnostic("E101", "the declared encoding is not known", Place(1, 1), help=_UTF8)]) from None
+            raise IRError([Diagnostic("E101", "the declared encoding is not known", Span(1, 1), help=_UTF8)]) from None
         finally:
             parser.StartElementHandler = parser.EndElementHandler = parser.StartDoctypeDeclHandler = None
     return top.children[0]
@@ -278,12 +278,12 @@ def _check_size(source: Source) -> None:
     if cost > MAX_COST:
         message = f"reading the file would take some {cost >> 20:,} MiB of memory, more than {MAX_COST >> 20:,}"
         help = "it has more elements, attributes or layers than any real model"
-        raise IRError([Diagnostic("E104", message, Place(1, 1), help=help)])
+        raise IRError([Diagnostic("E104", message, Span(1, 1), help=help)])
     for start in range(0, len(data) - MAX_TAG, MAX_TAG):
         if data.find(b"<", start, start + MAX_TAG) < 0:
             at = max(data.rfind(b"<", 0, start), 0)
             message = f"a tag or a text has more than {MAX_TAG:,} bytes"
-            raise IRError([Diagnostic("E104", message, source.place(at))])
+            raise IRError([Diagnostic("E104", message, source.span(at))])
 
 
 def _cost(data: bytes) -> int:
@@ -320,28 +320,28 @@ _WORDS = {
 
 def _explained(code: int, source: Source, offset: int, stack: list[Element]) -> Diagnostic:
     """The diagnostic for expat's error `code` at byte `offset`, while `stack` was open."""
-    place, data = source.place(offset), source.data
+    span, data = source.span(offset), source.data
     opened = stack[-1] if len(stack) > 1 else None
-    note = (Note(f"<{opened.tag}> is opened here", opened.place),) if opened else ()
+    note = (Note(f"<{opened.tag}> is opened here", opened.span),) if opened else ()
     start, stop = max(offset - 200, 0), offset + 200
     line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
-        return Diagnostic("E101", "`...` stands where attributes should be", place, help=_FRAGMENT)
+        return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
     name = expat.errors.messages[code]
     if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
         help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"
-        return Diagnostic("E106", "the file goes on after its root element", place, help=help)
+        return Diagnostic("E106", "the file goes on after its root element", span, help=help)
     if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened is None:
-        return Diagnostic("E101", "the file has no XML element", place, help="was it written to the end?")
+        return Diagnostic("E101", "the file has no XML element", span, help="was it written to the end?")
     if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened:
         help = "the file may be cut short"
-        return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", place, help=help, notes=note)
+        return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", span, help=help, notes=note)
     if name == expat.errors.XML_ERROR_TAG_MISMATCH and opened:
         return _mismatch(source, data.rfind(b"<", 0, offset + 1), opened, note)
     if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
-        return Diagnostic("E101", "the bytes here are not UTF-8", place, help=_UTF8)
+        return Diagnostic("E101", "the bytes here are not UTF-8", span, help=_UTF8)
     message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
-    return Diagnostic("E101", message, place, help=help, notes=note)
+    return Diagnostic("E101", message, span, help=help, notes=note)
 
 
 def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ...]) -> Diagnostic:
@@ -352,7 +352,7 @@ def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ..
         help = f"a <port .../> before it is closed at once, so its <dim>s lie outside: write <port ...>; {_FRAGMENT}"
     length = len(found) if end or found else 1
     message = f"`{found}` does not close <{opened.tag}>"
-    return Diagnostic("E101", message, source.place(offset, length), help=help, notes=note)
+    return Diagnostic("E101", message, source.span(offset, length), help=help, notes=note)
 
 
 def _broken_utf8(data: bytes, offset: int) -> bool:

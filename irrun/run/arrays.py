@@ -39,10 +39,10 @@ _WIDER = {
 """What .npy has no name for is held in the next wider type, which loses nothing."""
 
 _MAGIC = b"\x93NUMPY"
-_MOST_HEADER = 10_000
+_MAX_HEADER = 10_000
 """Bytes of a header; it names a type and a shape."""
 
-_MOST_DIMENSIONS = 64
+_MAX_DIMENSIONS = 64
 _LONGEST_NAME = 60_000
 """Bytes of the name of an array that .npz can hold."""
 
@@ -158,8 +158,8 @@ def _header(stream: IO[bytes], where: str) -> _Header:
         raise InputError(f"{where} is in version {major} of the .npy format, which is not known")
     wide = 2 if major == 1 else 4
     length = int.from_bytes(stream.read(wide), "little")
-    if length > _MOST_HEADER:
-        raise InputError(f"{where} has a header of {length} bytes, more than {_MOST_HEADER}")
+    if length > _MAX_HEADER:
+        raise InputError(f"{where} has a header of {length} bytes, more than {_MAX_HEADER}")
     text = stream.read(length)
     try:
         fields = ast.literal_eval(text.decode("utf-8" if major == 3 else "latin-1").strip())
@@ -170,8 +170,8 @@ def _header(stream: IO[bytes], where: str) -> _Header:
     shape, fortran_order = fields["shape"], fields["fortran_order"]
     if not isinstance(shape, tuple) or not all(type(size) is int and 0 <= size < 2**63 for size in shape):
         raise InputError(f"{where} has the shape {clipped(repr(shape), 200)}, which is none")
-    if len(shape) > _MOST_DIMENSIONS:
-        raise InputError(f"{where} has {len(shape)} dimensions, more than {_MOST_DIMENSIONS}")
+    if len(shape) > _MAX_DIMENSIONS:
+        raise InputError(f"{where} has {len(shape)} dimensions, more than {_MAX_DIMENSIONS}")
     return _Header(_dtype(fields["descr"], where), shape, bool(fortran_order), 8 + wide + length)
 
 

@@ -53,7 +53,7 @@ class Comparison:
             where = f" at [{', '.join(map(str, wrong))}]" if wrong else ""
             message = f"output {port} of {last} is {array[wrong]}{where} by the engine {by}"
             notes = [
-                Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.place)
+                Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.span)
                 for part in instruction.parts
             ]
             help = f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
@@ -61,7 +61,7 @@ class Comparison:
                 Diagnostic(
                     "E604",
                     f"{message}, but {right[wrong]} by the kernels of its ops",
-                    layer.place,
+                    layer.span,
                     layer.label,
                     help,
                     tuple(notes if instruction.posts else ()),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.check.validate import Shapes, validate
+from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
@@ -151,12 +151,12 @@ class GraphExecutor:
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, message) for message in node.warnings]
         for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
-            warnings.warn(f"{self.model.path}:{layer.place.line}: layer {layer}: {message}", stacklevel=4)
+            warnings.warn(f"{self.model.path}:{layer.span.line}: layer {layer}: {message}", stacklevel=4)
         run.variables.commit()
         return dict(zip(self.output_names, outputs, strict=True))
 
     def random_inputs(
-        self, seed: int, shapes: Shapes | None = None, given: Mapping[str, Any] | None = None
+        self, seed: int, shapes: GivenShapes | None = None, given: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.check.declared import contradicts
-from irrun.check.validate import Shapes, find_input, given_shape, input_names
+from irrun.check.validate import GivenShapes, find_input, given_shape, input_names
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
 from irrun.run.memory import as_text
@@ -150,7 +150,7 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
 
 
 def random_inputs(
-    model: Model, tensors: Sequence[Tensor], seed: int, shapes: Shapes, given: Mapping[str, Any], most: int
+    model: Model, tensors: Sequence[Tensor], seed: int, shapes: GivenShapes, given: Mapping[str, Any], most: int
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 

@@ -78,7 +78,7 @@ class Kernels:
         """The error that something went wrong that is nobody's fault who uses irrun."""
         what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
         layer = instruction.layer
-        return self.placed(Diagnostic("E602", f"{by} {what}", layer.place, layer.label))
+        return self.placed(Diagnostic("E602", f"{by} {what}", layer.span, layer.label))
 
     def _compute(
         self, program: Program, instruction: Instruction, arrays: Sequence[Array | None], run: Run
@@ -112,7 +112,7 @@ class Kernels:
         found: list[Array] = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
         if op.outputs and op.outputs[-1].variadic and len(found) != len(instruction.outputs):
             message = f"{op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
-            raise self.placed(Diagnostic("E302", message, layer.place, layer.label))
+            raise self.placed(Diagnostic("E302", message, layer.span, layer.label))
         if run.meter is not None:
             for array in found[: len(instruction.outputs)]:
                 run.meter.add(array)

@@ -68,7 +68,7 @@ def refusal(layer: Layer, what: str, wanted: int, live: int, limit: int) -> Exec
     beside = f" beside {as_text(live)} in use" if live else ""
     message = f"{what} would take {as_text(wanted)} ({wanted} bytes){beside}, more than the limit of {as_text(limit)}"
     help = "is a size wrong? Else allow more with --max-memory, or GraphExecutor(..., max_memory=bytes)"
-    return ExecutionError([Diagnostic("E603", message, layer.place, layer.label, help, file=None)])
+    return ExecutionError([Diagnostic("E603", message, layer.span, layer.label, help, file=None)])
 
 
 def outputs_text(tensors: Sequence[Tensor]) -> str:

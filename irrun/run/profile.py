@@ -66,11 +66,11 @@ class Profile:
             part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0])
             part[0] += entry.calls
             part[1] += entry.seconds
-        lines = list(_aligned(rows))
+        lines = list(_columns(rows))
         heads = [("type", "engine", "calls", "ms", "share")]
         for (type, by), (calls, seconds) in sorted(sums.items(), key=lambda item: -item[1][1]):
             heads.append((type, by, f"{calls:.0f}", f"{seconds * 1e3:.3f}", f"{seconds / total:.1%}"))
-        return "\n".join([*lines, "", *_aligned(heads), ""])
+        return "\n".join([*lines, "", *_columns(heads), ""])
 
     def trace(self) -> str:
         """The events as JSON that chrome://tracing and Perfetto show; times in microseconds."""
@@ -116,7 +116,7 @@ def operations(program: Program, instruction: Instruction) -> int:
     return products.count(shapes[:-1], instruction.attrs, shapes[-1])
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Lines of columns; those of numbers, which all but the first four are, are flush right."""
     widths = [min(_WIDEST, max(len(row[column]) for row in rows)) for column in range(len(rows[0]))]
     numeric = [all(row[column][:1].isdigit() or not row[column] for row in rows[1:]) for column in range(len(widths))]

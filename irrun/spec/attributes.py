@@ -63,7 +63,7 @@ def _keyword(name: str) -> str:
 MAX_RANK = 64
 """Of a tensor: numpy's own limit."""
 
-MOST_VALUES = 4096
+MAX_VALUES = 4096
 """Of a list: no op needs as many, and some rules compare them all with each other."""
 
 LONGEST_SIZE = 200
@@ -112,8 +112,8 @@ def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
         parts = text.split(",")
         if not parts[-1].strip():  # the reader allows one comma at the end, and an empty list
             parts.pop()
-        if len(parts) > MOST_VALUES:
-            raise ValueError(f"has {len(parts)} values, expected {MOST_VALUES} or fewer")
+        if len(parts) > MAX_VALUES:
+            raise ValueError(f"has {len(parts)} values, expected {MAX_VALUES} or fewer")
         return tuple(element(part) for part in parts)
 
     return parse

@@ -22,7 +22,7 @@ from irrun.spec.notation import LONGEST, Namer, expression
 
 _serial = count()
 
-MOST_TERMS = 20
+MAX_TERMS = 20
 """Of a polynomial, and of the factors of one term: what grows beyond is an atom, as its arithmetic gets slow."""
 
 _LARGEST = 2**64
@@ -169,7 +169,7 @@ class Dim:
         if not isinstance(other, Size):
             return NotImplemented
         bounds = _product_bounds(_bounds(self), _bounds(other))
-        if len(self.terms) * len(_terms(other)) > MOST_TERMS**2:
+        if len(self.terms) * len(_terms(other)) > MAX_TERMS**2:
             return _opaque(("*", _both(self, other)), *bounds)
         terms: Terms = {}
         for left, factor in self.terms.items():
@@ -339,8 +339,8 @@ def _terms(size: Size) -> Terms:
 
 def _handy(terms: Terms) -> bool:
     """Whether a polynomial is short enough to go on with."""
-    return len(terms) <= MOST_TERMS and all(
-        len(monomial) <= MOST_TERMS and -_LARGEST < factor < _LARGEST for monomial, factor in terms.items()
+    return len(terms) <= MAX_TERMS and all(
+        len(monomial) <= MAX_TERMS and -_LARGEST < factor < _LARGEST for monomial, factor in terms.items()
     )
 
 

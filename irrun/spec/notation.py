@@ -14,8 +14,8 @@ Namer = Callable[["Atom"], str | None]
 LONGEST = 24
 """Characters of an expression that is easier to read than its bounds."""
 
-_MOST_TERMS = 4
-_MOST_NESTED = 3
+_MAX_TERMS = 4
+_MAX_NESTED = 3
 
 
 def expression(terms: Terms, name: Namer, atoms: set[Atom], longest: int = LONGEST) -> str | None:
@@ -33,7 +33,7 @@ def expression(terms: Terms, name: Namer, atoms: set[Atom], longest: int = LONGE
 
 def _sum(terms: Terms, name: Namer, atoms: set[Atom], longest: int, depth: int) -> str | None:
     """What is too long ends the search at once: expressions may nest as deep as a model, and branch at each step."""
-    if len(terms) > _MOST_TERMS or depth > _MOST_NESTED:
+    if len(terms) > _MAX_TERMS or depth > _MAX_NESTED:
         return None
     parts: list[tuple[bool, int, str]] = []
     for monomial, factor in terms.items():

@@ -32,7 +32,7 @@ ANY = TypeSet(ELEMENT_TYPES)
 MAX_ELEMENTS = 2**62
 """Of a tensor. No machine has the memory for them, so a model that asks for more is wrong."""
 
-MOST_LISTED = 4096
+MAX_LISTED = 4096
 """Elements of an input that a rule goes through one by one: sizes, axes and pads, of which there are few."""
 
 CONTEXT = {"types", "state", "bodies"}
@@ -217,7 +217,7 @@ class Node:
         tensor: Tensor | None = self.inputs.get(name)
         if tensor is None:
             return None
-        if tensor.value is not None and tensor.value.size <= MOST_LISTED:
+        if tensor.value is not None and tensor.value.size <= MAX_LISTED:
             sizes = [item if isinstance(item, Dim) else int(item) for item in tensor.value.ravel().tolist()]
             self.complete = self.complete and not any(isinstance(size, Dim) for size in sizes)
             return sizes
@@ -225,7 +225,7 @@ class Node:
         if tensor.shape is None or not tensor.static:
             return None
         count = int(product(tensor.shape))
-        return None if count > MOST_LISTED else [fresh(None) for _ in range(count)]
+        return None if count > MAX_LISTED else [fresh(None) for _ in range(count)]
 
     def size(self, name: str) -> Size:
         """The integer in input `name`, a tensor of one element; an unknown one as `Dim`."""

@@ -17,7 +17,7 @@ from bench.processes import Peer, Worker, whole
 TURN = 0.2
 """Seconds that a turn of a worker should last."""
 
-MOST_RUNS = 200
+MAX_RUNS = 200
 """In one turn."""
 
 SLOW = 3.0
@@ -94,7 +94,7 @@ def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: in
     for result in results:
         first = workers[result.runtime].first
         once = first if first > SLOW else workers[result.runtime].run([0])[0]  # the first run may compile much
-        runs[result.runtime] = max(1, min(MOST_RUNS, int(TURN / once)))
+        runs[result.runtime] = max(1, min(MAX_RUNS, int(TURN / once)))
         every[result.runtime] = [once] if once > 3 * SLOW else []
         result.seconds = [once] if once > 3 * SLOW else []
     for _, result in itertools.product(range(turns), results):

@@ -51,6 +51,6 @@ def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
         "layer": layer and {"id": layer.id, "name": layer.name, "type": layer.type},
         "help": diagnostic.help,
         "notes": [
-            {"message": note.message, "line": note.place.line if note.place else None} for note in diagnostic.notes
+            {"message": note.message, "line": note.span.line if note.span else None} for note in diagnostic.notes
         ],
     }

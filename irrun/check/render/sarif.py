@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from irrun.check.codes import CODES
 from irrun.check.render.identity import identified, relative_path
-from irrun.diagnostics import Diagnostic, LayerName, Place
+from irrun.diagnostics import Diagnostic, LayerName, Span
 
 if TYPE_CHECKING:
     from irrun.check.validate import Report
@@ -51,12 +51,12 @@ def _rule(code: str) -> dict[str, Any]:
 
 
 def _result(diagnostic: Diagnostic, path: str, fingerprint: str, codes: Sequence[str]) -> dict[str, Any]:
-    location = _location(path, diagnostic.place)
+    location = _location(path, diagnostic.span)
     if diagnostic.layer:
         location["logicalLocations"] = [_layer(diagnostic.layer)]
-    notes = [note for note in diagnostic.notes if note.place]
+    notes = [note for note in diagnostic.notes if note.span]
     related = [
-        {**_location(path, note.place), "id": i, "message": {"text": note.message}} for i, note in enumerate(notes)
+        {**_location(path, note.span), "id": i, "message": {"text": note.message}} for i, note in enumerate(notes)
     ]
     return {
         "ruleId": diagnostic.code,
@@ -69,14 +69,14 @@ def _result(diagnostic: Diagnostic, path: str, fingerprint: str, codes: Sequence
     }
 
 
-def _location(path: str, place: Place | None) -> dict[str, Any]:
+def _location(path: str, span: Span | None) -> dict[str, Any]:
     # GitHub shows nothing that has no line
-    place = place or Place(1, 1)
+    span = span or Span(1, 1)
     region = {
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.line,
-        "endColumn": place.column + place.length,
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.line,
+        "endColumn": span.column + span.length,
     }
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": region}}
 

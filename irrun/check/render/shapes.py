@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WIDEST = 40
 """Columns that types and shapes are padded to at most."""
 
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 """Elements of a tensor of integers whose value is shown."""
 
 _LONGEST = 120
@@ -54,7 +54,7 @@ def _tensor_text(tensor: Tensor, sizes: _Sizes) -> str:
     shape = "..." if tensor.shape is None else ", ".join(map(sizes.text, tensor.shape))
     text = f"{tensor.type}[{shape}]"
     value = tensor.value
-    if value is None or value.ndim > 1 or not 0 < value.size <= _MOST_SHOWN or value.dtype.kind not in "iuO":
+    if value is None or value.ndim > 1 or not 0 < value.size <= _MAX_SHOWN or value.dtype.kind not in "iuO":
         return text
     items = [sizes.text(item) for item in value.ravel().tolist()]
     if all(item.startswith("?") for item in items):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irrun.diagnostics import Diagnostic, Place
+from irrun.diagnostics import Diagnostic, Span
 from irrun.files import open_regular
 from irrun.ir.reader import MAX_XML_BYTES
 from irrun.ir.xml import Source, as_utf8
@@ -70,32 +70,32 @@ def render_diagnostic(diagnostic: Diagnostic, source: Source | None, style: Styl
     severity = diagnostic.severity
     message = one_line(diagnostic.message)
     parts = [f"{style(f'{severity}[{diagnostic.code}]', severity)}{style(f': {message}', 'bold')}"]
-    place = diagnostic.place
+    span = diagnostic.span
     where = ":".join(str(part) for part in (diagnostic.file, diagnostic.line, diagnostic.column) if part is not None)
     if where:
         parts.append(f"{style('  -->', 'dim')} {one_line(where)}")
-    start = max(0, place.column - WIDTH // 2) if place else 0
-    line = source.window(place.line, start + 1, WIDTH) if source and place else None
-    if place and line is not None:
-        parts += _excerpt(place, line, start, diagnostic, style)
+    start = max(0, span.column - WIDTH // 2) if span else 0
+    line = source.window(span.line, start + 1, WIDTH) if source and span else None
+    if span and line is not None:
+        parts += _excerpt(span, line, start, diagnostic, style)
     elif diagnostic.layer:
         parts.append(f"{style('note', 'bold')}: in layer {one_line(str(diagnostic.layer))}")
     for note in diagnostic.notes:
-        at = f" at line {note.place.line}" if note.place else ""
+        at = f" at line {note.span.line}" if note.span else ""
         parts.append(f"{style('note', 'bold')}: {one_line(note.message)}{at}")
     if diagnostic.help:
         parts.append(f"{style('help', 'bold')}: {one_line(diagnostic.help)}")
     return "\n".join(parts) + "\n"
 
 
-def _excerpt(place: Place, line: str, start: int, diagnostic: Diagnostic, style: Style) -> list[str]:
+def _excerpt(span: Span, line: str, start: int, diagnostic: Diagnostic, style: Style) -> list[str]:
     """The part of a line that begins behind `start` characters, and a caret below the place."""
-    number = str(place.line)
+    number = str(span.line)
     gutter = " " * len(number)
     cut = line.rstrip("\r").replace("\t", " ")
     shown = "".join(c if c.isprintable() else "\ufffd" for c in cut)  # one for one, so that the caret stays in place
-    indent = place.column - 1 - start
-    caret = " " * indent + "^" * max(1, min(place.length, WIDTH - indent))
+    indent = span.column - 1 - start
+    caret = " " * indent + "^" * max(1, min(span.length, WIDTH - indent))
     label = f" layer {one_line(str(diagnostic.layer))}" if diagnostic.layer else ""
     bar = style("|", "dim")
     return [

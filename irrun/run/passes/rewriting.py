@@ -4,7 +4,8 @@ Models that were made with the channels last have a transposition on both sides 
 element-wise op, a reduction or a pad changes place with it, until those stand at the convolution and can be fused with
 it; the transpositions that are left are views. So do reshapes with functions of each element.
 
-Expects a folded program without posts; leaves one whose results are the same up to rounding.
+Expects a folded program without posts; leaves one whose results are the same up to rounding. What is on the way is
+made in other shapes than the model has, so it is left alone where somebody looks at it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Axes = tuple[int, ...]
 
 
 def rewrite(program: Program, setting: Setting) -> Program:
-    if not setting.engines:
+    if not setting.engines or setting.watched:
         return program
     rewriting = _Rewriting(
         replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[])

@@ -14,7 +14,7 @@ from irrun.engines import EngineError, load_engines
 from irrun.run.preparation import MAX_KEPT
 from irrun.run.profile import Profile
 
-SAMPLES = sorted(path.parent for path in (Path(__file__).parent.parent / "samples").glob("*/model.xml"))
+SAMPLES = sorted(path.parent for path in (Path(__file__).parents[2] / "samples").glob("*/model.xml"))
 SIZES = (2, 3, 4)
 
 

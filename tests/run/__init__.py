@@ -1,0 +1,1 @@
+"""Programs, and everything that runs them."""

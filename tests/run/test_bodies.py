@@ -1,0 +1,187 @@
+"""Bodies are programs: computed by engines, run after run in one frame, and what they give is nobody else's."""
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun.run.profile import Profile
+from run.models import ADD, PLAIN, Value, anything, branch, i64, loop, model, saved
+
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+F32 = np.float32
+
+
+def run(executor, *inputs):
+    return [array.tolist() for array in executor.run(list(inputs)).values()]
+
+
+def added(inner, x, number):
+    return inner.one("Add-1", x, inner.constant(F32(number)), **ADD)
+
+
+def computed_by(preparation):
+    """What computes the instructions of the programs that runs have asked for."""
+    return [{i.by for i in kept.program.instructions} for kept in preparation._kept.values()]
+
+
+@ENGINES
+def test_a_body_whose_sizes_are_known_is_computed_by_engines(engine, tmp_path):
+    """Three times relu(x * 2 + 1)."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (1, 2))
+    y = inner.one("MatMul-1", p, inner.constant(F32([[2, 0], [0, 2]])), **PLAIN)
+    y = inner.one("ReLU-1", added(inner, y, 1))
+    (last,) = loop(b, inner, i64(b, 3), [(p, anything(b, "f4", (1, 2)))], [y], [(y, p)])
+    b.result(last)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert run(executor, F32([[0, 1]])) == [[[7, 15]]]
+    assert run(executor, F32([[1, -5]])) == [[[15, 3]]]  # -9 is 0
+    if engine != "reference":
+        ((body,),) = (executor._bodies.values(),)
+        assert computed_by(body) == [{"numpy" if engine == "numpy" else "onednn"}]
+
+
+@ENGINES
+def test_shapes_that_change_from_one_iteration_to_the_next(engine, tmp_path):
+    """A row is added in every iteration: [1], then [1, 1, 2, 2] and so on, of which each is one more."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (-1, 2))
+    y = inner.one("Concat-1", p, inner.constant(F32([[10, 20]])), axis=0)
+    y = inner.one("ReLU-1", added(inner, inner.one("MatMul-1", y, inner.constant(np.eye(2, dtype="f4")), **PLAIN), 1))
+    total = inner.one("ReduceSum-1", y, i64(inner, [0, 1]), keep_dims=True)
+    (last, sums) = loop(b, inner, anything(b, "i8", ()), [(p, anything(b, "f4", (-1, 2)))], [y], [(y, p)], [total])
+    b.result(last)
+    b.result(sums)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        assert run(executor, np.int64(3), F32([[1, 2]])) == [
+            [[4, 5], [13, 23], [12, 22], [11, 21]],
+            [[37], [73], [111]],
+        ]
+    assert run(executor, np.int64(1), np.zeros((0, 2), F32)) == [[[11, 21]], [[32]]]
+    many = run(executor, np.int64(20), F32([[0, 0]]))  # more sets of shapes than are kept
+    assert many[0][0] == [20, 20]
+    assert many[0][1:] == [[10 + n, 20 + n] for n in range(20, 0, -1)]
+
+
+@ENGINES
+@pytest.mark.parametrize("trips", [0, 1, 2, 5])
+def test_parameters_that_are_swapped(engine, trips, tmp_path):
+    inner, b = model(), model()
+    p, q = anything(inner, "f4", (2,)), anything(inner, "f4", (2,))
+    given = [(p, anything(b, "f4", (2,))), (q, anything(b, "f4", (2,)))]
+    first, second = loop(b, inner, i64(b, trips), given, [q, p], [(q, p), (p, q)])
+    b.result(first)
+    b.result(second)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    both = [[1, 2], [3, 4]]
+    expected = both[::-1] if trips % 2 else both
+    assert run(executor, F32([1, 2]), F32([3, 4])) == expected
+
+
+@ENGINES
+def test_parameters_that_are_swapped_and_computed_with(engine, tmp_path):
+    """Fibonacci: (a, b) is (b, a + b) in the next iteration, and the joined result has each of them."""
+    inner, b = model(), model()
+    p, q = anything(inner, "f4", (1,)), anything(inner, "f4", (1,))
+    total = inner.one("Add-1", p, q, **ADD)
+    given = [(p, anything(b, "f4", (1,))), (q, anything(b, "f4", (1,)))]
+    last, *joined = loop(b, inner, i64(b, 7), given, [total], [(q, p), (total, q)], [p, q, total])
+    for value in (last, *joined):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        assert run(executor, F32([0]), F32([1])) == [
+            [21],
+            [0, 1, 1, 2, 3, 5, 8],
+            [1, 1, 2, 3, 5, 8, 13],
+            [1, 2, 3, 5, 8, 13, 21],
+        ]
+
+
+@ENGINES
+def test_a_parameter_that_is_a_result_as_it_is(engine, tmp_path):
+    inner, b = model(), model()
+    p, q = anything(inner, "f4", (2,)), anything(inner, "f4", (2,))
+    y = inner.one("Add-1", p, q, **ADD)
+    x = anything(b, "f4", (2,))
+    same, last = loop(b, inner, i64(b, 3), [(p, x), (q, x)], [q, y], [(y, p)])
+    b.result(same)
+    b.result(last)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    given = F32([1, 2])
+    first, second = executor.run([given]).values()
+    assert (first.tolist(), second.tolist()) == ([1, 2], [4, 8])
+    first[...] = second[...] = 9
+    assert given.tolist() == [1, 2]
+    assert run(executor, F32([5, 6])) == [[5, 6], [20, 24]]
+    assert first.tolist() == [9, 9]
+
+
+@ENGINES
+def test_results_that_only_look_at_the_memory_of_a_body(engine, tmp_path):
+    """A reshape to a shape that only the run tells, of what an engine has computed."""
+    inner, b = model(), model()
+    p, target = anything(inner, "f4", (2, 3)), anything(inner, "i8", (2,))
+    y = added(inner, p, 1)
+    turned = inner.one("Reshape-1", y, Value(target.ref, (np.int64([3, 2]),)), special_zero=False)
+    given = [(p, anything(b, "f4", (2, 3))), (target, anything(b, "i8", (2,)))]
+    last, joined = loop(b, inner, i64(b, 3), given, [turned], [(y, p)], [turned])
+    b.result(last)
+    b.result(joined)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    shape = np.int64([3, 2])
+    before = list(executor.run([np.zeros((2, 3), F32), shape]).values())
+    after = list(executor.run([np.full((2, 3), 10, F32), shape]).values())
+    assert [array[::3].ravel().tolist() for array in (before[1], after[1])] == [
+        [1, 1, 2, 2, 3, 3],
+        [11, 11, 12, 12, 13, 13],
+    ]
+    assert (before[0].tolist(), after[0].tolist()) == ([[3, 3]] * 3, [[13, 13]] * 3)
+
+
+@ENGINES
+def test_a_constant_that_a_body_gives_is_the_callers_own(engine, tmp_path):
+    bodies = []
+    for number in (1, 5):
+        inner = model()
+        bodies.append((inner, added(inner, inner.constant(F32([number, number])), 1)))
+    b = model()
+    b.result(branch(b, anything(b, "?", ()), bodies))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    (result,) = executor.run([np.bool_(True)]).values()
+    assert result.tolist() == [2, 2]
+    result[...] = 99
+    assert run(executor, np.bool_(True)) == [[2, 2]]
+    assert run(executor, np.bool_(False)) == [[6, 6]]
+
+
+@ENGINES
+def test_an_if_in_a_loop_uses_its_frame_again(engine, tmp_path):
+    """x > 2 ? x * 2 : x + 1, five times from 0: 1, 2, 3, 6, 12."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (1,))
+    bodies = []
+    for name, number in (("Multiply-1", 2), ("Add-1", 1)):
+        body = model()
+        bodies.append((body, body.one(name, anything(body, "f4", (1,)), body.constant(F32([number])), **ADD)))
+    large = inner.one("Greater-1", p, inner.constant(F32([2])), **ADD)
+    y = branch(inner, large, bodies, p)
+    last, joined = loop(b, inner, i64(b, 5), [(p, anything(b, "f4", (1,)))], [y], [(y, p)], [y])
+    b.result(last)
+    b.result(joined)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        assert run(executor, F32([0])) == [[12], [1, 2, 3, 6, 12]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy"])
+def test_a_profile_has_a_loop_as_one_layer(engine, tmp_path):
+    inner, b = model(), model()
+    p = anything(inner, "f4", (2,))
+    y = inner.one("Tanh-1", added(inner, p, 1))
+    (last,) = loop(b, inner, i64(b, 4), [(p, anything(b, "f4", (2,)))], [y], [(y, p)], label="repeat")
+    b.result(last)
+    profile = Profile()
+    irrun.GraphExecutor(saved(b, tmp_path), engine=engine).run([F32([0, 0])], profile=profile)
+    assert [(entry.name, entry.calls) for entry in profile.entries.values()] == [("repeat", 1)]

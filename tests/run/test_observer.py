@@ -1,0 +1,260 @@
+"""Observers: told of every tensor that is made, with where it was, and what they give in its place is what counts."""
+
+import numpy as np
+import pytest
+from engines.toy import Toy
+
+import irrun
+from irrun.run.frame import Frame
+from irrun.run.session import Event
+from run.models import ADD, PLAIN, anything, branch, i64, loop, model, saved
+from run.test_program import executor as toyed
+from run.test_program import random_model
+
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+F32 = np.float32
+
+
+def named(b, value, label):
+    b.graph.layers[value.ref[0]].label = label
+    return value
+
+
+def told(executor, *inputs):
+    """Layer, port and numbers of every event, in order."""
+    events = []
+    executor.run(list(inputs), observer=lambda e: events.append((e.layer.name, e.port, e.array.tolist())))
+    return events
+
+
+def replacing(label, array):
+    return lambda event: array if event.layer.name == label else None
+
+
+def values(results):
+    return [array.tolist() for array in results.values()]
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
+def test_every_tensor_with_its_layer_and_port(engine, tmp_path):
+    b = model()
+    x = anything(b, "f4", (4,))
+    first, second = b.op("Split-1", x, i64(b, 0), num_splits=2)
+    b.graph.layers[first.ref[0]].label = "halves"
+    b.result(named(b, b.one("Concat-1", second, first, axis=0), "swapped"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert told(executor, F32([1, 2, 3, 4])) == [
+        ("halves", 0, [1, 2]),
+        ("halves", 1, [3, 4]),
+        ("swapped", 0, [3, 4, 1, 2]),
+    ]
+
+
+def test_a_chain_that_is_computed_together_makes_one_tensor(tmp_path):
+    b = model()
+    y = named(b, b.one("Negative-1", anything(b, "f4", (2,))), "negative")
+    b.result(named(b, b.one("ReLU-1", named(b, b.one("Add-1", y, b.constant(F32([1, 1])), **ADD), "sum")), "positive"))
+    path = saved(b, tmp_path)
+    assert told(irrun.GraphExecutor(path, engine="numpy"), F32([3, -3])) == [("positive", 0, [0, 4])]
+    assert told(irrun.GraphExecutor(path, engine="reference"), F32([3, -3])) == [
+        ("negative", 0, [-3, 3]),
+        ("sum", 0, [-2, 4]),
+        ("positive", 0, [0, 4]),
+    ]
+
+
+@ENGINES
+def test_paths_into_bodies_have_layer_body_and_iteration(engine, tmp_path):
+    """A Loop of three iterations, and in its body an If, which takes its other branch in the last one."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (1,))
+    bodies = []
+    for label, number in (("small", 1), ("large", 10)):
+        body = model()
+        total = body.one("Add-1", anything(body, "f4", (1,)), body.constant(F32([number])), **ADD)
+        bodies.append((body, named(body, total, label)))
+    little = named(inner, inner.one("Less-1", p, inner.constant(F32([2])), **ADD), "little")
+    y = named(inner, branch(inner, little, bodies, p), "choice")
+    (last,) = loop(b, inner, i64(b, 3), [(p, anything(b, "f4", (1,)))], [y], [(y, p)], label="repeat")
+    b.result(last)
+    events = []
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    executor.run([F32([0])], observer=lambda e: events.append((e.layer.name, e.path, e.array.tolist())))
+    expected = []
+    choices = [("small", "then_body", 1), ("small", "then_body", 2), ("large", "else_body", 12)]
+    for n, (label, kind, number) in enumerate(choices):
+        path = (("repeat", "body", n),)
+        expected += [
+            ("little", path, [kind == "then_body"]),
+            (label, (*path, ("choice", kind, 0)), [number]),
+            ("choice", path, [number]),
+        ]
+    assert events == [*expected, ("repeat", (), [12])]
+
+
+@ENGINES
+def test_an_array_that_is_handed_back_is_what_others_read(engine, tmp_path):
+    b = model()
+    y = named(b, b.one("SoftMax-1", anything(b, "f4", (2,)), axis=0), "share")
+    b.result(y)
+    b.result(b.one("MatMul-1", y, b.constant(F32([[1, 2], [3, 4]])), **PLAIN))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    given = F32([10, 100])
+    observer = replacing("share", given)
+    if engine == "check":  # which holds each engine against the kernels for what it was given
+        assert values(executor.run([F32([0, 0])]))[0] == [0.5, 0.5]
+    share, product = executor.run([F32([0, 0])], observer=observer).values()
+    assert (share.tolist(), product.tolist()) == ([10, 100], [310, 420])
+    share[...] = 7
+    assert given.tolist() == [10, 100]
+    assert values(executor.run([F32([0, 0])])) == [[0.5, 0.5], [2, 3]]
+
+
+@ENGINES
+@pytest.mark.parametrize("which", ["source", "view"])
+def test_an_array_in_place_of_a_view_or_of_what_it_looks_at(engine, which, tmp_path):
+    b = model()
+    y = named(b, b.one("Tanh-1", anything(b, "f4", (2, 2))), "source")
+    z = named(b, b.one("Transpose-1", y, i64(b, [1, 0])), "view")
+    b.result(y)
+    b.result(z)
+    b.result(b.one("SoftMax-1", z, axis=0))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    given = F32([[0, 1], [1000, 1]])
+    results = values(executor.run([np.zeros((2, 2), F32)], observer=replacing(which, given)))
+    if which == "source":
+        assert results[:2] == [[[0, 1], [1000, 1]], [[0, 1000], [1, 1]]]
+        np.testing.assert_allclose(results[2], [[0.26894142, 1], [0.73105858, 0]], 1e-6)
+    else:
+        assert results == [[[0, 0], [0, 0]], [[0, 1], [1000, 1]], [[0, 0.5], [1, 0.5]]]
+    assert values(executor.run([np.zeros((2, 2), F32)]))[1] == [[0, 0], [0, 0]]
+
+
+@ENGINES
+def test_an_array_in_place_of_the_result_of_a_fused_chain(engine, tmp_path):
+    b = model()
+    y = b.one("MatMul-1", anything(b, "f4", (1, 2)), b.constant(np.eye(2, dtype="f4")), **PLAIN)
+    y = named(b, b.one("ReLU-1", b.one("Add-1", y, b.constant(F32([1, 2])), **ADD)), "end")
+    b.result(b.one("ReduceSum-1", y, i64(b, [1]), keep_dims=False))
+    b.result(y)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert values(executor.run([F32([[1, 1]])])) == [[5], [[2, 3]]]
+    results = executor.run([F32([[1, 1]])], observer=replacing("end", F32([[20, 30]])))
+    assert values(results) == [[50], [[20, 30]]]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_models_in_layouts_that_only_an_engine_can_read(seed, tmp_path, monkeypatch):
+    """Events have the numbers of the reference; and where some are replaced, its results."""
+    path = random_model(seed, tmp_path, dynamic=seed % 3 == 0)
+    ours, toy = toyed(path, seed, monkeypatch)
+    plain = irrun.GraphExecutor(path, engine="reference")
+    inputs = ours.random_inputs(seed, {"x0": (2, 3, 4), "x1": (2, 3, 4)})
+    expected, seen = {}, []
+    plain.run(inputs, observer=lambda event: expected.update({event.layer.name: event.array.copy()}))
+
+    def compare(event):
+        seen.append(event.layer.name)
+        np.testing.assert_array_equal(event.array, expected[event.layer.name], event.layer.name)
+
+    ours.run(inputs, observer=compare)
+    assert len(seen) == len(set(seen))
+    chosen = set(seen[::3])
+
+    def twos(event):
+        return np.full(event.array.shape, 2, np.float32) if event.layer.name in chosen else None
+
+    assert values(ours.run(inputs, observer=twos)) == values(plain.run(inputs, observer=twos))
+    assert values(ours.run(inputs)) == values(plain.run(inputs))
+    assert toy.offered
+
+
+@ENGINES
+def test_an_array_in_a_body_is_carried_on(engine, tmp_path):
+    inner, b = model(), model()
+    p = anything(inner, "f4", (1,))
+    y = named(inner, inner.one("Add-1", p, inner.constant(F32([1])), **ADD), "next")
+    last, joined = loop(b, inner, i64(b, 4), [(p, anything(b, "f4", (1,)))], [y], [(y, p)], [y])
+    b.result(last)
+    b.result(joined)
+
+    def observer(event):
+        return F32([100]) if event.layer.name == "next" and event.path[-1][2] == 1 else None
+
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert values(executor.run([F32([0])], observer=observer)) == [[102], [1, 100, 101, 102]]
+    assert values(executor.run([F32([0])])) == [[4], [1, 2, 3, 4]]
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("given", "found"), [(np.zeros(3, F32), r"float32\[3\]"), (np.zeros(2), r"float64\[2\]"), ([1, 2], r"int64\[2\]")]
+)
+def test_an_array_of_another_shape_or_type(engine, given, found, tmp_path):
+    b = model()
+    b.result(named(b, b.one("ReLU-1", anything(b, "f4", (2,))), "positive"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    message = rf"E602\]: the observer failed: it gave {found} for output 0, which is float32\[2\]"
+    with pytest.raises(irrun.ExecutionError, match=message) as error:
+        executor.run([F32([1, 2])], observer=lambda event: given)
+    assert error.value.diagnostics[0].layer.name == "positive"
+    assert values(executor.run([F32([-1, 2])])) == [[0, 2]]
+
+
+def test_an_observer_that_raises_is_named_and_its_error_kept(tmp_path):
+    b = model()
+    b.result(b.one("ReLU-1", anything(b, "f4", (2,))))
+    executor = irrun.GraphExecutor(saved(b, tmp_path))
+    with pytest.raises(irrun.ExecutionError, match="the observer failed: no more") as error:
+        executor.run([F32([1, 2])], observer=lambda event: _raise("no more"))
+    assert isinstance(error.value.__cause__, LookupError)
+
+
+def _raise(message):
+    raise LookupError(message)
+
+
+def test_arrays_of_events_cannot_be_written_to(tmp_path):
+    b = model()
+    b.result(b.one("ReLU-1", anything(b, "f4", (2,))))
+    flags = []
+    executor = irrun.GraphExecutor(saved(b, tmp_path))
+    executor.run([F32([1, 2])], observer=lambda event: flags.append(event.array.flags.writeable))
+    assert flags == [False]
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
+def test_nothing_is_done_for_nobody(engine, tmp_path, monkeypatch):
+    """Without an observer no event is made, and nothing but the calls themselves is called for an instruction."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (2,))
+    y = inner.one("Tanh-1", p)
+    (last,) = loop(b, inner, i64(b, 3), [(p, anything(b, "f4", (2,)))], [y], [(y, p)])
+    b.result(b.one("ReLU-1", last))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+
+    def never(*_):
+        raise AssertionError("there is no observer")
+
+    monkeypatch.setattr(Event, "__new__", never)
+    monkeypatch.setattr(Frame, "_watched", never)
+    assert values(executor.run([F32([0, -0.0])])) == [[0, 0]]
+    assert len(executor._preparation._kept) == (engine != "reference")
+
+
+def test_a_toy_engine_has_opaque_tensors_observed(tmp_path, monkeypatch):
+    b = model()
+    y = named(b, b.one("SoftMax-1", anything(b, "f4", (2,)), axis=0), "first")
+    b.result(named(b, b.one("SoftMax-1", y, axis=0), "second"))
+
+    class Backward(Toy):
+        def compile(self, work):
+            self._draw.random, self._draw.randrange = (lambda: 0.25), (lambda _: 0)
+            return super().compile(work)
+
+    monkeypatch.setattr("irrun.run.executor.load_engines", lambda *_, **__: [Backward(0)])
+    executor = irrun.GraphExecutor(saved(b, tmp_path))
+    given = F32([0, np.log(3)])
+    (result,) = executor.run([F32([0, 0])], observer=replacing("first", given)).values()
+    np.testing.assert_allclose(result, [0.25, 0.75], 1e-6)
+    assert [name for name, *_ in told(executor, F32([0, 0]))] == ["first", "second"]
