@@ -164,7 +164,13 @@ class Builder:
         name = f"x{len(self.graph.of_type('Parameter'))}"
         for feed, array in zip(self.feeds, arrays, strict=True):
             feed[name] = array
-        return self.layer(parameter(name, arrays[0], dims), [tuple(arrays)], False, True)[0]
+        text = None
+        if -1 in dims and self.depth == 0 and self.chance(0.15):
+            sizes = np.array([array.shape for array in arrays])
+            spans = [f"{low}..{2 * high + 1}" for low, high in zip(sizes.min(0), sizes.max(0), strict=True)]
+            spans = [span if size < 0 else str(size) for span, size in zip(spans, dims, strict=True)]
+            text = "..." if self.chance(0.3) else ",".join(spans)
+        return self.layer(parameter(name, arrays[0], dims, text), [tuple(arrays)], False, True)[0]
 
     def input(self, shape: Sequence[Size], dtype: Any = None, **range: float) -> Value:
         """An input of random numbers; a tuple in `shape` is the size in each set."""

@@ -1,4 +1,4 @@
-"""Layers with bodies: If, Loop and TensorIterator, also in each other; and variables, which live on between runs."""
+"""Layers with bodies: If, Loop and TensorIterator, also in each other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from differential.builder import Builder, Rejected, Size, Value
 from differential.elementwise import chain
 from differential.graph import Body, Layer
-from differential.heads import weights
+from differential.heads import HEADS, weights
 from differential.operands import sizes_of
+from differential.state import counted
 from irrun.spec.dtypes import element_type
 
 DEEPEST = 2
@@ -44,6 +45,16 @@ def worked(inner: Builder, x: Value) -> Value:
     return y
 
 
+def surroundings(inner: Builder) -> Value | None:
+    """Something else that a body computes: a convolution, a product, a pool, of what is there."""
+    if inner.depth > 1 or not inner.chance(0.35):
+        return None
+    try:
+        return chain(inner, inner.attempt(HEADS, tries=3), inner.number(0, 2))
+    except Rejected:
+        return None
+
+
 def entered(
     b: Builder, inner: Builder, taken: dict[int, Value], first: int
 ) -> tuple[list[Value], list[dict[str, Any]]]:
@@ -65,7 +76,7 @@ def ended(inner: Builder, value: Value) -> int:
     return len(inner.graph.layers) - 1
 
 
-def declared(values: Sequence[Value], more: Sequence[int] | None = None) -> list[tuple[str, tuple[int, ...]]]:
+def declared(values: Sequence[Value]) -> list[tuple[str, tuple[int, ...]]]:
     return [(element_type(value.dtype), (-1,) * value.rank) for value in values]
 
 
@@ -136,10 +147,15 @@ def iteration(b: Builder) -> Value:
         taken[part.ref[0]] = sliced
         inner.keep(part)
     made = [worked(inner, start) for start in starts]
+    if len(made) == 1 and b.chance(0.2):
+        made[0] = inner.one("Concat-1", made[0], made[0] if b.chance(0.3) else inner.input(sizes_of(x)), axis=0)
+    aside = surroundings(inner)
     if sliced is not None and [a.shape[1:] for a in part.arrays] == [a.shape[1:] for a in x.arrays]:
         made[0] = inner.one("Add-1", made[0], part, auto_broadcast="numpy")
         if [a.shape for a in made[0].arrays] != [a.shape for a in x.arrays]:
             raise Rejected
+    if b.chance(0.15):
+        made[0] = counted(inner, made[0])
     counter = None
     if b.chance(0.4):
         shape = b.choose([(), (1,)])
@@ -153,6 +169,9 @@ def iteration(b: Builder) -> Value:
         limit = inner.constant(np.int64(b.number(0, 3)))
         go_on = inner.one("Less-1", counter, limit, auto_broadcast="numpy")
     numbers = [ended(inner, value) for value in made]
+    if aside is not None and aside.rank and aside.fixed[0]:
+        numbers.append(ended(inner, aside))
+        made.append(aside)
     going = ended(inner, go_on)
     first = [
         b.constant(np.asarray(b.choose([0, 1, 2, 3, 4]), b.choose([np.int32, np.int64])))
@@ -173,7 +192,7 @@ def iteration(b: Builder) -> Value:
         entry["external_port_id"] = 2 + len(values)
         values.append(value)
         entries.append(entry)
-    edges = list(zip(numbers, [start.ref[0] for start in starts], strict=True))
+    edges = list(zip(numbers, [start.ref[0] for start in starts], strict=False))
     if len(starts) == 2 and b.chance(0.5):
         edges = [(numbers[1], starts[0].ref[0]), (numbers[0], starts[1].ref[0])]
     outputs, kept = [], []
@@ -236,40 +255,6 @@ def scan(b: Builder) -> Value:
     for value in results:
         b.keep(value)
     return b.choose(results)
-
-
-def variable(b: Builder) -> Value:
-    """ReadValue, something done with it, and Assign; with `grows`, rows are added in every run."""
-    b.state = True
-    name = f"v{len(b.graph.of_type('ReadValue'))}"
-    width = b.number(1, 6)
-    grows = b.chance(0.4)
-    rows: Size = b.choose(b.open) if grows and b.open else b.number(1, 3)
-    x = b.keep(b.input([rows, width]))
-    counts = [array.shape[0] for array in x.arrays]
-    shape: list[Any] = ["?" if grows else rows, width]
-    if not grows and not isinstance(rows, int):
-        raise Rejected
-    at = [sum(counts[:number]) if grows else counts[0] for number in range(b.sets)]
-    init = b.constant(b.data((at[0], width)) if b.chance(0.7) else np.zeros((at[0], width), b.dtype))
-    type = element_type(b.dtype)
-    attrs = {"variable_id": name, "variable_type": type, "variable_shape": ",".join(map(str, shape))}
-    arrays = (init.arrays[0], *(b.data((count, width)) for count in at[1:]))
-    (old,) = b.layer(Layer("ReadValue-6", [init.ref], attrs), [arrays], False, False)
-    if grows:
-        new = b.one("Concat-1", old, x, axis=0)
-    else:
-        half = b.constant(np.asarray(0.5, b.dtype)) if b.dtype.kind == "f" else b.constant(np.asarray(1, b.dtype))
-        part = b.one("Multiply-1", old, half, auto_broadcast="numpy")
-        new = b.one("Add-1", part, x, auto_broadcast="numpy")
-        if b.chance(0.4):
-            new = b.one("Tanh-1", new) if new.float else new
-    (stored,) = b.layer(Layer("Assign-6", [new.ref], {"variable_id": name}), [new.arrays], False, False)
-    if b.chance(0.2):
-        b.result(stored)
-    if b.chance(0.4):
-        b.result(old)
-    return b.keep(new)
 
 
 CONTROL = (branch, branch, iteration, iteration, scan)

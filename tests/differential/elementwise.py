@@ -142,7 +142,7 @@ def selected(b: Builder, x: Value) -> Value:
 def converted(b: Builder, x: Value) -> Value:
     """To another type and back."""
     names = {"f4": "f32", "f2": "f16", "f8": "f64", "i4": "i32", "i8": "i64", "i1": "i8", "u1": "u8"}
-    other = b.choose(["f16", "i32", "i8", "f64", "i64"] if b.chance(0.5) else ["f64", "f64", "f16", "f16", "f32"])
+    other = b.choose(["f16", "i32", "i8", "f64", "i64"] if b.chance(0.5) else ["f64", "f64", "f16", "bf16", "f32"])
     back = names.get(x.dtype.str[1:], "f32")
     return b.one("Convert-1", b.one("Convert-1", x, destination_type=other), destination_type=back)
 

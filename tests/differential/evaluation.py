@@ -55,10 +55,12 @@ def _by_a_model(layer: Layer, arrays: Sequence[Array | None]) -> list[Array]:
         return list(executor.run(feed).values())
 
 
-def parameter(name: str, array: Array, dims: Sequence[int] | None = None) -> Layer:
-    """An input of the type of `array`; -1 in `dims` is an unknown size."""
+def parameter(name: str, array: Array, dims: Sequence[int] | None = None, shape: str | None = None) -> Layer:
+    """An input of the type of `array`; -1 in `dims` is an unknown size. `shape` is what is declared instead."""
     type, sizes = element_type(array.dtype), tuple(array.shape if dims is None else dims)
-    attrs = {"shape": ",".join("?" if size < 0 else str(size) for size in sizes), "element_type": type}
+    if shape is None:
+        shape = ",".join("?" if size < 0 else str(size) for size in sizes)
+    attrs = {"shape": shape, "element_type": type}
     return Layer("Parameter-1", [], attrs, [(type, sizes)], label=name)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from differential.builder import Builder, Rejected, Value
-from differential.control import CONTROL, variable
+from differential.control import CONTROL
 from differential.dependent import DEPENDENT
 from differential.elementwise import chain
-from differential.graph import Case
+from differential.graph import Case, Feed
 from differential.heads import (
     HEADS,
     alone,
@@ -24,6 +24,7 @@ from differential.heads import (
 )
 from differential.movement import MOVES
 from differential.recurrent import cell, sequence
+from differential.state import variable
 
 MOST_TRIES = 20
 
@@ -53,6 +54,8 @@ def _builder(random: np.random.Generator, kind: str) -> Builder:
     fusible = kind == "chain" and random.random() < 0.5
     dtype = "f4" if kind == "variable" or fusible else str(random.choice(dtypes))
     sets = 3 if dynamic or kind in ("variable", "dependent") else 2
+    if dynamic and random.random() < 0.06:
+        sets = 11  # more than programs are kept for
     b = Builder(random, sets, dtype, special=random.random() < 0.12)
     b.fusible = fusible
     b.large = random.random() < 0.06
@@ -65,8 +68,8 @@ def _builder(random: np.random.Generator, kind: str) -> Builder:
 
 def _chains(b: Builder, kind: str) -> Case:
     """Heads with element-wise ops behind them, one or two of them."""
-    b.again = 0.3
-    for _ in range(b.choose([1, 1, 1, 2, 2, 3])):
+    b.again = b.choose([0.2, 0.8])
+    for _ in range(b.choose([1, 1, 1, 2, 2, 3, 4])):
         x = b.attempt(QUICK if b.fusible else BEGINNINGS)
         if b.chance(0.2):
             b.keep(x)
@@ -136,10 +139,25 @@ def finished(b: Builder, kind: str) -> Case:
     if b.state:
         order = list(range(b.sets))
     elif b.open or kind == "dependent":
-        order = [0, 1, 0, 2, 2]
+        order = [0, 1, 0, 2, 2, *range(3, b.sets), *range(3 if b.sets > 3 else 0)]
     else:
         order = [0, 1, 0]
-    return b.case(kind, [b.feeds[number] for number in order])
+    feeds = [b.feeds[number] for number in order]
+    if b.chance(0.12):
+        feeds.insert(b.number(0, len(feeds)), failing(b, b.choose(feeds)))
+    return b.case(kind, feeds)
+
+
+def failing(b: Builder, feed: Feed) -> Feed:
+    """Inputs of which integers, such as indices, are perhaps not what the model can do with."""
+    wrong = {}
+    endless = any(layer.type == "Loop" for layer in b.graph.walk())  # with a negative number of turns
+    for name, array in feed.items():
+        wrong[name] = array
+        if array.dtype.kind == "i" and array.dtype.itemsize > 1 and array.size and b.chance(0.7):
+            wrong[name] = array.copy()
+            wrong[name].reshape(-1)[b.number(0, array.size - 1)] = b.choose([11, 23] if endless else [11, -11, 23])
+    return wrong
 
 
 KINDS: dict[str, tuple[Callable[[Builder, str], Case], float]] = {

@@ -258,6 +258,19 @@ def summed(b: Builder) -> Value:
     return b.one("CumSum-3", x, axis, exclusive=b.chance(0.3), reverse=b.chance(0.3))
 
 
+def channels_last(b: Builder) -> Value:
+    """A large tensor or a convolution of it, transposed, and constants that are folded with the transposition."""
+    rows, columns = b.choose([100, 150, 257]), b.choose([48, 64, 150])
+    y = b.input([1, columns, rows])
+    if b.chance(0.5):
+        filters = b.constant(b.data((columns, columns, 1), low=-0.1, high=0.1))
+        y = b.one("Convolution-1", y, filters, strides=[1], dilations=[1], pads_begin=[0], pads_end=[0])
+        y = b.one(b.choose(["Gelu-7", "ReLU-1", "Tanh-1"]), y)
+    y = b.one("Transpose-1", y, b.i64([0, 2, 1]))
+    shape = b.choose([(1, rows, columns), (rows, columns), (columns,), (rows, 1)])
+    return b.one(b.choose(["Add-1", "Multiply-1"]), y, b.constant(b.data(shape)), auto_broadcast="numpy")
+
+
 HEADS = (
     *(product,) * 5,
     *(convolution,) * 5,
@@ -267,5 +280,5 @@ HEADS = (
     *(normalization,) * 4,
     *(reduction,) * 3,
     *(softmax,) * 2,
-    *(layer_norm, adaptive_pool, attention, interpolation, quantized, alone, repeated, combined, summed),
+    *(channels_last, layer_norm, adaptive_pool, attention, interpolation, quantized, alone, repeated, combined, summed),
 )

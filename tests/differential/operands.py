@@ -62,7 +62,7 @@ def broadcastable(b: Builder, full: Sequence[Size]) -> list[Size]:
 def operand(b: Builder, value: Value, low: float = -2, high: float = 2, plain: float = 0.4) -> Value:
     """A tensor that broadcasts to the shape of `value`: new or there already, maybe a view."""
     full = sizes_of(value)
-    if b.chance(0.12) and low == -2:
+    if b.chance(0.25 if b.fusible else 0.12) and low == -2:
         alike = [v for v in b.values if v.dtype == value.dtype and _broadcasts(v, value)]
         if alike:
             return b.choose(alike)

@@ -47,6 +47,8 @@ def sequence(b: Builder) -> Value:
     if b.dtype != np.float32 and b.dtype.kind != "f":
         raise Rejected
     kind = b.choose([*GATES])
+    if b.chance(0.3):
+        return repeated(b, kind)
     batch, length, width, hidden = b.dim(0.3), b.dim(0.3), b.choose([1, 3, 5, 8]), b.choose([1, 2, 4, 7])
     direction = b.choose(["forward", "reverse", "bidirectional"])
     ways = 2 if direction == "bidirectional" else 1
@@ -71,6 +73,18 @@ def sequence(b: Builder) -> Value:
     tables = [weights(b, shape, 0.5) for shape in ([ways, gates, width], [ways, gates, hidden], [ways, biases])]
     outputs = b.op(f"{kind}Sequence-5", x, *states, ends, *tables, hidden_size=hidden, direction=direction, **attrs)
     return b.choose([outputs[0], outputs[0], *outputs])
+
+
+def repeated(b: Builder, kind: str) -> Value:
+    """A plain sequence over data that are the same for the whole batch."""
+    batch, length, width, hidden = b.number(1, 5), b.number(1, 9), b.choose([1, 3, 5, 8]), b.choose([1, 2, 4, 7])
+    x = b.one("Broadcast-3", b.input([1, length, width]), b.i64([batch, length, width]), mode="numpy")
+    states = [_start(b, [batch, 1, hidden]) for _ in range(2 if kind == "LSTM" else 1)]
+    lengths = b.constant(np.full(batch, length, np.int32))
+    gates = GATES[kind] * hidden
+    shapes = ([1, gates, width], [1, gates, hidden], [1, gates])
+    tables = [b.constant(b.data(shape, low=-0.5, high=0.5)) for shape in shapes]
+    return b.one(f"{kind}Sequence-5", x, *states, lengths, *tables, hidden_size=hidden, direction="forward")
 
 
 def cell(b: Builder) -> Value:

@@ -62,7 +62,6 @@ def test_arrays_that_share_memory_are_found(monkeypatch):
     import irrun
 
     b = Builder(np.random.default_rng(0))
-    b.result(b.one("ReLU-1", b.parameter([np.float32([1, -2])])))
-    plain = irrun.GraphExecutor.run
-    monkeypatch.setattr(irrun.GraphExecutor, "run", lambda self, inputs: plain(self, inputs) | {"x": inputs["x0"]})
+    b.result(b.one("ReLU-1", b.parameter([np.float32([1, 2])])))
+    monkeypatch.setattr(irrun.GraphExecutor, "run", lambda self, inputs: {"y": inputs["x0"]})
     assert [finding.kind for finding in examine(Case(b.graph, b.feeds), ())] == ["reference: shares memory"]

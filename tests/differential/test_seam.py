@@ -341,7 +341,7 @@ def test_a_folded_transposition_of_a_constant_at_an_odd_address(process, engine,
     """Gelu of 10 and more is the identity, as the convolution is."""
     rows, columns = sizes
     if convolution and rows > 100:
-        rows, columns = 150, 64
+        rows, columns = 200, 96
     b = model()
     b.special = True  # numbers may be large
     b.constant(np.int8(7))  # one byte
