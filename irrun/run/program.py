@@ -144,6 +144,9 @@ class Program:
         ]
         remarks = [f"`{instruction.layer.name}`", instruction.by]
         remarks += ["open"] if instruction.open else []
+        for number, read in zip(instruction.operands, instruction.reads, strict=False):
+            if number is not None and read is not None and read != number:
+                remarks.append(f"reads {self._name(read)} for {self._name(number)}")
         if instruction.frees:
             remarks.append(f"frees {' '.join(map(self._name, instruction.frees))}")
         return f"{results} = {' + '.join(calls)}  # {', '.join(remarks)}"

@@ -194,12 +194,13 @@ def _bound(
     written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
     scratch = allocate(compiled.scratch) if compiled.scratch else None
     calls.append(compiled.bind(read, written, scratch))
+    results = list(written)
     for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
         layout = compiled.gives.get(position)
         if layout is not None and layout.strides is None:
-            written[position] = room(operand, None)
-            calls.append(_reorder(engine, replace(operand, layout=layout), None, array, written[position]))
-    return calls, written
+            results[position] = room(operand, None)
+            calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
+    return calls, results
 
 
 def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array | None) -> Call:

@@ -1,0 +1,210 @@
+"""Instructions whose sizes only a run tells are computed by engines, specialised for each set of shapes they see."""
+
+import threading
+
+import numpy as np
+import pytest
+from engines.toy import Toy
+
+import irrun
+from irrun.engines import load_engines
+from irrun.run.specialization import MAX_KEPT
+from run.engines import Odd, executor, unchanged
+from run.models import ADD, PLAIN, anything, i64, model, saved
+
+F32 = np.float32
+TABLE = np.arange(40, dtype=F32).reshape(10, 4)
+WEIGHTS = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
+
+
+def chosen_rows(posts=("ReLU-1",)):
+    """Rows of TABLE where x is not 0, times WEIGHTS, plus [1, -6, 0], and what `posts` make of that."""
+    b = model()
+    places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (10,))), i64(b, [0]))
+    rows = b.one("Gather-8", b.constant(TABLE), places, i64(b, 0), batch_dims=0)
+    y = b.one("MatMul-1", rows, b.constant(WEIGHTS), **PLAIN)
+    b.graph.layers[y.ref[0]].label = "product"
+    y = b.one("Add-1", y, b.constant(F32([1, -6, 0])), **ADD)
+    for post in posts:
+        y = b.one(post, y)
+    b.result(y)
+    return b
+
+
+def which(*places):
+    x = np.zeros(10, F32)
+    x[list(places)] = 1
+    return [x]
+
+
+def expected(*places):
+    return np.maximum(TABLE[list(places)] @ WEIGHTS + F32([1, -6, 0]), 0).reshape(-1, 3).tolist()
+
+
+def run(ours, *places):
+    (result,) = ours.run(which(*places)).values()
+    return result.tolist()
+
+
+def specialization(ours, label="product"):
+    """What is kept of an instruction of the only program that runs have asked for."""
+    (kept,) = ours._preparation._kept.values()
+    return next(s for s in kept.specializations.values() if s._instruction.layer.name == label)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_rows_that_are_chosen_in_the_run(engine, tmp_path):
+    ours = irrun.GraphExecutor(saved(chosen_rows(), tmp_path), engine=engine)
+    assert run(ours, 1) == [[5, 0, 13]]
+    assert run(ours, 0, 2) == [[1, 0, 5], [9, 3, 21]]
+    for places in ((), (3,), (0, 1, 2, 9), (5,), range(10)):
+        assert run(ours, *places) == expected(*places)
+    names = [found.engine and found.engine.name for found in specialization(ours)._kept.values()]
+    assert names == [engine, engine, None, engine, engine]  # no rows are for the kernel; 1 and 3 rows came twice
+
+
+def test_a_few_sets_of_shapes_are_kept(tmp_path, monkeypatch):
+    odd = Odd(unchanged)
+    ours = executor(saved(chosen_rows(), tmp_path), [odd], monkeypatch)
+    for _ in range(2):
+        for count in range(1, 11):
+            assert run(ours, *range(count)) == expected(*range(count))
+        assert len(specialization(ours)._kept) == MAX_KEPT == 8
+    for _ in range(3):
+        before = len(odd.works)
+        run(ours, *range(10))
+        assert len(odd.works) == before
+
+
+def test_weights_are_the_same_array_for_all_shapes(tmp_path, monkeypatch):
+    odd = Odd(unchanged)
+    ours = executor(saved(chosen_rows(), tmp_path), [odd], monkeypatch)
+    for count in (1, 2, 5):
+        run(ours, *range(count))
+    works = [work for work in odd.works if work.name == "MatMul-1"]
+    assert [work.inputs[0].shape for work in works] == [(1, 4), (2, 4), (5, 4)]
+    assert len({id(work.inputs[1].value) for work in works}) == 1
+    assert [len(work.posts) for work in works] == [2, 2, 2]
+
+
+def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
+    b = model()
+    places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (40,))), i64(b, [0]))
+    table, weights = (
+        np.random.default_rng(n).standard_normal(size, F32) for n, size in enumerate([(40, 64), (64, 96)])
+    )
+    rows = b.one("Gather-8", b.constant(table), places, i64(b, 0), batch_dims=0)
+    b.result(b.one("MatMul-1", rows, b.constant(weights), **PLAIN))
+    (engine, _) = load_engines("onednn", 1)
+    ours = executor(saved(b, tmp_path), [engine], monkeypatch)
+    before, packed = set(engine._library.packed), []
+    for count in (17, 18, 21, 33, 40, 17, 35):
+        for _ in range(2):
+            (result,) = ours.run([F32(np.arange(40) < count)]).values()
+            np.testing.assert_allclose(result, table[:count] @ weights, 1e-4, 1e-4)
+        packed += [value._packed for key, value in engine._library.packed.items() if key not in before]
+    assert {found.engine for found in _kept(ours)} == {engine}
+    layouts = {array.nbytes for array in packed if array is not None}
+    assert len({id(array) for array in packed if array is not None}) <= len(layouts)
+
+
+def _kept(ours):
+    (kept,) = ours._preparation._kept.values()
+    return list(kept.specializations[len(kept.program.instructions) - 1]._kept.values())
+
+
+class Few(Odd):
+    """Takes one post at most."""
+
+    def compile(self, work):
+        return super().compile(work) if len(work.posts) < 2 else None
+
+
+@pytest.mark.parametrize("posts", [("ReLU-1",), ("ReLU-1", "Tanh-1", "Abs-1", "Sqrt-1")])
+def test_posts_that_an_engine_leaves_over(posts, tmp_path, monkeypatch):
+    few = Few(unchanged)
+    path = saved(chosen_rows(posts), tmp_path)
+    ours, plain = executor(path, [few], monkeypatch), irrun.GraphExecutor(path, engine="reference")
+    for places in ((1,), (0, 2), (1,)):
+        (one,), (other,) = ours.run(which(*places)).values(), plain.run(which(*places)).values()
+        np.testing.assert_allclose(one, other, 1e-6)
+    heads = [
+        (work.name, len(work.posts))
+        for work in few.works
+        if work.inputs[0].shape[0] == 1 and len(work.outputs[0].shape) == 2
+    ]
+    expected = [("MatMul-1", 1), ("ReLU-1", 0)] if len(posts) == 1 else [("MatMul-1", 1), ("ReLU-1", 1), ("Abs-1", 1)]
+    assert [head for head in heads if head[0] not in ("Gather-8", "Squeeze-1")] == expected
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_engine_with_layouts_of_its_own_that_takes_what_it_likes(seed, tmp_path, monkeypatch):
+    toys = [Toy(seed), Toy(seed + 1000)]
+    path = saved(chosen_rows(("ReLU-1", "Negative-1", "Abs-1")), tmp_path)
+    ours = executor(path, toys, monkeypatch)
+    for places in ((1,), (0, 2), (), (1,), (4, 5, 6), (0, 2)):
+        assert run(ours, *places) == expected(*places)
+    assert sum(toy.taken for toy in toys)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_an_operand_of_a_post_whose_sizes_come_in_the_run(engine, tmp_path):
+    """Rows of TABLE times WEIGHTS, plus rows of another one: equal by shape, which only the run tells."""
+    b = model()
+    x = anything(b, "f4", (10,))
+    places = b.one("Squeeze-1", b.one("NonZero-3", x), i64(b, [0]))
+    rows = b.one("Gather-8", b.constant(TABLE), places, i64(b, 0), batch_dims=0)
+    other = b.one("Gather-8", b.constant(-TABLE[:, :3].copy()), places, i64(b, 0), batch_dims=0)
+    b.result(b.one("Add-1", other, b.one("MatMul-1", rows, b.constant(WEIGHTS), **PLAIN), **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert run(ours, 1) == [[0, 0, 7]]
+    assert run(ours, 0, 9) == [[0, 0, 3], [0, 0, 39]]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_threads_share_what_is_specialised(engine, tmp_path):
+    ours = irrun.GraphExecutor(saved(chosen_rows(), tmp_path), engine=engine)
+    wrong = []
+
+    def work(first):
+        for n in range(60):
+            places = range((first + n) % 11)
+            if run(ours, *places) != expected(*places):
+                wrong.append(places)
+
+    threads = [threading.Thread(target=work, args=(3 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_data_that_break_a_rule_are_reported_where_an_engine_computes(engine, tmp_path):
+    b = model()
+    places = b.one("NonZero-3", anything(b, "f4", (4,)))
+    shifted = b.one("Add-1", b.one("Squeeze-1", places, i64(b, [0])), anything(b, "i8", (1,)), **ADD)
+    y = b.one("Gather-7", b.constant(F32([[1, 2], [3, 4], [5, 6], [7, 8]])), shifted, i64(b, 0), batch_dims=0)
+    b.graph.layers[y.ref[0]].label = "rows"
+    b.result(y)
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        (result,) = ours.run([F32([0, 1, 0, 1]), np.int64([0])]).values()
+        assert result.tolist() == [[3, 4], [7, 8]]
+        with pytest.raises(irrun.ExecutionError, match="Gather-7 C") as error:
+            ours.run([F32([0, 1, 0, 1]), np.int64([2])])
+        assert error.value.diagnostics[0].layer.name == "rows"
+
+
+def test_a_profile_names_what_has_computed(tmp_path):
+    from irrun.run.profile import Profile
+
+    ours = irrun.GraphExecutor(saved(chosen_rows(), tmp_path), engine="numpy")
+    run(ours, 1, 2)
+    for places, by in (((1, 2), "numpy"), ((), "kernel")):
+        profile = Profile()
+        ours.run(which(*places), profile=profile)
+        entries = [(entry.name, entry.by) for entry in profile.entries.values()]
+        assert entries[0][1] == "kernel"  # NonZero, which no engine takes, whatever computed the last run's last layer
+        assert entries[-1] == ("product", by)
