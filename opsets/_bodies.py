@@ -226,9 +226,10 @@ def iterate(
 def _counters(body: Body, parameter: int) -> Callable[[int], Array]:
     """The array that a parameter which counts gets in an iteration."""
     declared = body.declared[parameter] if body.declared else UNKNOWN
-    shape = () if declared.shape == () else (1,)
     dtype = np.int32 if declared.type == "i32" else np.int64
-    return lambda number: np.full(shape, number, dtype)
+    if declared.shape == ():
+        return lambda number: np.array(number, dtype)
+    return lambda number: np.array([number], dtype)
 
 
 def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) -> Array:

@@ -173,7 +173,7 @@ class GraphExecutor:
         shared = {id(owner_of(array)) for array in (*others, *frame.program.constants.values(), frame.memory)}
         for layer, type, array in zip(self._outlets, self._types, results, strict=True):
             owner = owner_of(array)
-            copied = id(owner) in shared or owner.base is not None
+            copied = id(owner) in shared or owner.base is not None or not array.flags.writeable
             wanted = array.nbytes if copied or self.model.version == 10 else 0
             if live + wanted > self.max_memory:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)

@@ -98,11 +98,13 @@ class Frame:
             instruction = self._instructions[len(self._calls) - length_hint(calls) - 1]
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
         else:
-            return [self._present(number) for number in self.program.results]
+            made = self._arrays
+            return [made[number] for number in self.program.results]  # type: ignore[misc] # all are made
         finally:
             del self._run
-            for number in self._loose:
-                self._arrays[number] = None
+            if self._loose:
+                for number in self._loose:
+                    self._arrays[number] = None
 
     def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""
@@ -265,8 +267,8 @@ class Frame:
 
 
 def _lasting(program: Program) -> set[int]:
-    """The tensors whose arrays may share memory with the frame, or with constants."""
-    found = {*program.storage, *program.constants}
+    """The tensors whose arrays may share memory with the frame."""
+    found = set(program.storage)
     for instruction in program.instructions:
         if not found.isdisjoint(looked_at(instruction, program)):
             found.update(instruction.results)

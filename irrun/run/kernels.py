@@ -150,7 +150,7 @@ class Kernels:
             name: replace(
                 body,
                 infer=partial(infer_body, instruction.layer.bodies[name].graph, again),
-                run=_Body(self.prepared(program), instruction.layer, name, run),
+                run=_Body(program, self.prepared(program), instruction.layer, name, run),
             )
             for name, (body, program) in instruction.bodies.items()
         }
@@ -159,16 +159,22 @@ class Kernels:
 class _Body:
     """What an op runs its body with."""
 
-    def __init__(self, prepared: Prepared, layer: Layer, name: str, run: Run) -> None:
+    def __init__(self, program: Program, prepared: Prepared, layer: Layer, name: str, run: Run) -> None:
         self._layer, self._name, self._run = layer, name, run
         self._iterations = prepared.iterations(run)
+        self._assigns = any(instruction.effects for instruction in program.instructions)
         self._number = self._counted = self._frame = 0
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        run = self._run.inside(self._layer, self._name, self._number)
-        outside = run.variables.enter()
-        results = self._iterations(arrays, run)
-        run.variables.leave(outside)
+        run = self._run
+        if run.observer is not None or run.profile is not None:
+            run = run.inside(self._layer, self._name, self._number)
+        if self._assigns:
+            outside = run.variables.enter()
+            results = self._iterations(arrays, run)
+            run.variables.leave(outside)
+        else:
+            results = self._iterations(arrays, run)
         self._number += 1
         if (meter := run.meter) is not None:
             before, self._frame = self._frame, self._iterations.nbytes

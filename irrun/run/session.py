@@ -90,8 +90,6 @@ class Run:
 
     def inside(self, layer: Layer, body: str, iteration: int) -> Run:
         """The run as a body sees it, which is profiled as a part of its layer."""
-        if self.observer is None and self.profile is None:
-            return self
         return replace(self, profile=None, path=(*self.path, (layer.name, body, iteration)))
 
     def warn(self, layer: Layer, message: str) -> None:

@@ -132,7 +132,9 @@ class _Folding:
         return True
 
     def _take(self, instruction: Instruction, results: list[Array]) -> None:
-        self.program.constants.update(zip(instruction.outputs, results, strict=False))
+        for number, array in zip(instruction.outputs, results, strict=False):
+            array.flags.writeable = False  # what is not to be written to is copied when it is handed out
+            self.program.constants[number] = array
 
 
 def computed(instruction: Instruction, arrays: list[Array | None]) -> list[Array]:
