@@ -28,18 +28,17 @@ class Prepared(Protocol):
 
 
 class Iterations(Protocol):
-    """Runs of one program, one after the other, until `close`, in memory of `nbytes`. Results are nobody else's."""
+    """Runs of one program, one after the other, until `close`, in memory of `nbytes`. Results are nobody else's.
+
+    `results` are the bytes of these where all are small and of sizes that do not change, else None.
+    """
+
+    nbytes: int
+    results: int | None
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
 
-    @property
-    def nbytes(self) -> int: ...
-
     def close(self) -> None: ...
-
-
-MAX_SMALL = 1024
-"""Bytes of a result of a body that counts as used until its layer is through: to follow each takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +176,13 @@ class _Body:
             results = self._iterations(arrays, run)
         self._number += 1
         if (meter := run.meter) is not None:
-            before, self._frame = self._frame, self._iterations.nbytes
-            counted = self._frame - before
-            for array in results:
-                if array.nbytes > MAX_SMALL:
+            counted = self._iterations.nbytes - self._frame
+            self._frame += counted
+            if self._iterations.results is None:
+                for array in results:
                     meter.add(array)
-                else:
-                    counted += array.nbytes
+            else:  # in use until the layer is through: to follow each takes longer than to make it
+                counted += self._iterations.results
             self._counted += counted
             meter.live += counted
             if meter.live > meter.limit:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
+from irrun.run.memory import tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 8
 """Sets of input shapes whose programs are kept. Each has memory of its own; weights are laid out once for all."""
+
+MAX_SMALL = 1024
+"""Bytes of a result of a body that is small."""
 
 Key = tuple[tuple[tuple[int, ...], ...], bool]
 
@@ -134,6 +138,8 @@ class Iterations:
         self._preparation, self._watched, self._fixed = preparation, watched, fixed
         self._held: tuple[_Prepared, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
+        self.nbytes = 0
+        self.results: int | None = None
         self._before: list[Array] = []
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
@@ -143,17 +149,16 @@ class Iterations:
             self.close()
             self._held = self._preparation.acquire(arrays, watched=self._watched)
             self._shapes = shapes
+            program = self._held[1].program
+            made = [program.tensors[number] for number in program.results]
+            small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
+            self.nbytes, self.results = program.size, sum(map(tensor_bytes, made)) if small else None
         frame = self._held[1]
         results = frame.execute(arrays, run, self._before)
         self._before = list(arrays)
         for position in frame.copied:
             results[position] = results[position].copy()
         return results
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the frame that it holds."""
-        return 0 if self._held is None else self._held[1].program.size
 
     def close(self) -> None:
         if self._held is not None:
