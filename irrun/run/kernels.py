@@ -28,12 +28,11 @@ class Prepared(Protocol):
 
 
 class Iterations(Protocol):
-    """Runs of one program, one after the other, until `close`, in memory of `nbytes`. Results are nobody else's.
+    """Runs of one program, one after the other, until `close`. Results are nobody else's.
 
     `results` are the bytes of these where all are small and of sizes that do not change, else None.
     """
 
-    nbytes: int
     results: int | None
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
@@ -162,7 +161,7 @@ class _Body:
         self._layer, self._name, self._run = layer, name, run
         self._iterations = prepared.iterations(run)
         self._assigns = any(instruction.effects for instruction in program.instructions)
-        self._number = self._counted = self._frame = 0
+        self._number = self._counted = 0
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         run = self._run
@@ -176,15 +175,12 @@ class _Body:
             results = self._iterations(arrays, run)
         self._number += 1
         if (meter := run.meter) is not None:
-            counted = self._iterations.nbytes - self._frame
-            self._frame += counted
             if self._iterations.results is None:
                 for array in results:
                     meter.add(array)
             else:  # in use until the layer is through: to follow each takes longer than to make it
-                counted += self._iterations.results
-            self._counted += counted
-            meter.live += counted
+                self._counted += self._iterations.results
+                meter.live += self._iterations.results
             if meter.live > meter.limit:
                 raise refusal(self._layer, "what its body gives", 0, meter.live, meter.limit)
         return results

@@ -98,6 +98,15 @@ class Meter:
             self.live += owner.nbytes
             finalize(owner, self._drop, key, owner.nbytes).atexit = False
 
+    def hold(self, memory: Array) -> None:
+        """Count the memory of a frame, whatever arrays lie in it, until it is let go of."""
+        self._known.add(id(owner_of(memory)))
+        self.live += memory.nbytes
+
+    def let_go(self, memory: Array) -> None:
+        self._known.discard(id(owner_of(memory)))
+        self.live -= memory.nbytes
+
     def _drop(self, key: int, size: int) -> None:
         self._counted.discard(key)
         self.live -= size

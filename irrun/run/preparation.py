@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
-from irrun.run.memory import tensor_bytes
+from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
@@ -74,11 +74,18 @@ class Preparation:
         finally:
             self.release(prepared, frame)
 
-    def acquire(self, arrays: Sequence[Array], *, watched: bool = False) -> tuple[_Prepared, Frame]:
-        """A frame for inputs of these shapes, which is the caller's until it is released."""
+    def acquire(
+        self, arrays: Sequence[Array], *, watched: bool = False, meter: Meter | None = None
+    ) -> tuple[_Prepared, Frame]:
+        """A frame for inputs of these shapes, which is the caller's until it is released.
+
+        Where a `meter` has no room for its memory it has none, and kernels ask for room one by one.
+        """
         while True:
             try:
                 prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
+                if meter is not None and meter.live + prepared.program.size > meter.limit:
+                    prepared = self._general
                 with self._lock:
                     if prepared.free:
                         return prepared, prepared.free.pop()
@@ -99,7 +106,7 @@ class Preparation:
             prepared.free.append(frame)
 
     def iterations(self, run: Run) -> Iterations:
-        return Iterations(self, watched=run.observer is not None, fixed=self._only is not None)
+        return Iterations(self, run, fixed=self._only is not None)
 
     def prepared(self, shapes: tuple[tuple[int, ...], ...], *, watched: bool = False) -> _Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory."""
@@ -134,11 +141,11 @@ class Preparation:
 class Iterations:
     """Runs of a body, one after the other, in one frame as long as their shapes stay the same."""
 
-    def __init__(self, preparation: Preparation, *, watched: bool, fixed: bool) -> None:
-        self._preparation, self._watched, self._fixed = preparation, watched, fixed
+    def __init__(self, preparation: Preparation, run: Run, *, fixed: bool) -> None:
+        self._preparation, self._watched, self._fixed = preparation, run.observer is not None, fixed
+        self._meter = run.meter
         self._held: tuple[_Prepared, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
-        self.nbytes = 0
         self.results: int | None = None
         self._before: list[Array] = []
 
@@ -147,12 +154,14 @@ class Iterations:
         shapes = [] if self._fixed else [array.shape for array in arrays]
         if self._held is None or shapes != self._shapes:
             self.close()
-            self._held = self._preparation.acquire(arrays, watched=self._watched)
+            self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
             self._shapes = shapes
+            if self._meter is not None:
+                self._meter.hold(self._held[1].memory)
             program = self._held[1].program
             made = [program.tensors[number] for number in program.results]
             small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
-            self.nbytes, self.results = program.size, sum(map(tensor_bytes, made)) if small else None
+            self.results = sum(map(tensor_bytes, made)) if small else None
         frame = self._held[1]
         results = frame.execute(arrays, run, self._before)
         self._before = list(arrays)
@@ -162,5 +171,7 @@ class Iterations:
 
     def close(self) -> None:
         if self._held is not None:
+            if self._meter is not None:
+                self._meter.let_go(self._held[1].memory)
             self._preparation.release(*self._held)
         self._held, self._before = None, []

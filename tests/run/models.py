@@ -14,7 +14,9 @@ PLAIN = {"transpose_a": False, "transpose_b": False}
 
 
 def model() -> Builder:
-    return Builder(np.random.default_rng(0))
+    b = Builder(np.random.default_rng(0))
+    b.most = 1 << 24
+    return b
 
 
 def i64(b: Builder, values: object) -> Value:
