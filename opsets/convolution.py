@@ -529,9 +529,11 @@ def correlated(data: Array, filters: Array, grid: Sequence[Axis]) -> Array:
     filters = filters.astype(computing, copy=False)
     if channels == 1 and groups > 1:
         return rounded(depthwise(frame, filters, grid), dtype)
-    weights = filters.reshape(groups, features, -1)
     counts = [int(axis.windows) for axis in grid]
     result = np.empty((len(data), groups * features, *counts), computing)
+    if not result.size:
+        return rounded(result, dtype)
+    weights = filters.reshape(groups, features, channels * prod(filters.shape[3:]))
     columns = patches(frame, grid)
     column_bytes = groups * weights.shape[-1] * computing.itemsize
     for image, target in zip(columns, result, strict=True):

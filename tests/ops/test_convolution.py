@@ -482,3 +482,12 @@ def test_deformableconvolution_8_c7_a_mask_of_other_channels():
     with pytest.raises(Violation, match="`mask` has 3 channels, expected 4") as caught:
         shape_of("DeformableConvolution-8", (1, 1, 4, 4), (1, 8, 3, 3), (1, 1, 2, 2), (1, 3, 3, 3))
     assert caught.value.label == "C7"
+
+
+def test_convolutions_without_images_features_or_channels():
+    op = registry().ops["Convolution-1"]
+    attrs = {"strides": (1,), "pads_begin": (0,), "pads_end": (0,), "dilations": (1,), "auto_pad": "explicit"}
+    f32 = np.float32
+    assert op(np.ones((2, 4, 5), f32), np.ones((0, 4, 3), f32), **attrs).shape == (2, 0, 3)
+    assert op(np.ones((0, 4, 5), f32), np.ones((2, 4, 3), f32), **attrs).shape == (0, 2, 3)
+    assert op(np.ones((1, 0, 4), f32), np.ones((2, 0, 3), f32), **attrs).tolist() == [[[0, 0], [0, 0]]]
