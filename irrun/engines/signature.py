@@ -26,9 +26,7 @@ def signature(work: Work) -> Hashable:
 
 def has_weights(work: Work) -> bool:
     """Whether an input of the op itself is a constant whose values its signature leaves out."""
-    own = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    inputs = work.inputs[:own]
-    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in inputs)
+    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in work.own)
 
 
 class Memory:

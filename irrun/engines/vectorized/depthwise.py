@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.vectorized.convolution import compile_convolution
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.vectorized.windows import Geometry, geometry_of
 from irrun.engines.windows import Axis
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 ITEM = 4
@@ -117,41 +118,30 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     blocks = cuts(geometry.groups, max(-(-geometry.groups // step), min(wanted, geometry.groups)))
     widest = max(block.stop - block.start for block in blocks)
     pieces = [(image, block) for image in range(geometry.images) for block in blocks]
-    count = threads.count if wanted > 1 else 1
     frames = -(-len(layout.places) * widest * layout.room // ALIGNMENT) * ALIGNMENT
     sums = -(-widest * layout.length // ALIGNMENT) * ALIGNMENT
     room = frames + sums * (1 if layout.einsum else 2)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         data, filters = inputs[:2]
-        assert data is not None
-        assert filters is not None
-        assert scratch is not None
         weights = filters.reshape(geometry.groups, geometry.features, geometry.taps)
         output = outputs[0].reshape(geometry.images, geometry.groups, geometry.features, *geometry.windows)
-        on = posts.bind(inputs, output.reshape(posts.shape)) if posts else None
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            own = scratch[thread * room * ITEM :].view(np.float32)
-            calls.append([])
-            for image, block in pieces:
-                rows = block.stop - block.start
-                frame = own[: len(layout.places) * rows * layout.room].reshape(-1, rows, layout.room)
-                steps: list[Call] = [partial(frame.fill, 0), *_framed(layout, data[image, block], frame)]
-                parts = [
-                    own[start : start + rows * layout.length].reshape(rows, -1) for start in range(frames, room, sums)
-                ]
-                for feature in range(geometry.features):
-                    steps += _summed(layout, frame, weights[block, feature], parts)
-                    steps.append(partial(np.copyto, output[image, block, feature], _windows(layout, parts[0])))
-                if on is not None:
-                    steps.append(on((slice(image, image + 1), block)))
-                calls[-1].append(chain(steps))
-        if count == 1:
-            return chain(calls[0])
-        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+        on = posts.bind(inputs, output.reshape(posts.shape))
 
-    return Compiled(bind, count * room * ITEM)
+        def steps(piece: tuple[int, slice], own: Array) -> list[Call]:
+            image, block = piece
+            rows = block.stop - block.start
+            frame = own[: len(layout.places) * rows * layout.room].reshape(-1, rows, layout.room)
+            parts = [own[start : start + rows * layout.length].reshape(rows, -1) for start in range(frames, room, sums)]
+            calls: list[Call] = [partial(frame.fill, 0), *_framed(layout, data[image, block], frame)]
+            for feature in range(geometry.features):
+                calls += _summed(layout, frame, weights[block, feature], parts)
+                calls.append(partial(np.copyto, output[image, block, feature], _windows(layout, parts[0])))
+            return [*calls, *on((slice(image, image + 1), block))]
+
+        return threads.each(pieces, steps, scratch, room * ITEM, shared=wanted > 1)
+
+    return Compiled(bind, (threads.count if wanted > 1 else 1) * room * ITEM)
 
 
 def _framed(layout: _Layout, data: Array, frame: Array) -> list[Call]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.windows import Axis, axes_of
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 ITEM = 4
@@ -47,18 +48,14 @@ def compile_avg_pool(work: Work, threads: Threads) -> Compiled | None:
 
 
 COMPILERS = {
-    "MaxPool-1": compile_max_pool,
-    "MaxPool-8": compile_max_pool,
-    "MaxPool-14": compile_max_pool,
-    "AvgPool-1": compile_avg_pool,
-    "AvgPool-14": compile_avg_pool,
-    "AvgPool-16": compile_avg_pool,
+    **dict.fromkeys(("MaxPool-1", "MaxPool-8", "MaxPool-14"), compile_max_pool),
+    **dict.fromkeys(("AvgPool-1", "AvgPool-14", "AvgPool-16"), compile_avg_pool),
 }
 
 
 def _axes(work: Work) -> list[Axis] | None:
-    data, output = work.inputs[0], work.outputs[0]
-    if data is None or data.type != "f32" or len(work.outputs) > 1:
+    (data,), output = work.required(1), work.outputs[0]
+    if data.type != "f32" or len(work.outputs) > 1:
         return None
     return axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
 
@@ -97,34 +94,24 @@ def _compiled(
     blocks = cuts(channels, max(-(-channels // step), min(wanted, channels)))
     pieces = [(image, block) for image in range(images) for block in blocks]
     room = -(-max(block.stop - block.start for block in blocks) * each // 64) * 64
-    count = threads.count if wanted > 1 else 1
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        data = inputs[0]
-        assert data is not None
-        on = posts.bind(inputs, outputs[0]) if posts else None
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            calls.append([])
-            for image, block in pieces:
-                rows = block.stop - block.start
-                rooms, start = [], thread * room
-                for shape in shapes:
-                    assert scratch is not None
-                    end = start + rows * prod(shape) * ITEM
-                    rooms.append(scratch[start:end].view(np.float32).reshape(rows, *shape))
-                    start = end
-                output = outputs[0][image, block]
-                steps = _pooled(data[image, block], axes, rooms, output, function, padding)
-                steps.append(partial(finish, output, output))
-                if on is not None:
-                    steps.append(on((slice(image, image + 1), block)))
-                calls[-1].append(chain(steps))
-        if count == 1:
-            return chain(calls[0])
-        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        on = posts.bind(inputs, outputs[0])
 
-    return Compiled(bind, count * room)
+        def steps(piece: tuple[int, slice], own: Array) -> list[Call]:
+            image, block = piece
+            rooms, start = [], 0
+            for shape in shapes:
+                end = start + (block.stop - block.start) * prod(shape)
+                rooms.append(own[start:end].reshape(-1, *shape))
+                start = end
+            output = outputs[0][image, block]
+            calls = _pooled(inputs[0][image, block], axes, rooms, output, function, padding)
+            return [*calls, partial(finish, output, output), *on((slice(image, image + 1), block))]
+
+        return threads.each(pieces, steps, scratch, room, shared=wanted > 1)
+
+    return Compiled(bind, (threads.count if wanted > 1 else 1) * room)
 
 
 def _pooled(
