@@ -13,6 +13,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     DST,
     FEW_PRODUCTS,
@@ -123,7 +124,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         if kernel is None:
             return None
         kernels[shape] = kernel
-    room = -(-max(prod(shape) for shape in kernels) * sizes.keys * 4 // 64) * 64
+    room = aligned(max(prod(shape) for shape in kernels) * sizes.keys * 4)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         first, buffer = _mask_calls(added, inputs[3] if len(inputs) > 3 else None)

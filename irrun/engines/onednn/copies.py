@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import bind_copy
-from irrun.engines.memory import ALIGNMENT
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
 from irrun.engines.onednn.tensors import compiled, layout_of
@@ -33,7 +33,7 @@ def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compil
 
 def _by_way_of_dense(moved: Compiled, operand: Operand) -> Compiled:
     """The copy of a dense array, for one that is made dense first."""
-    room = -(-4 * prod(operand.shape) // ALIGNMENT) * ALIGNMENT
+    room = aligned(4 * prod(operand.shape))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         dense = scratch[: 4 * prod(operand.shape)].view(np.float32).reshape(operand.shape)

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.products import direct, within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 BLOCK = 3 << 17
 """Scores in a block: few enough for the caches, and enough rows for BLAS."""
@@ -76,9 +74,9 @@ def _compiled(
     share = -(-prod(shape.batch) * shape.rows // wanted)
     pieces = blocks((*shape.batch, shape.rows), max(min(BLOCK // shape.keys, share), 1))
     most = max(prod(cut.stop - cut.start for cut in piece) for piece in pieces)
-    room = -(-most * (shape.keys + shape.size + 1) * ITEM // 64) * 64
+    room = aligned(most * (shape.keys + shape.size + 1) * ITEM)
     boolean = mask is not None and mask.type == "boolean"
-    shared = -(-prod(mask.shape) * (ITEM + 1) // 64) * 64 if mask is not None and boolean else 0
+    shared = aligned(prod(mask.shape) * (ITEM + 1)) if mask is not None and boolean else 0
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         query, key, value = (np.broadcast_to(own, (*shape.batch, *own.shape[-2:])) for own in inputs[:3])

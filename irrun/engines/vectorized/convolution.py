@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.products import within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
@@ -17,9 +18,6 @@ from irrun.engines.vectorized.windows import Geometry, geometry_of, patches
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 COLUMN_BYTES = 2 << 20
 """Bytes that the columns of a block of windows may take, unless there are fewer than LEAST_WINDOWS of them."""
@@ -29,9 +27,6 @@ LEAST_WINDOWS, MOST_WINDOWS = 256, 2048
 
 FLAT = 12
 """How many times more windows than features there are where a product is rather cut along its windows."""
-
-ALIGNMENT = 64
-"""Bytes that what lies in a scratch is aligned to."""
 
 
 def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
@@ -112,8 +107,8 @@ class _Room:
         axes, channels = geometry.axes, geometry.channels * geometry.groups
         covered = [prod(axis.covered(count) for axis, count in zip(axes, shape, strict=True)) for shape in shapes]
         self.covered = max(covered) if any(axis.padded for axis in axes) else 0
-        self.frame = -(-channels * self.covered * ITEM // ALIGNMENT) * ALIGNMENT
-        columns = -(-channels * geometry.taps * max(map(prod, shapes)) * ITEM // ALIGNMENT) * ALIGNMENT
+        self.frame = aligned(channels * self.covered * ITEM)
+        columns = aligned(channels * geometry.taps * max(map(prod, shapes)) * ITEM)
         self.bytes = self.frame + columns
 
 

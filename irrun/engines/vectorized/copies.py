@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Arrays, Compiled, Work
+from irrun.engines.work import Arrays, Work
 from irrun.spec.op import Array
 
 
@@ -22,6 +21,12 @@ def _numbers(work: Work, number: int) -> list[int] | None:
 
 def _reshaped(_: Work) -> Mover:
     return lambda inputs, outputs: [(outputs[0].reshape(inputs[0].shape), inputs[0])]
+
+
+def _rearranged(shape: Sequence[int], order: Sequence[int]) -> Mover:
+    """The output, with more axes, is filled from the input seen as `shape`, the axes of which it has in `order`."""
+    result = [shape[axis] for axis in order]
+    return lambda inputs, outputs: [(outputs[0].reshape(result), inputs[0].reshape(shape).transpose(order))]
 
 
 def _transposed(work: Work) -> Mover | None:
@@ -139,10 +144,7 @@ def _depth_to_space(work: Work) -> Mover:
     first, order = (1, [0, count + 1]) if blocks_first else (2, [0, 1])
     for number in range(count):
         order += [count + 2 + number, first + number]
-    shape = (batch, *grouped, *spatial)
-    return lambda inputs, outputs: [
-        (outputs[0].reshape([shape[axis] for axis in order]), inputs[0].reshape(shape).transpose(order))
-    ]
+    return _rearranged((batch, *grouped, *spatial), order)
 
 
 def _space_to_depth(work: Work) -> Mover:
@@ -151,17 +153,14 @@ def _space_to_depth(work: Work) -> Mover:
     shape = (*data.shape[:2], *(number for size in data.shape[2:] for number in (size // block, block)))
     blocks, rest = range(3, 3 + 2 * count, 2), range(2, 2 + 2 * count, 2)
     order = (0, *blocks, 1, *rest) if work.attrs["mode"] == "blocks_first" else (0, 1, *blocks, *rest)
-    return lambda inputs, outputs: [
-        (outputs[0].reshape([shape[axis] for axis in order]), inputs[0].reshape(shape).transpose(order))
-    ]
+    return _rearranged(shape, order)
 
 
 def _shuffled(work: Work) -> Mover:
     shape, group = work.outputs[0].shape, work.attrs["group"]
     axis = work.attrs["axis"] % len(shape)
-    split = (*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :])
-    swapped = (*shape[:axis], shape[axis] // group, group, *shape[axis + 1 :])
-    return lambda inputs, outputs: [(outputs[0].reshape(swapped), inputs[0].reshape(split).swapaxes(axis, axis + 1))]
+    order = (*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1))
+    return _rearranged((*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :]), order)
 
 
 def _padded(work: Work) -> Mover | None:
@@ -211,21 +210,18 @@ def _margins(there: Array, start: int, stop: int, mode: str) -> Pairs:
     return list(zip((there[:start], there[stop:]), sources, strict=True))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1"), moving(_reshaped)),
-    "Broadcast-1": moving(_broadcast),
-    "Broadcast-3": moving(_broadcast),
+    **dict.fromkeys(("Broadcast-1", "Broadcast-3"), moving(_broadcast)),
     "Concat-1": moving(_concatenated),
     "DepthToSpace-1": moving(_depth_to_space),
-    "Pad-1": moving(_padded),
-    "Pad-12": moving(_padded),
+    **dict.fromkeys(("Pad-1", "Pad-12"), moving(_padded)),
     "Roll-7": moving(_rolled),
     "ShuffleChannels-1": moving(_shuffled),
     "Slice-8": moving(_sliced),
     "SpaceToDepth-1": moving(_space_to_depth),
-    "Split-1": moving(_split),
+    **dict.fromkeys(("Split-1", "VariadicSplit-1"), moving(_split)),
     "StridedSlice-1": moving(_strided_slice),
     "Tile-1": moving(_tiled),
     "Transpose-1": moving(_transposed),
-    "VariadicSplit-1": moving(_split),
 }

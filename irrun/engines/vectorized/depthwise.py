@@ -9,7 +9,6 @@ the positions, so that what one tap sees lies together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
 from math import prod
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.convolution import compile_convolution
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
@@ -24,12 +24,6 @@ from irrun.engines.vectorized.windows import Geometry, geometry_of
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
-
-ALIGNMENT = 16
-"""Elements that rooms in a scratch are multiples of: 64 bytes."""
 
 BLOCK_BYTES = 768 << 10
 """How much of a block's frames and sums is worked on at a time, so that it stays in the second-level cache."""
@@ -76,16 +70,11 @@ class _Pitch:
         return slice(first, first + count * stride, stride), slice(place, place + count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tap:
-    """One tap of the kernel: the number of the frame that it sees, and where in it the first window's element lies."""
-
-    frame: int
-    offset: int
-
-
 class _Layout:
-    """The frames of one channel [frames, room] and the offsets of the taps."""
+    """The frames of one channel [frames, room].
+
+    `taps` are the frame that each tap of the kernel sees, and where in it the element of the first window lies.
+    """
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         pitches = [_Pitch(axis, dense=number == len(axes) - 1 and number > 0) for number, axis in enumerate(axes)]
@@ -99,9 +88,9 @@ class _Layout:
             shifts = [divmod(k * axis.dilation, axis.stride) for k, axis in zip(tap, axes, strict=True)]
             frame = remainders.setdefault(tuple(rest for _, rest in shifts), len(remainders))
             offset = sum(shift * step for (shift, _), step in zip(shifts, self.steps, strict=True))
-            self.taps.append(_Tap(frame, offset))
+            self.taps.append((frame, offset))
         self.places = [[pitch.places(rest) for pitch, rest in zip(pitches, rests, strict=True)] for rests in remainders]
-        self.room = max(max(tap.offset for tap in self.taps) + self.length, prod(self.shape))
+        self.room = max(max(offset for _, offset in self.taps) + self.length, prod(self.shape))
         self.shifts = [axis.dilation // axis.stride * step for axis, step in zip(axes, self.steps, strict=True)]
         self.einsum = len(self.places) == 1 and not EINSUM[0] < self.length < EINSUM[1]
 
@@ -118,8 +107,8 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     blocks = cuts(geometry.groups, max(-(-geometry.groups // step), min(wanted, geometry.groups)))
     widest = max(block.stop - block.start for block in blocks)
     pieces = [(image, block) for image in range(geometry.images) for block in blocks]
-    frames = -(-len(layout.places) * widest * layout.room // ALIGNMENT) * ALIGNMENT
-    sums = -(-widest * layout.length // ALIGNMENT) * ALIGNMENT
+    frames = aligned(len(layout.places) * widest * layout.room * ITEM) // ITEM
+    sums = aligned(widest * layout.length * ITEM) // ITEM
     room = frames + sums * (1 if layout.einsum else 2)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
@@ -174,8 +163,8 @@ def _summed(layout: _Layout, frame: Array, weights: Array, parts: Sequence[Array
         return [partial(run, seen, weights.reshape(-1, *kernel))]
     sums, terms = parts
     calls: list[Call] = []
-    for number, tap in enumerate(layout.taps):
-        seen = frame[tap.frame, :, tap.offset : tap.offset + length]
+    for number, (own, offset) in enumerate(layout.taps):
+        seen = frame[own, :, offset : offset + length]
         weight = weights[:, number : number + 1]
         if number == 0:
             calls.append(partial(np.multiply, seen, weight, sums))

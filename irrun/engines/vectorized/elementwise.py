@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -44,10 +44,7 @@ def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compile
     whole = work.outputs[0].shape
     named = [("", work.inputs[0]), *((work.name, operand) for operand in work.inputs[1:count])]
     named += [(post.name, work.other(post)) for post in work.posts]
-    every = [operand_strides(name, operand, whole) for name, operand in named if operand is not None]
-    strides = [own for own in every if own is not None]
-    if len(strides) < len(every):
-        return None
+    strides = [operand_strides(name, operand, whole) for name, operand in named if operand is not None]
     shape, (_, *seen) = merged(whole, [broadcast_strides(work.outputs[0], whole), *strides])
     posts = posts_of(work, shape)
     if posts is None:
@@ -106,21 +103,12 @@ def _hard_sigmoid(data: Array, alpha: Array, beta: Array, output: Array) -> list
     ]
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
+COMPILERS = dict.fromkeys(
     (
         *UNARY,
         *BINARY,
-        "Clamp-1",
-        "Convert-1",
-        "Divide-1",
-        "Elu-1",
-        "Gelu-7",
-        "HardSigmoid-1",
-        "Power-1",
-        "ReLU-1",
-        "Round-5",
-        "Select-1",
-        "SquaredDifference-1",
+        *("Clamp-1", "Convert-1", "Divide-1", "Elu-1", "Gelu-7", "HardSigmoid-1", "Power-1", "ReLU-1", "Round-5"),
+        *("Select-1", "SquaredDifference-1"),
     ),
     element_wise,
 )

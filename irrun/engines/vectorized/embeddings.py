@@ -326,7 +326,7 @@ def _windows(array: Array, length: int) -> Array:
     return np.ndarray((len(array) - length + 1,), run, array, 0, (step,))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     "EmbeddingSegmentsSum-3": segments_sum,
     **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), bag_offsets),
     **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), bag_packed),

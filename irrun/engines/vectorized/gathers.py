@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -147,7 +147,7 @@ def _flat(work: Work, places: Array, shape: tuple[int, int, int], threads: Threa
     return with_posts(work, bind)
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather),
     "GatherElements-6": gather_elements,
     **dict.fromkeys(("GatherND-5", "GatherND-8"), gather_nd),

@@ -238,7 +238,7 @@ def _scaled(data: Array, centre: Array, scale: Array, shift: Array, output: Arra
     ]
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), softmax),
     **dict.fromkeys(("BatchNormInference-1", "BatchNormInference-5"), batch_norm),
     "GroupNormalization-12": group_normalization,

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 BLOCK_BYTES = 512 << 10
 """What the frames and sums of a block of channels may take, so that they stay in the second-level cache."""
@@ -26,38 +24,27 @@ TAP_SECONDS = 0.4e-9
 
 LOWEST = np.finfo(np.float32).min
 
-
 Function = Callable[..., object]
 
 
-def compile_max_pool(work: Work, threads: Threads) -> Compiled | None:
-    """MaxPool-1, -8 and -14 of f32, without indices: NaN loses, and padding counts as the lowest finite number."""
-    axes, posts = _axes(work), posts_of(work)
-    if axes is None or posts is None:
-        return None
-    return _compiled(work, axes, posts, threads, np.fmax, LOWEST, partial(np.fmax, LOWEST))
+def compile_pool(work: Work, threads: Threads) -> Compiled | None:
+    """MaxPool and AvgPool of every version, of f32 and without indices.
 
-
-def compile_avg_pool(work: Work, threads: Threads) -> Compiled | None:
-    """AvgPool-1, -14 and -16 of f32: sums, divided by how many elements count."""
-    axes, posts = _axes(work), posts_of(work)
-    if axes is None or posts is None:
+    Of the largest NaN loses, and padding counts as the lowest finite number; means are sums over what counts.
+    """
+    (data,), output, posts = work.required(1), work.outputs[0], posts_of(work)
+    if data.type != "f32" or len(work.outputs) > 1 or posts is None:
         return None
+    axes = axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
+    if work.name.startswith("MaxPool"):
+        return _compiled(work, axes, posts, threads, np.fmax, LOWEST, partial(np.fmax, LOWEST))
     counts = _counts(axes, work.attrs["exclude_pad"])
     return _compiled(work, axes, posts, threads, np.add, np.float32(0), lambda sums, out: np.divide(sums, counts, out))
 
 
-COMPILERS = {
-    **dict.fromkeys(("MaxPool-1", "MaxPool-8", "MaxPool-14"), compile_max_pool),
-    **dict.fromkeys(("AvgPool-1", "AvgPool-14", "AvgPool-16"), compile_avg_pool),
-}
-
-
-def _axes(work: Work) -> list[Axis] | None:
-    (data,), output = work.required(1), work.outputs[0]
-    if data.type != "f32" or len(work.outputs) > 1:
-        return None
-    return axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
+COMPILERS = dict.fromkeys(
+    ("MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14", "AvgPool-16"), compile_pool
+)
 
 
 def _counts(axes: Sequence[Axis], exclude_pad: bool) -> Array:
@@ -93,7 +80,7 @@ def _compiled(
     step = max(BLOCK_BYTES // max(each, 1), 1)
     blocks = cuts(channels, max(-(-channels // step), min(wanted, channels)))
     pieces = [(image, block) for image in range(images) for block in blocks]
-    room = -(-max(block.stop - block.start for block in blocks) * each // 64) * 64
+    room = aligned(max(block.stop - block.start for block in blocks) * each)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         on = posts.bind(inputs, outputs[0])

@@ -254,18 +254,14 @@ def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
     return Posts(own if shape is None else shape, stages)
 
 
-def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of the second operand of the op `name` where it is broadcast to `shape`; None where it is larger.
+def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of the second operand of the op `name` where it is broadcast to `shape`.
 
     A vector of slopes, one for each channel, lies along axis 1.
     """
     sizes, strides = operand.shape, operand.strides
     if name == "PReLU-1" and len(sizes) == 1 and len(shape) > 1 and sizes[0] == shape[1]:
         sizes, strides = (sizes[0], *[1] * (len(shape) - 2)), (strides[0], *[0] * (len(shape) - 2))
-    while len(sizes) > len(shape) and sizes[0] == 1:
-        sizes, strides = sizes[1:], strides[1:]
-    if len(sizes) > len(shape):
-        return None
     return broadcast_strides(Operand(operand.type, sizes, strides), shape)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, reshaped_strides
 from irrun.engines.extents import view
+from irrun.engines.memory import ITEM
 from irrun.engines.vectorized.posts import BLOCK, Index, Posts, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
@@ -24,9 +25,6 @@ FEW, FEW_OF_A_VECTOR = 200_000, 9_000
 
 TILE = 16
 """Columns that a block has a multiple of: f32 in the widest vector."""
-
-ITEM = 4
-"""Bytes of an f32."""
 
 Place = tuple[tuple[int, ...], tuple[int, ...]]
 """Shape, and strides in bytes, of a view."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -54,29 +54,21 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
         loop = Loop(kind, geometry, parameters(), attrs, inputs, outputs, scratch)
         whole = chain(loop.calls())
         if lengths is not None and (lengths == geometry.steps).all():
-            return partial(threads.run, lambda _, __: whole(), 1)
+            return threads.alone(whole)
         sizes = inputs[1 + kind.states]
 
-        def call(_: int, __: int) -> None:
+        def call() -> None:
             if (sizes == geometry.steps).all():
                 whole()
             else:
                 loop.run_to(sizes.astype(np.int64))
 
-        return partial(threads.run, call, 1)
+        return threads.alone(call)
 
     return Compiled(bind, scratch=4 * sum(map(prod, needed)))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    (
-        "GRUCell-3",
-        "GRUSequence-5",
-        "LSTMCell-1",
-        "LSTMCell-4",
-        "LSTMSequence-5",
-        "RNNCell-3",
-        "RNNSequence-5",
-    ),
-    recurrent,
-)
+COMPILERS = {
+    **dict.fromkeys(("GRUCell-3", "LSTMCell-1", "LSTMCell-4", "RNNCell-3"), recurrent),
+    **dict.fromkeys(("GRUSequence-5", "LSTMSequence-5", "RNNSequence-5"), recurrent),
+}

@@ -26,13 +26,7 @@ INTEGER_REDUCTIONS: dict[str, np.ufunc] = {
     "ReduceMin-1": np.minimum,
 }
 BOOLEAN_REDUCTIONS: dict[str, np.ufunc] = {"ReduceLogicalAnd-1": np.logical_and, "ReduceLogicalOr-1": np.logical_or}
-FLOAT_REDUCTIONS: dict[str, np.ufunc] = {
-    "ReduceSum-1": np.add,
-    "ReduceMean-1": np.add,
-    "ReduceProd-1": np.multiply,
-    "ReduceMax-1": np.fmax,
-    "ReduceMin-1": np.fmin,
-}
+FLOAT_REDUCTIONS = {**INTEGER_REDUCTIONS, "ReduceMean-1": np.add, "ReduceMax-1": np.fmax, "ReduceMin-1": np.fmin}
 
 
 def reduction(work: Work, threads: Threads) -> Compiled | None:
@@ -112,6 +106,4 @@ def _finish(name: str, output: Array, count: int) -> list[Call]:
     return []
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    (*FLOAT_REDUCTIONS, *BOOLEAN_REDUCTIONS, "ReduceL1-4", "ReduceL2-4"), reduction
-)
+COMPILERS = dict.fromkeys((*FLOAT_REDUCTIONS, *BOOLEAN_REDUCTIONS, "ReduceL1-4", "ReduceL2-4"), reduction)

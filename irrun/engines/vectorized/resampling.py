@@ -203,6 +203,4 @@ def _multiply(source: Array, target: Array, axis: int, tiles: list[Tile]) -> Non
             np.matmul(part, come[:, before], to[:, after])
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    ("Interpolate-4", "Interpolate-11"), interpolate
-)
+COMPILERS = dict.fromkeys(("Interpolate-4", "Interpolate-11"), interpolate)

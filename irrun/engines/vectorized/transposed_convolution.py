@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.windows import Geometry, geometry_of
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 BLOCK_BYTES = 4 << 20
 """What the products and sums of a block of features may take, if they are more than those of one feature."""
@@ -50,7 +48,7 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     most = max(-(-geometry.features * each // BLOCK_BYTES), -(-wanted // geometry.groups))
     blocks = cuts(geometry.features, most)
     pieces = list(combinations(range(geometry.images), range(geometry.groups), blocks))
-    room = -(-max(block.stop - block.start for block in blocks) * each // 64) * 64
+    room = aligned(max(block.stop - block.start for block in blocks) * each)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         data, filters = inputs[:2]
