@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from irrun.engines.work import Operand
+from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import numpy_dtype
+
+
+def constant_axes(work: Work) -> list[int]:
+    """The axes of the first input that the second one names, in order; none where it is not constant."""
+    named, rank = work.constant(1), len(work.inputs[0].shape) if work.inputs[0] is not None else 0
+    return sorted({int(axis) % rank for axis in named.ravel()}) if named is not None and rank else []
 
 
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -30,6 +36,16 @@ def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tupl
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides in bytes of an f32 array in C order."""
     return tuple(4 * prod(shape[number + 1 :]) for number in range(len(shape)))
+
+
+def matrix_of(operand: Operand, *, transposed: bool, row: bool) -> Operand:
+    """An operand of a product with two axes at least, as it is multiplied; a vector becomes a `row` or a column."""
+    shape, strides = operand.shape, operand.strides
+    if len(shape) == 1:
+        return Operand(operand.type, *(((1, *shape), (4, *strides)) if row else ((*shape, 1), (*strides, 4))))
+    if transposed:
+        shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+    return Operand(operand.type, shape, strides)
 
 
 def canonical_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:

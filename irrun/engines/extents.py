@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.work import Call, Compiled, Layout, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -45,7 +45,7 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
     """
     bind, wants, gives = compiled.bind, compiled.wants, compiled.gives
 
-    def binding(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         for number, array in enumerate(inputs):
             operand = work.inputs[number]
             if array is None or operand is None or number in compiled.taken:
@@ -76,7 +76,6 @@ def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool
         raise ValueError(f"{given} for {operand.shape} with {operand.strides if layout is None else layout}")
 
 
-def bind_copy(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None = None) -> Call:
+def bind_copy(inputs: Arrays, outputs: Sequence[Array], _: Any = None) -> Call:
     """What copies an array to another one, whatever their strides are."""
-    assert inputs[0] is not None
     return partial(np.copyto, outputs[0], inputs[0])

@@ -9,6 +9,14 @@ from irrun.spec.op import Array
 ALIGNMENT = 64
 """Bytes of a cache line, and of the widest vectors."""
 
+ITEM = 4
+"""Bytes of an f32."""
+
+
+def aligned(size: int) -> int:
+    """`size` bytes in whole cache lines, for more to lie behind them."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
 
 def allocate(size: int) -> Array:
     """`size` bytes that begin at a cache line; the system gives them when they are first written."""

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from irrun.engines.work import Operand, Work
+from irrun.engines.extents import checked
+from irrun.engines.work import Compiled, Operand, Work
 
 MAX_KEPT = 512
 """Works that an engine remembers, the latest ones."""
@@ -24,15 +25,8 @@ def signature(work: Work) -> Hashable:
     return work.name, *work.attrs.items(), len(work.inputs), *tensors, *posts
 
 
-def has_weights(work: Work) -> bool:
-    """Whether an input of the op itself is a constant whose values its signature leaves out."""
-    own = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    inputs = work.inputs[:own]
-    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in inputs)
-
-
 class Memory:
-    """What was made of works, by their signature. Safe for threads, which may make the same twice."""
+    """What an engine has made of works, by their signature. Safe for threads, which may make the same twice."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, Any] = OrderedDict()
@@ -47,6 +41,20 @@ class Memory:
         while len(self._made) > MAX_KEPT:
             self._made.popitem(last=False)
         return made
+
+    def compiled(self, name: str, work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled | None:
+        """The work as `compile` prepares it, that of one like it if no weights come in; it is bound as it is told."""
+
+        def prepare(work: Work) -> Compiled | None:
+            found = compile(work)
+            return None if found is None else checked(work, found)
+
+        return prepare(work) if _has_weights(work) else self.recall(name, work, prepare)
+
+
+def _has_weights(work: Work) -> bool:
+    """Whether an input of the op itself is a constant whose values its signature leaves out."""
+    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in work.own)
 
 
 def _is_small(operand: Operand) -> bool:

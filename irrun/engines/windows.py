@@ -63,11 +63,9 @@ def axes_of(
 
 def transposed_axes_of(work: Work, kernel: Sequence[int]) -> list[Axis]:
     """The spatial axes of the convolution that would make the data of a transposed one out of its result."""
-    data, result, attrs = work.inputs[0], work.outputs[0].shape[2:], work.attrs
-    assert data is not None
+    (data,), result, attrs = work.required(1), work.outputs[0].shape[2:], work.attrs
     grid = spec.transposed_axes_of(data.shape[2:], kernel, **attrs)
-    own = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    given = own > 2 and work.inputs[2] is not None  # an output_shape
+    given = work.optional(2) is not None  # an output_shape
     begins = spec.crops_of(grid, result, **attrs) if given else [axis.begin for axis in grid]
     sizes = zip(grid, result, kernel, data.shape[2:], begins, strict=True)
     return [Axis(size, taps, count, axis.stride, axis.dilation, begin, 0) for axis, size, taps, count, begin in sizes]

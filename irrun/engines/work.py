@@ -74,9 +74,57 @@ class Work:
     outputs: list[Operand]
     posts: list[Post] = field(default_factory=list)
 
+    @property
+    def own(self) -> list[Operand | None]:
+        """The inputs of the op itself."""
+        return self.inputs[: min((post.operand for post in self.posts if post.operand is not None), default=None)]
+
+    def required(self, count: int) -> list[Operand]:
+        """The first inputs, which the op cannot be without."""
+        return [operand for operand in self.inputs[:count] if operand is not None]
+
+    def optional(self, number: int) -> Operand | None:
+        """An input of the op itself; None where it is not connected, or where the op is given fewer."""
+        own = self.own
+        return own[number] if number < len(own) else None
+
+    def other(self, post: Post) -> Operand | None:
+        """The operand of one of the posts; None where that has none."""
+        return None if post.operand is None else self.inputs[post.operand]
+
+    def constant(self, number: int) -> Any:
+        """The array of an input of the op itself; None where that is not constant or not there."""
+        operand = self.optional(number)
+        return None if operand is None else operand.value
+
 
 Call = Callable[[], object]
 """Computes once: reads the inputs and writes the outputs that it was bound to."""
+
+
+def chain(calls: Sequence[Call]) -> Call:
+    """One call that makes several, in order."""
+    if len(calls) == 1:
+        return calls[0]
+    if len(calls) == 2:
+        first, second = calls
+
+        def both() -> None:
+            first()
+            second()
+
+        return both
+    several = tuple(calls)
+
+    def every() -> None:
+        for call in several:
+            call()
+
+    return every
+
+
+Arrays = Sequence[Any]
+"""Of the inputs of a work; None for one that is not connected. Who binds a work knows which ones are there."""
 
 
 @dataclass(slots=True)
@@ -93,7 +141,7 @@ class Compiled:
     `doubtful` may give NaN for what is infinite: where a result is not finite, it is computed again by others.
     """
 
-    bind: Callable[[Sequence[Array | None], Sequence[Array], Array | None], Call]
+    bind: Callable[[Arrays, Sequence[Array], Any], Call]
     scratch: int = 0
     wants: dict[int, Layout | None] = field(default_factory=dict)
     gives: dict[int, Layout] = field(default_factory=dict)

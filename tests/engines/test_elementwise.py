@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.blocks import cuts, even
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.work import Post
+from irrun.engines.vectorized.threads import blocks, even
+from irrun.engines.work import Post, chain
 from irrun.spec.dtypes import element_type, numpy_dtype
 
 rng = np.random.default_rng(1)
@@ -268,8 +268,8 @@ def test_post_operands_where_the_output_is_seen_in_another_shape() -> None:
         output = data.copy().reshape(shape)
         on = found.bind([data, bias, rows, whole], output)
         half = shape[0] // 2
-        on((slice(0, half),))()
-        on((slice(half, None), slice(None)))()
+        chain(on((slice(0, half),)))()
+        chain(on((slice(half, None), slice(None))))()
         np.testing.assert_allclose(output.reshape(data.shape), expected, rtol=1e-6)
     assert posts_of(work, (2, 60)) is None
     assert posts_of(work_of("Identity-16", {}, [data], [(data.shape, "f32")], [Post("Selu-1", {})])) is None
@@ -289,7 +289,7 @@ def test_what_is_left_to_others() -> None:
 @pytest.mark.parametrize("most", [1, 10, 64, 10**6])
 def test_blocks_cover_a_tensor_once(shape: tuple[int, ...], most: int) -> None:
     seen = np.zeros(shape, int)
-    for cut in cuts(shape, most):
+    for cut in blocks(shape, most):
         seen[cut] += 1
         assert seen[cut].size <= max(most, 1) or most < shape[-1]
     assert (seen == 1).all()

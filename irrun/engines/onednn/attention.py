@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, is_dense, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     DST,
     FEW_PRODUCTS,
@@ -26,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
 from irrun.engines.onednn.tensors import Sizes, is_dense_layout, lies_so, spread_layout
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
@@ -75,15 +77,10 @@ class _Kernel:
     def scratch(self) -> int:
         return max(self.scores.scratch, self.softmax.scratch, self.sums.scratch)
 
-    def bind(self, arrays: Sequence[Array | None], weights: Array, scratch: Array) -> list[Callable[[], object]]:
+    def bind(self, arrays: Arrays, weights: Array, scratch: Array) -> list[Call]:
         """Calls for query, key, value, mask and result, in memory for weights."""
-        query, key, value, mask, result = self.layouts[:5]
-        score, rows = self.layouts[5:]
+        query, key, value, mask, result, score, rows = self.layouts
         first, second, third, added, written = arrays
-        assert first is not None
-        assert second is not None
-        assert third is not None
-        assert written is not None
         read = [(SRC, query, first), (WEIGHTS, key, second), (DST, score, weights)]
         if added is not None:
             read.append((2 * POST + SRC_1, mask, added))
@@ -96,10 +93,8 @@ class _Kernel:
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """ScaledDotProductAttention-13 without a sink. The result comes with the heads next to their elements."""
-    query, key, value, mask, scale, sink = (*work.inputs, None, None, None)[:6]
-    assert query is not None
-    assert key is not None
-    assert value is not None
+    query, key, value = work.required(3)
+    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
     if 4 * query.shape[-2] * key.shape[-2] > MOST_OF_A_HEAD:
         return None
@@ -129,11 +124,10 @@ def compile(library: Library, work: Work) -> Compiled | None:
         if kernel is None:
             return None
         kernels[shape] = kernel
-    room = -(-max(prod(shape) for shape in kernels) * sizes.keys * 4 // 64) * 64
+    room = aligned(max(prod(shape) for shape in kernels) * sizes.keys * 4)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert scratch is not None
-        fill, buffer = _mask_array(added, inputs[3] if len(inputs) > 3 else None)
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        first, buffer = _mask_calls(added, inputs[3] if len(inputs) > 3 else None)
         given = (*inputs[:3], buffer, outputs[0].view(np.float32))
         lines, keys = sizes.rows, sizes.keys
         ends = ((lines, sizes.size), (sizes.size, keys), (keys, sizes.width), (lines, keys), (lines, sizes.width))
@@ -142,19 +136,14 @@ def compile(library: Library, work: Work) -> Compiled | None:
             None if array is None else view(array, (*batch, *end), own)
             for array, end, own in zip(given, ends, steps, strict=True)
         ]
-        calls = [] if fill is None else [fill]
+        calls = first
         for heads, rows in parts:
             all = slice(None)
             cuts = [(..., heads, all if number in (1, 2) else rows, all) for number in range(5)]
             arrays = [None if view is None else view[cut] for view, cut in zip(views, cuts, strict=True)]
             kernel = kernels[*batch[:-1], _length(heads), _length(rows)]
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
-
-        def call() -> None:
-            for part in calls:
-                part()
-
-        return call
+        return chain(calls)
 
     gives: dict[int, AnyLayout] = {} if lies_so(work.outputs[0], given) else {0: given}
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
@@ -176,23 +165,18 @@ def _added(mask: Operand | None, sizes: _Sizes, *, causal: bool) -> Operand | No
     return Operand(mask.type if mask.type != "boolean" else "f32", value.shape, value.strides, value)
 
 
-def _mask_array(added: Operand | None, given: Array | None) -> tuple[Callable[[], object] | None, Array | None]:
-    """The array that is added to the scores, and what makes it first of booleans or of a view, which is made dense."""
+def _mask_calls(added: Operand | None, given: Any) -> tuple[list[Call], Array | None]:
+    """What makes the array that is added to the scores of booleans or of a view, which is made dense, and the array."""
     if added is None:
-        return None, None
+        return [], None
     if added.value is not None:
-        return None, added.value
-    if given is None or _is_read(added):
-        return None, given
+        return [], added.value
+    if _is_read(added):
+        return [], given
     buffer = np.empty(added.shape, np.float32)
     if added.type == "f32":
-        return partial(np.copyto, buffer, given), buffer
-
-    def fill() -> None:
-        buffer.fill(-inf)
-        np.copyto(buffer, 0, where=given)
-
-    return fill, buffer
+        return [partial(np.copyto, buffer, given)], buffer
+    return [partial(buffer.fill, -inf), partial(np.copyto, buffer, 0, where=given)], buffer
 
 
 def _is_read(added: Operand) -> bool:

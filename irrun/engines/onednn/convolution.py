@@ -17,9 +17,7 @@ DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """Convolution-1, GroupConvolution-1, ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1."""
-    data, filters = work.inputs[:2]
-    assert data is not None
-    assert filters is not None
+    data, filters = work.required(2)
     transposed = "Backprop" in work.name
     shape, strides = filters.shape, filters.strides
     if not work.name.startswith("Group"):
@@ -30,8 +28,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if shape[0] == 1:
         shape, strides = shape[1:], strides[1:]
     source = library.strided(shape, canonical_strides(shape, strides))
-    constant = filters.value is not None
-    if source is None or (not constant and (transposed or shape != filters.shape)):
+    if source is None or (filters.value is None and (transposed or shape != filters.shape)):
         return None
 
     result = work.outputs[0].shape
@@ -48,19 +45,19 @@ def compile(library: Library, work: Work) -> Compiled | None:
     inputs = {SRC: 0, **posts.inputs}
     if added is not None:
         inputs[BIAS] = added
-    if not constant:
+    if filters.value is None:
         inputs[WEIGHTS] = 1
-        free, laid_out = (SRC, WEIGHTS, *posts.free), {}
+        free, constants = (SRC, WEIGHTS, *posts.free), {}
     else:
         free = (SRC, *posts.free)
-        laid_out = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
+        constants = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
     return compiled(
         work,
         primitive,
         inputs,
         free=free,
-        constants=laid_out,
-        taken=(1,) if constant else (),
+        constants=constants,
+        taken=(1,) if constants else (),
         gives=primitive.layout(DST),
         doubtful=any(post.name in GELU for post in work.posts),
     )

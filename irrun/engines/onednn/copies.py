@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import bind_copy
-from irrun.engines.memory import ALIGNMENT
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
 from irrun.engines.onednn.tensors import compiled, layout_of
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 
@@ -32,41 +33,34 @@ def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compil
 
 def _by_way_of_dense(moved: Compiled, operand: Operand) -> Compiled:
     """The copy of a dense array, for one that is made dense first."""
-    room = -(-4 * prod(operand.shape) // ALIGNMENT) * ALIGNMENT
+    room = aligned(4 * prod(operand.shape))
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert scratch is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         dense = scratch[: 4 * prod(operand.shape)].view(np.float32).reshape(operand.shape)
-        first, second = bind_copy(inputs, [dense]), moved.bind([dense], outputs, scratch[room:])
-
-        def call() -> None:
-            first()
-            second()
-
-        return call
+        return chain([bind_copy(inputs, [dense]), moved.bind([dense], outputs, scratch[room:])])
 
     return Compiled(bind, room + moved.scratch)
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """Reshape-1, Squeeze-1 and Unsqueeze-1 of strided data, and Transpose-1."""
-    data, order = work.inputs[:2]
-    assert data is not None
+    (data,) = work.required(1)
     shape, strides = data.shape, data.strides
     if work.posts or not shape or (data.layout is not None and work.name == "Transpose-1"):
         return None
     if work.name == "Transpose-1":
-        if order is None or order.value is None:
+        order = work.constant(1)
+        if order is None:
             return None
-        axes = [int(axis) for axis in order.value.ravel()] or list(reversed(range(len(shape))))
+        axes = [int(axis) for axis in order.ravel()] or list(reversed(range(len(shape))))
         shape, strides = tuple(shape[axis] for axis in axes), tuple(strides[axis] for axis in axes)
     moved = Operand(data.type, shape, strides, None, data.layout)
     if is_dense(moved):
         return None
     source = layout_of(library, moved)
-    primitive = (
-        None if source is None else library.primitive("reorder", source, library.dense(shape), small=_small(data))
-    )
+    if source is None:
+        return None
+    primitive = library.primitive("reorder", source, library.dense(shape), small=_small(data))
     return None if primitive is None else compiled(work, primitive, {SRC: 0})
 
 

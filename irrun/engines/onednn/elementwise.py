@@ -20,8 +20,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if head is None:
         return None
     position, first = head
-    data = work.inputs[position]
-    assert data is not None
+    data = work.required(2)[position]
     posts = [first, *work.posts]
     shape = work.outputs[0].shape
     if isinstance(data.layout, Layout):
@@ -36,7 +35,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     steps = _strides_of(order, moved)
     if any(size > 1 and step != own for size, step, own in zip(shape, steps, data.strides, strict=True)):
         return None  # with gaps
-    others = {id(own): own for post in posts if post.operand is not None and (own := work.inputs[post.operand])}
+    others = {id(own): own for post in posts if (own := work.other(post)) is not None}
     strides = [steps, *(broadcast_strides(operand, shape) for operand in others.values())]
     sizes, walked = merged(moved, [[own[axis] for axis in order] for own in strides])
     places = dict(zip(others, walked[1:], strict=True))
@@ -54,12 +53,10 @@ def compile(library: Library, work: Work) -> Compiled | None:
 def _as_post(work: Work) -> tuple[int, Post] | None:
     """The head as a post, behind the number of the input that it is done to."""
     shape = work.outputs[0].shape
-    first, second = work.inputs[0], work.inputs[1] if len(work.inputs) > 1 else None
-    assert first is not None
+    (first,), second = work.required(1), work.optional(1)
     if work.name == "PReLU-1" or work.attrs.get("auto_broadcast", "numpy") == "pdpd":
         return None
-    operands = {post.operand for post in work.posts}
-    if second is None or 1 in operands:
+    if second is None:
         return 0, Post(work.name, work.attrs)
     if work.name == "Swish-4":
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from irrun.engines.extents import checked
 from irrun.engines.onednn import (
     attention,
     convolution,
@@ -16,7 +16,6 @@ from irrun.engines.onednn import (
     recurrent,
 )
 from irrun.engines.onednn.library import Layout, Library
-from irrun.engines.signature import has_weights
 from irrun.engines.work import Compiled, Operand, Work
 
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
@@ -44,11 +43,7 @@ class OneDNN:
     def compile(self, work: Work) -> Compiled | None:
         if work.name not in COMPILERS or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs)):
             return None
-        return self._compile(work) if has_weights(work) else self._library.works.recall(self.name, work, self._compile)
-
-    def _compile(self, work: Work) -> Compiled | None:
-        compiled = COMPILERS[work.name](self._library, work)
-        return None if compiled is None else checked(work, compiled)
+        return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         return copies.reorder(self._library, operand, layout)

@@ -112,11 +112,10 @@ class Primitive:
             self._layouts[number] = self._library.layout_of(self._descriptor, number)
         return self._layouts[number]
 
-    def bind(self, arguments: Iterable[tuple[int, Layout, Array]], scratch: Array | None) -> Callable[[], object]:
+    def bind(self, arguments: Iterable[tuple[int, Layout, Array]], scratch: Any) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
         library, bound = self._library, list(arguments)
         if self.scratch:
-            assert scratch is not None
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
         memories = [library.memory(layout, array) for _, layout, array in bound]
         array = (Argument * len(bound))()

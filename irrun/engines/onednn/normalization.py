@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.axes import broadcast_strides, is_dense
+from irrun.engines.axes import broadcast_strides, constant_axes, is_dense
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
 from irrun.engines.onednn.tensors import compiled
 from irrun.engines.work import Compiled, Operand, Work
@@ -17,25 +17,19 @@ USE_SCALE, USE_SHIFT = 2, 4
 
 def compile_mvn(library: Library, work: Work) -> Compiled | None:
     """MVN-6 over the last axes of data without gaps, and constants that multiply and are added along them."""
-    data, axes = work.inputs[:2]
-    assert data is not None
-    assert axes is not None
-    attrs, rank = work.attrs, len(data.shape)
-    if axes.value is None or not attrs["normalize_variance"] or attrs["eps_mode"].lower() != "inside_sqrt":
+    (data,), attrs, axes = work.required(1), work.attrs, constant_axes(work)
+    if not attrs["normalize_variance"] or attrs["eps_mode"].lower() != "inside_sqrt":
         return None
-    normalized = sorted({int(axis) % rank for axis in axes.value.ravel()})
-    first = rank - len(normalized)
-    if normalized != list(range(first, rank)) or not normalized or not is_dense(data):
+    first = len(data.shape) - len(axes)
+    if not axes or axes != list(range(first, len(data.shape))) or not is_dense(data):
         return None
     flags, inputs = 0, {SRC: 0}
     for post in work.posts:
         flag, argument = (USE_SCALE, SCALE) if post.name == "Multiply-1" else (USE_SHIFT, SHIFT)
-        operand = None if post.operand is None else work.inputs[post.operand]
-        if operand is None or post.name not in ("Multiply-1", "Add-1") or flags >= flag:
+        if post.operand is None or post.name not in ("Multiply-1", "Add-1") or flags >= flag:
             return None
-        if not _along(operand, data, first):
+        if not _along(work.inputs[post.operand], data, first):
             return None
-        assert post.operand is not None
         flags, inputs[argument] = flags | flag, post.operand
     layout = library.dense((prod(data.shape[:first]), prod(data.shape[first:])))
     primitive = library.primitive(
@@ -46,9 +40,11 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
     return None if primitive is None else compiled(work, primitive, inputs)
 
 
-def _along(operand: Operand, data: Operand, first: int) -> bool:
+def _along(operand: Operand | None, data: Operand, first: int) -> bool:
     """Whether an operand has one element for each of the axes from `first` on, in their order."""
-    if operand.type != "f32" or operand.layout is not None or prod(operand.shape) != prod(data.shape[first:]):
+    if operand is None or operand.type != "f32" or operand.layout is not None:
+        return False
+    if prod(operand.shape) != prod(data.shape[first:]):
         return False
     steps, dense = broadcast_strides(operand, data.shape), data.strides
     sizes = data.shape

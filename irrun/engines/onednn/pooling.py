@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from irrun.engines.axes import constant_axes
 from irrun.engines.onednn.convolution import geometry_of
 from irrun.engines.onednn.library import DST, FEW_ELEMENTS, INFERENCE, SRC, Library
 from irrun.engines.onednn.posts import aligned_axes, chain
@@ -17,8 +18,7 @@ MAX, MEAN_OF_ALL, MEAN_OF_DATA = 0x1FF, 0x2FF, 0x3FF
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """MaxPool and AvgPool of every version, without indices."""
-    data = work.inputs[0]
-    assert data is not None
+    (data,) = work.required(1)
     if len(work.outputs) > 1:
         return None
     result, attrs = work.outputs[0].shape, work.attrs
@@ -34,13 +34,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
 def compile_mean(library: Library, work: Work) -> Compiled | None:
     """ReduceMean-1 over all axes of [N, C, *spatial] but the first two."""
-    data, axes = work.inputs[:2]
-    assert data is not None
-    assert axes is not None
-    rank = len(data.shape)
-    if axes.value is None or rank not in (3, 4, 5):
-        return None
-    if sorted(int(axis) % rank for axis in axes.value.ravel()) != list(range(2, rank)):
+    (data,) = work.required(1)
+    if len(data.shape) not in (3, 4, 5) or constant_axes(work) != list(range(2, len(data.shape))):
         return None
     if not work.attrs["keep_dims"] and work.posts:
         return None

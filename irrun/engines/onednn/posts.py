@@ -89,24 +89,19 @@ def chain(
     for post in posts:
         if exact and post.name in INEXACT:
             return None
-        if post.operand is None:
-            function = function_of(post.name, post.attrs)
+        operand = work.other(post)
+        if operand is not None:
+            if not _append(result, post, operand, work.outputs[0].shape, place, any):
+                return None
+        else:
+            function = FUNCTIONS[post.name](post.attrs) if post.name in FUNCTIONS else None
             if function is None:
                 return None
             result.posts.append(("eltwise", *function))
-        elif not _append(result, post, work, place, any):
-            return None
     return result
 
 
-def function_of(name: str, attrs: Mapping[str, Any]) -> Function | None:
-    return FUNCTIONS[name](attrs) if name in FUNCTIONS else None
-
-
-def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | None) -> bool:
-    assert post.operand is not None
-    operand = work.inputs[post.operand]
-    assert operand is not None
+def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Layout | None) -> bool:
     number = scalar(operand)
     if post.name == "PReLU-1" and number and np.isfinite(number):
         result.posts.append(("eltwise", RELU, number, 0.0))
@@ -122,9 +117,9 @@ def _append(result: Chain, post: Post, work: Work, place: Place, any: Layout | N
         result.posts.append(("eltwise", LINEAR, scale, shift))
     else:
         layout = place(operand)
-        if any is not None and prod(operand.shape) == prod(work.outputs[0].shape):  # which has to lie as the result
-            layout = any if operand.shape == work.outputs[0].shape else None
-        if layout is None or not (layout is any or is_dense_layout(layout)):
+        if any is not None and prod(operand.shape) == prod(shape):  # which has to lie as the result
+            layout = any if operand.shape == shape else None
+        if layout is None or post.operand is None or not (layout is any or is_dense_layout(layout)):
             return False
         result.posts.append(("binary", algorithm, layout))
         argument = len(result.posts) * POST + SRC_1
@@ -162,11 +157,9 @@ def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
 
 def bias(work: Work, axis: int) -> int | None:
     """The input that the first post adds, where it is a constant that only goes along `axis` of the result."""
-    if not work.posts or work.posts[0].name != "Add-1" or work.posts[0].operand is None:
+    operand, shape = work.other(work.posts[0]) if work.posts else None, work.outputs[0].shape
+    if operand is None or work.posts[0].name != "Add-1":
         return None
-    operand = work.inputs[work.posts[0].operand]
-    assert operand is not None
-    shape = work.outputs[0].shape
     if operand.value is None or operand.type != "f32" or operand.value.size != shape[axis]:
         return None
     steps: Sizes = broadcast_strides(operand, shape)

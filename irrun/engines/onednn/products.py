@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from typing import Any
 
-from irrun.engines.axes import broadcast_strides, merged
+from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library, Primitive
 from irrun.engines.onednn.posts import bias, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -26,8 +27,7 @@ class _Product:
     plain: Callable[[], Primitive | None]
 
     def compiled(self, library: Library, work: Work) -> Compiled:
-        right = work.inputs[1]
-        assert right is not None
+        _, right = work.required(2)
         if right.value is None:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
         weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
@@ -45,28 +45,24 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
 
 def _product(library: Library, work: Work) -> _Product | None:
-    left, right = work.inputs[:2]
-    assert left is not None
-    assert right is not None
+    left, right = work.required(2)
     if left.layout is not None or right.layout is not None:
         return None
     result = work.outputs[0]
-    a = _matrix(left, bool(work.attrs.get("transpose_a")), row=True)
-    b = _matrix(right, bool(work.attrs.get("transpose_b")), row=False)
+    a = matrix_of(left, transposed=work.attrs["transpose_a"], row=True)
+    b = matrix_of(right, transposed=work.attrs["transpose_b"], row=False)
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     # the axes of the result as the product has them: batches and rows, then columns
     batches = result.shape[: len(result.shape) - (len(left.shape) > 1) - (len(right.shape) > 1)]
     full = (*batches, rows, columns)
     written = Operand(result.type, full, _steps(result, left, right))
 
-    others = [work.inputs[post.operand] for post in work.posts if post.operand is not None]
+    others = [operand for post in work.posts if (operand := work.other(post)) is not None]
     if len(full) != len(result.shape) and others:
         return None
     read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
     columns_of = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
-    steps = [
-        broadcast_strides(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others) if operand
-    ]
+    steps = [broadcast_strides(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others)]
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]
@@ -106,10 +102,10 @@ def _product(library: Library, work: Work) -> _Product | None:
     return _Product(primitive, inputs, matrix, plain)
 
 
-def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, weights: Packed) -> Compiled:
+def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:
     """The work that takes the weights as they are in its first call, which may be the only one, and packs them then."""
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         if weights.ready:
             return repeated.bind(inputs, outputs, scratch)
         now = plain.bind([inputs[0], value, *inputs[2:]], outputs, scratch)
@@ -125,17 +121,6 @@ def _once_plain(repeated: Compiled, plain: Compiled, value: Array | None, weight
         return call
 
     return replace(repeated, bind=bind, scratch=max(repeated.scratch, plain.scratch))
-
-
-def _matrix(operand: Operand, transposed: bool, *, row: bool) -> Operand:
-    """An operand with at least two axes, the last two as the product takes them."""
-    shape, strides = operand.shape, operand.strides
-    if len(shape) == 1:
-        ends = ((1, shape[0]), (0, strides[0])) if row else ((shape[0], 1), (strides[0], 0))
-        return Operand(operand.type, *ends)
-    if transposed:
-        shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
-    return Operand(operand.type, shape, strides)
 
 
 def _steps(result: Operand, left: Operand, right: Operand) -> Sizes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
 from irrun.engines.onednn.tensors import Packed, lies_so
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
@@ -121,57 +123,41 @@ def compile(library: Library, work: Work) -> Compiled | None:
     shift = np.ascontiguousarray(biases.value.reshape(directions, -1, hidden)[:, order])
     reading, writing = STATES[: cell.states], NEW_STATES[: cell.states]
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        read = [array for array in inputs[: 1 + cell.states] if array is not None]
-        before = [_States(array, directions, batch, hidden) for array in read[1:]]
-        after = [_States(None, directions, batch, hidden)] if single else []  # the first state is the result itself
-        after += [_States(array, directions, batch, hidden) for array in outputs[1:]]
-        after += [_States(None, directions, batch, hidden) for _ in range(cell.states - len(after))]
+    def seen(states: Array) -> Array:
+        """States [batch, directions, hidden] as oneDNN has them: [directions, batch, hidden]."""
+        return states.reshape(batch, directions, hidden).swapaxes(0, 1)
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        spare = [np.empty((directions, batch, hidden), np.float32) for _ in range(cell.states)]
+        before = [seen(array) for array in inputs[1 : 1 + cell.states]]
+        # the first state of a cell is the result itself
+        after = [*spare[:single], *(seen(array) for array in outputs[1:]), *spare[single:]][: cell.states]
+        read, written = ([_dense(states) for states in own] for own in (before, after))
         call = primitive.bind(
             [
-                (SRC, source, read[0]),
-                *((number, state, own.array) for number, own in zip(reading, before, strict=True)),
+                (SRC, source, inputs[0]),
+                *((number, state, array) for number, array in zip(reading, read, strict=True)),
                 *((number, constant.layout, constant.array()) for number, constant in packed.items()),
                 (BIAS, primitive.layout(BIAS), shift),
                 (DST, target, outputs[0]),
-                *((number, state, own.array) for number, own in zip(writing, after, strict=True)),
+                *((number, state, array) for number, array in zip(writing, written, strict=True)),
             ],
             scratch,
         )
-        if directions == 1 or batch == 1:
-            return call
-
-        def both() -> None:
-            for own in before:
-                own.read()
-            call()
-            for own in after:
-                own.write()
-
-        return both
+        return chain([*_copies(read, before), call, *_copies(after, written)])
 
     count = len(work.inputs)
     gives: dict[int, AnyLayout] = {} if single or lies_so(work.outputs[0], given) else {0: given}
     return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(1 + cell.states, count)))
 
 
-class _States:
-    """States [batch, directions, hidden], as an array [directions, batch, hidden] that oneDNN reads or writes."""
+def _dense(states: Array) -> Array:
+    return states if states.flags.c_contiguous else np.empty(states.shape, states.dtype)
 
-    def __init__(self, outside: Array | None, directions: int, batch: int, hidden: int) -> None:
-        same = outside is not None and (directions == 1 or batch == 1)
-        self.array = outside if same and outside is not None else np.empty((directions, batch, hidden), np.float32)
-        self._outside: Array | None = None
-        if outside is not None and not same:
-            self._outside = outside.view(np.float32).reshape(batch, directions, hidden).swapaxes(0, 1)
 
-    def read(self) -> None:
-        if self._outside is not None:
-            np.copyto(self.array, self._outside)
-
-    def write(self) -> None:
-        if self._outside is not None:
-            np.copyto(self._outside, self.array)
+def _copies(targets: Sequence[Array], sources: Sequence[Array]) -> list[Call]:
+    pairs = zip(targets, sources, strict=True)
+    return [partial(np.copyto, target, source) for target, source in pairs if target is not source]
 
 
 def _time_first(data: Operand) -> tuple[int, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import Any
 
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.engines.work import Layout as _Layout
 from irrun.spec.op import Array
 
@@ -76,9 +77,8 @@ class Packed:
             return self._packed
 
 
-def packed(library: Library, value: Array | None, source: Layout, target: Layout) -> Packed:
+def packed(library: Library, value: Array, source: Layout, target: Layout) -> Packed:
     """The constant for a primitive; the one that another work has made, as those of other input shapes do."""
-    assert value is not None
     key = (id(value), source, target)  # which is nobody else's as long as what is found keeps the value
     found = library.packed.get(key)
     if found is None:
@@ -112,19 +112,16 @@ def compiled(
     wants: dict[int, _Layout | None] = {}
     for number in free:
         operand, layout = work.inputs[inputs[number]], primitive.layout(number)
-        assert operand is not None
-        if not lies_so(operand, layout):
+        if operand is not None and not lies_so(operand, layout):
             wants[inputs[number]] = layout
     given: dict[int, _Layout] = {} if gives is None or lies_so(work.outputs[0], gives) else {0: gives}
     made = constants or {}
     layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
 
-    def bind(read: Sequence[Array | None], written: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
         for number, position in inputs.items():
-            array = read[position]
-            assert array is not None
-            arguments.append((number, layouts[number], array))
+            arguments.append((number, layouts[number], read[position]))
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind(arguments, scratch)
 

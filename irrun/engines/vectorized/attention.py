@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.memory import ITEM, aligned
+from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.products import direct, within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 BLOCK = 3 << 17
 """Scores in a block: few enough for the caches, and enough rows for BLAS."""
@@ -48,12 +47,9 @@ class _Shape:
 
 def compile_attention(work: Work, threads: Threads) -> Compiled | None:
     """ScaledDotProductAttention-13 of f32 without a sink; a row that sees no key is NaN, as in the op's kernel."""
-    count = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    query, key, value, mask, scale, sink = [*work.inputs[:count], *[None] * 6][:6]
-    output = work.outputs[0]
-    if query is None or key is None or value is None or sink is not None:
-        return None
-    if any(tensor is not None and tensor.type != "f32" for tensor in (query, key, value, scale, output)):
+    (query, key, value), output = work.required(3), work.outputs[0]
+    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
+    if sink is not None or any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
         return None
     if not direct((key.shape, key.strides)) or not direct((value.shape, value.strides)):
         return None
@@ -77,44 +73,28 @@ def _compiled(
     wanted = threads.pieces(shape.seconds)
     share = -(-prod(shape.batch) * shape.rows // wanted)
     pieces = blocks((*shape.batch, shape.rows), max(min(BLOCK // shape.keys, share), 1))
-    count = threads.count if wanted > 1 else 1
     most = max(prod(cut.stop - cut.start for cut in piece) for piece in pieces)
-    room = -(-most * (shape.keys + shape.size + 1) * ITEM // 64) * 64
+    room = aligned(most * (shape.keys + shape.size + 1) * ITEM)
     boolean = mask is not None and mask.type == "boolean"
-    shared = -(-prod(mask.shape) * (ITEM + 1) // 64) * 64 if mask is not None and boolean else 0
+    shared = aligned(prod(mask.shape) * (ITEM + 1)) if mask is not None and boolean else 0
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert scratch is not None
-        query, key, value = (np.broadcast_to(a, (*shape.batch, *a.shape[-2:])) for a in map(_given, inputs[:3]))
-        factor = _given(inputs[4]).reshape(()) if scaled else np.array(shape.size**-0.5, np.float32)
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        query, key, value = (np.broadcast_to(own, (*shape.batch, *own.shape[-2:])) for own in inputs[:3])
+        factor = inputs[4].reshape(()) if scaled else np.array(shape.size**-0.5, np.float32)
         first: list[Call] = []
         hide: Hide = _future if causal else lambda *_: []
         if mask is not None:
-            added = _given(inputs[3])
-            if boolean:
-                first, added = _additive(added, scratch)
+            first, added = _additive(inputs[3], scratch) if boolean else ([], inputs[3])
             hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
-        on = posts.bind(inputs, outputs[0]) if posts else None
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            own = scratch[shared + thread * room :].view(np.float32)
-            calls.append([])
-            for piece in pieces:
-                operands = (query[piece], factor, key[piece[:-1]], value[piece[:-1]], outputs[0][piece])
-                steps = _block(operands, own, partial(hide, piece))
-                if on is not None:
-                    steps += [on(part) for part in within((*piece, slice(0, shape.width)))]
-                calls[-1].append(chain(steps))
-        if count == 1:
-            return chain([*first, threads.alone(chain(calls[0]))])
-        return chain([*first, partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))])
+        on = posts.bind(inputs, outputs[0])
 
-    return Compiled(bind, shared + count * room)
+        def steps(piece: Index, own: Array) -> list[Call]:
+            operands = (query[piece], factor, key[piece[:-1]], value[piece[:-1]], outputs[0][piece])
+            return [*_block(operands, own, partial(hide, piece)), *within(on, (*piece, slice(0, shape.width)))]
 
+        return chain([*first, threads.each(pieces, steps, scratch[shared:], room, shared=wanted > 1, blas=True)])
 
-def _given(array: Array | None) -> Array:
-    assert array is not None
-    return array
+    return Compiled(bind, shared + (threads.count if wanted > 1 else 1) * room)
 
 
 def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import is_dense
-from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
+from irrun.engines.memory import ITEM, aligned
+from irrun.engines.vectorized.posts import Posts, posts_of
+from irrun.engines.vectorized.products import within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.vectorized.windows import Geometry, geometry_of, patches
 from irrun.engines.windows import Axis
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 COLUMN_BYTES = 2 << 20
 """Bytes that the columns of a block of windows may take, unless there are fewer than LEAST_WINDOWS of them."""
@@ -27,9 +27,6 @@ LEAST_WINDOWS, MOST_WINDOWS = 256, 2048
 
 FLAT = 12
 """How many times more windows than features there are where a product is rather cut along its windows."""
-
-ALIGNMENT = 64
-"""Bytes that what lies in a scratch is aligned to."""
 
 
 def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
@@ -41,9 +38,9 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
     posts = posts_of(work, (geometry.images, geometry.groups * geometry.features, windows))
     if posts is None:
         return None
-    data = work.inputs[0]
-    assert data is not None
-    if is_dense(data) and all(axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes):
+    if is_dense(work.required(1)[0]) and all(
+        axis.kernel == axis.stride == 1 and not axis.padded for axis in geometry.axes
+    ):
         return _pointwise(geometry, posts, threads)
     shared = threads.pieces(geometry.operations / PRODUCT_SPEED) > 1
     if shared and geometry.images * windows < LEAST_WINDOWS // 2 * threads.count:
@@ -59,12 +56,6 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
 COMPILERS = {"Convolution-1": compile_convolution}
 
 
-def _filters(array: Array | None, geometry: Geometry) -> Array:
-    """The filters as [groups, features, channels * taps]."""
-    assert array is not None
-    return array.reshape(geometry.groups, geometry.features, -1)
-
-
 def _grouped(array: Array, groups: int) -> Array:
     """[groups * rows, columns] as [groups, rows, columns]."""
     return array.reshape(groups, -1, array.shape[-1])
@@ -77,27 +68,6 @@ def _product(filters: Array, columns: Array, output: Array) -> Call:
     return partial(np.matmul, filters, columns, output)
 
 
-Finish = Callable[[int, slice, slice], list[Call]]
-"""The posts of a block (image, features, windows), as calls on parts that fit into the cache."""
-
-
-def _finish(posts: Posts, inputs: Sequence[Array | None], output: Array) -> Finish:
-    """`output` is [images, features, windows]."""
-    if not posts:
-        return lambda *_: []
-    on = posts.bind(inputs, output)
-
-    def finish(image: int, features: slice, windows: slice) -> list[Call]:
-        width = windows.stop - windows.start
-        rows = cuts(features.stop - features.start, -(-(features.stop - features.start) * width // BLOCK))
-        return [
-            on((slice(image, image + 1), slice(features.start + row.start, features.start + row.stop), windows))
-            for row in rows
-        ]
-
-    return finish
-
-
 def _pointwise(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     """A kernel of one tap that stops everywhere: the data are the columns."""
     total, windows = geometry.features * geometry.groups, prod(geometry.windows)
@@ -107,18 +77,24 @@ def _pointwise(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     else:
         pieces = [(cut, slice(0, windows)) for cut in cuts(total, wanted, 4)]
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-        filters, data = _filters(inputs[1], geometry), inputs[0]
-        assert data is not None
-        columns = data.reshape(geometry.images, geometry.groups, geometry.channels, windows)
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        filters = inputs[1].reshape(geometry.groups, geometry.features, -1)
+        columns = inputs[0].reshape(geometry.images, geometry.groups, geometry.channels, windows)
         output = outputs[0].reshape(geometry.images, total, windows)
-        finish = _finish(posts, inputs, output)
+        on = posts.bind(inputs, output)
         calls = []
         for image in range(geometry.images):
             for rows, cut in pieces:
                 part = _grouped(output[image, rows], geometry.groups)[..., cut]
                 own = filters if geometry.groups > 1 else filters[:, rows]
-                calls.append(chain([_product(own, columns[image, ..., cut], part), *finish(image, rows, cut)]))
+                calls.append(
+                    chain(
+                        [
+                            _product(own, columns[image, ..., cut], part),
+                            *within(on, (slice(image, image + 1), rows, cut)),
+                        ]
+                    )
+                )
         return threads.call(calls)
 
     return Compiled(bind)
@@ -131,8 +107,9 @@ class _Room:
         axes, channels = geometry.axes, geometry.channels * geometry.groups
         covered = [prod(axis.covered(count) for axis, count in zip(axes, shape, strict=True)) for shape in shapes]
         self.covered = max(covered) if any(axis.padded for axis in axes) else 0
-        self.frame = -(-channels * self.covered * ITEM // ALIGNMENT) * ALIGNMENT
-        self.columns = -(-channels * geometry.taps * max(map(prod, shapes)) * ITEM // ALIGNMENT) * ALIGNMENT
+        self.frame = aligned(channels * self.covered * ITEM)
+        columns = aligned(channels * geometry.taps * max(map(prod, shapes)) * ITEM)
+        self.bytes = self.frame + columns
 
 
 def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: Array, columns: Array) -> list[Call]:
@@ -159,38 +136,28 @@ def _by_windows(geometry: Geometry, posts: Posts, threads: Threads, step: int) -
     total, channels = geometry.features * geometry.groups, geometry.channels * geometry.groups
     pieces = [(image, block) for image in range(geometry.images) for block in blocks(geometry.windows, step)]
     room = _Room(geometry, [[cut.stop - cut.start for cut in block] for _, block in pieces])
-    count = threads.count if threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) > 1 else 1
+    shared = threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) > 1
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert scratch is not None
-        filters, data = _filters(inputs[1], geometry), inputs[0]
-        assert data is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        filters = inputs[1].reshape(geometry.groups, geometry.features, -1)
         output = outputs[0].reshape(geometry.images, total, -1)
-        finish = _finish(posts, inputs, output)
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            own = scratch[thread * (room.frame + room.columns) :].view(np.float32)
-            frame, rest = own, own[room.frame // ITEM :]
-            calls.append([])
-            for image, block in pieces:
-                cut = _flat(geometry.windows, block)
-                columns = rest[: channels * geometry.taps * (cut.stop - cut.start)]
-                columns = columns.reshape(channels * geometry.taps, -1)
-                part = _grouped(output[image], geometry.groups)[..., cut]
-                calls[-1].append(
-                    chain(
-                        [
-                            *_columns(data[image], geometry.axes, block, frame, columns),
-                            _product(filters, _grouped(columns, geometry.groups), part),
-                            *finish(image, slice(0, total), cut),
-                        ]
-                    )
-                )
-        if count == 1:
-            return threads.alone(chain(calls[0]))
-        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+        on = posts.bind(inputs, output)
 
-    return Compiled(bind, count * (room.frame + room.columns))
+        def steps(piece: tuple[int, tuple[slice, ...]], own: Array) -> list[Call]:
+            image, block = piece
+            cut = _flat(geometry.windows, block)
+            columns = own[room.frame // ITEM :][: channels * geometry.taps * (cut.stop - cut.start)]
+            columns = columns.reshape(channels * geometry.taps, -1)
+            part = _grouped(output[image], geometry.groups)[..., cut]
+            return [
+                *_columns(inputs[0][image], geometry.axes, block, own, columns),
+                _product(filters, _grouped(columns, geometry.groups), part),
+                *within(on, (slice(image, image + 1), slice(0, total), cut)),
+            ]
+
+        return threads.each(pieces, steps, scratch, room.bytes, shared=shared, blas=True)
+
+    return Compiled(bind, (threads.count if shared else 1) * room.bytes)
 
 
 def _flat(windows: Sequence[int], block: Sequence[slice]) -> slice:
@@ -213,12 +180,10 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
     block = tuple(slice(0, count) for count in geometry.windows)
     room = _Room(geometry, [geometry.windows])
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert scratch is not None
-        filters, data = _filters(inputs[1], geometry), inputs[0]
-        assert data is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        filters = inputs[1].reshape(geometry.groups, geometry.features, -1)
         output = outputs[0].reshape(geometry.images, total, windows)
-        finish = _finish(posts, inputs, output)
+        on = posts.bind(inputs, output)
         frame = scratch[: channels * geometry.groups * room.covered * ITEM].view(np.float32)
         frame = frame.reshape(channels * geometry.groups, room.covered)
         columns = scratch[room.frame :].view(np.float32)[: channels * geometry.groups * geometry.taps * windows]
@@ -226,7 +191,7 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
         calls: list[Call] = []
         for image in range(geometry.images):
             copies = [
-                chain(_columns(data[image, cut], geometry.axes, block, frame[cut].reshape(-1), columns[cut]))
+                chain(_columns(inputs[0][image, cut], geometry.axes, block, frame[cut].reshape(-1), columns[cut]))
                 for cut in inputs_cut
             ]
             matrices = columns.reshape(geometry.groups, -1, windows)
@@ -236,8 +201,8 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
                 first = group.start * geometry.features + (rows.start or 0)
                 cut = slice(first, first + part.shape[0] * part.shape[1])
                 product = _product(filters[group, rows], matrices[group], part)
-                products.append(chain([product, *finish(image, cut, slice(0, windows))]))
+                products.append(chain([product, *within(on, (slice(image, image + 1), cut, slice(0, windows)))]))
             calls += [threads.call(copies), threads.call(products)]
         return chain(calls)
 
-    return Compiled(bind, room.frame + room.columns)
+    return Compiled(bind, room.bytes)

@@ -2,44 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
-from irrun.engines.vectorized.elementwise import own_inputs
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Arrays, Work
 from irrun.spec.op import Array
 
 
-def _constant(operand: Operand | None) -> list[int] | None:
+def _numbers(work: Work, number: int) -> list[int] | None:
     """The numbers in a constant input."""
-    return None if operand is None or operand.value is None else [int(value) for value in operand.value.ravel()]
-
-
-def _first(inputs: Sequence[Array | None]) -> Any:
-    assert inputs[0] is not None
-    return inputs[0]
+    value = work.constant(number)
+    return None if value is None else [int(element) for element in value.ravel()]
 
 
 def _reshaped(_: Work) -> Mover:
-    return lambda inputs, outputs: [(outputs[0].reshape(_first(inputs).shape), _first(inputs))]
+    return lambda inputs, outputs: [(outputs[0].reshape(inputs[0].shape), inputs[0])]
+
+
+def _rearranged(shape: Sequence[int], order: Sequence[int]) -> Mover:
+    """The output, with more axes, is filled from the input seen as `shape`, the axes of which it has in `order`."""
+    result = [shape[axis] for axis in order]
+    return lambda inputs, outputs: [(outputs[0].reshape(result), inputs[0].reshape(shape).transpose(order))]
 
 
 def _transposed(work: Work) -> Mover | None:
-    order = _constant(work.inputs[1])
-    return None if order is None else lambda inputs, outputs: [(outputs[0], _first(inputs).transpose(order or None))]
+    order = _numbers(work, 1)
+    return None if order is None else lambda inputs, outputs: [(outputs[0], inputs[0].transpose(order or None))]
 
 
 def _concatenated(work: Work) -> Mover:
     axis = work.attrs["axis"] % len(work.outputs[0].shape)
-    sizes = [operand.shape[axis] for operand in own_inputs(work) if operand is not None]
+    sizes = [operand.shape[axis] for operand in work.required(len(work.own))]
     count = len(sizes)
 
-    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
+    def views(inputs: Arrays, outputs: Sequence[Array]) -> Pairs:
         parts = np.split(outputs[0], np.cumsum(sizes[: count - 1]), axis)
         return list(zip(parts, inputs[:count], strict=True))
 
@@ -47,36 +47,34 @@ def _concatenated(work: Work) -> Mover:
 
 
 def _split(work: Work) -> Mover | None:
-    axes = _constant(work.inputs[1])
+    axes = _numbers(work, 1)
     if axes is None:
         return None
     sizes = [output.shape[axes[0]] for output in work.outputs]
 
-    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
-        parts = np.split(_first(inputs), np.cumsum(sizes), axes[0])  # behind these, those that nobody reads
+    def views(inputs: Arrays, outputs: Sequence[Array]) -> Pairs:
+        parts = np.split(inputs[0], np.cumsum(sizes), axes[0])  # behind these, those that nobody reads
         return list(zip(outputs, parts, strict=False))
 
     return views
 
 
 def _sliced(work: Work) -> Mover | None:
-    start, stop, step = (_constant(operand) for operand in work.inputs[1:4])
-    given = work.inputs[4] if len(own_inputs(work)) > 4 else None
-    axes = list(range(len(start or ()))) if given is None else _constant(given)
-    if start is None or stop is None or step is None or axes is None or work.inputs[0] is None:
+    (data,), (start, stop, step) = work.required(1), (_numbers(work, number) for number in (1, 2, 3))
+    axes = list(range(len(start or ()))) if work.optional(4) is None else _numbers(work, 4)
+    if start is None or stop is None or step is None or axes is None:
         return None
-    index = [slice(None)] * len(work.inputs[0].shape)
+    index = [slice(None)] * len(data.shape)
     for axis, *bounds in zip(axes, start, stop, step, strict=True):
         index[axis] = slice(*bounds)
     cut = tuple(index)
-    return lambda inputs, outputs: [(outputs[0], _first(inputs)[cut])]
+    return lambda inputs, outputs: [(outputs[0], inputs[0][cut])]
 
 
 def _strided_slice(work: Work) -> Mover | None:
     """Masks leave bounds out, add and remove axes; an ellipsis goes before a new axis, that before a removed one."""
-    begin, end = _constant(work.inputs[1]), _constant(work.inputs[2])
-    given = work.inputs[3] if len(own_inputs(work)) > 3 else None
-    stride = [1] * len(begin or ()) if given is None else _constant(given)
+    begin, end = _numbers(work, 1), _numbers(work, 2)
+    stride = [1] * len(begin or ()) if work.optional(3) is None else _numbers(work, 3)
     if begin is None or end is None or stride is None:
         return None
 
@@ -96,35 +94,31 @@ def _strided_slice(work: Work) -> Mover | None:
         else:
             index.append(slice(start, None if masked("end_mask", number) else end[number], stride[number]))
     cut = tuple(index) if ... in index else (*index, ...)
-    return lambda inputs, outputs: [(outputs[0], _first(inputs)[cut])]
+    return lambda inputs, outputs: [(outputs[0], inputs[0][cut])]
 
 
 def _broadcast(work: Work) -> Mover | None:
-    data, output = work.inputs[0], work.outputs[0]
-    mapping = work.inputs[2] if len(own_inputs(work)) > 2 else None
-    axes = _constant(mapping)
-    if data is None or (mapping is not None and axes is None):
+    (data,), output, axes = work.required(1), work.outputs[0], _numbers(work, 2)
+    if axes is None and work.optional(2) is not None:
         return None
     shape = data.shape
     if work.attrs["mode"] in ("explicit", "none") and axes is not None:
         sizes = dict(zip(axes, data.shape, strict=True))
         shape = tuple(sizes.get(axis, 1) for axis in range(len(output.shape)))
-    return lambda inputs, outputs: [(outputs[0], np.broadcast_to(_first(inputs).reshape(shape), outputs[0].shape))]
+    return lambda inputs, outputs: [(outputs[0], np.broadcast_to(inputs[0].reshape(shape), outputs[0].shape))]
 
 
-def _tiled(work: Work) -> Mover | None:
+def _tiled(work: Work) -> Mover:
     """The output with an axis for the repeats before each of its axes, filled from the input broadcast to that."""
-    data, output = work.inputs[0], work.outputs[0]
-    if data is None:
-        return None
+    (data,), output = work.required(1), work.outputs[0]
     sizes = (*[1] * (len(output.shape) - len(data.shape)), *data.shape)
     shape = [number for size, total in zip(sizes, output.shape, strict=True) for number in (total // size, size)]
     single = [number for size in sizes for number in (1, size)]
-    return lambda inputs, outputs: [(outputs[0].reshape(shape), np.broadcast_to(_first(inputs).reshape(single), shape))]
+    return lambda inputs, outputs: [(outputs[0].reshape(shape), np.broadcast_to(inputs[0].reshape(single), shape))]
 
 
 def _rolled(work: Work) -> Mover | None:
-    shifts, axes = _constant(work.inputs[1]), _constant(work.inputs[2])
+    shifts, axes = _numbers(work, 1), _numbers(work, 2)
     if shifts is None or axes is None:
         return None
     shape = work.outputs[0].shape
@@ -137,13 +131,11 @@ def _rolled(work: Work) -> Mover | None:
         wrapped = [(slice(0, edge), slice(size - edge, size))] if edge else []
         parts.append([*wrapped, (slice(edge, size), slice(0, size - edge))])
     places = [tuple(zip(*pieces, strict=True)) for pieces in product(*parts)]
-    return lambda inputs, outputs: [(outputs[0][into], _first(inputs)[out_of]) for into, out_of in places]
+    return lambda inputs, outputs: [(outputs[0][into], inputs[0][out_of]) for into, out_of in places]
 
 
-def _depth_to_space(work: Work) -> Mover | None:
-    data = work.inputs[0]
-    if data is None:
-        return None
+def _depth_to_space(work: Work) -> Mover:
+    (data,) = work.required(1)
     block, blocks_first = work.attrs["block_size"], work.attrs["mode"] == "blocks_first"
     batch, channels, *spatial = data.shape
     count = len(spatial)
@@ -152,42 +144,32 @@ def _depth_to_space(work: Work) -> Mover | None:
     first, order = (1, [0, count + 1]) if blocks_first else (2, [0, 1])
     for number in range(count):
         order += [count + 2 + number, first + number]
-    shape = (batch, *grouped, *spatial)
-    return lambda inputs, outputs: [
-        (outputs[0].reshape([shape[axis] for axis in order]), _first(inputs).reshape(shape).transpose(order))
-    ]
+    return _rearranged((batch, *grouped, *spatial), order)
 
 
-def _space_to_depth(work: Work) -> Mover | None:
-    data = work.inputs[0]
-    if data is None:
-        return None
+def _space_to_depth(work: Work) -> Mover:
+    (data,) = work.required(1)
     block, count = work.attrs["block_size"], len(data.shape) - 2
     shape = (*data.shape[:2], *(number for size in data.shape[2:] for number in (size // block, block)))
     blocks, rest = range(3, 3 + 2 * count, 2), range(2, 2 + 2 * count, 2)
     order = (0, *blocks, 1, *rest) if work.attrs["mode"] == "blocks_first" else (0, 1, *blocks, *rest)
-    return lambda inputs, outputs: [
-        (outputs[0].reshape([shape[axis] for axis in order]), _first(inputs).reshape(shape).transpose(order))
-    ]
+    return _rearranged(shape, order)
 
 
 def _shuffled(work: Work) -> Mover:
     shape, group = work.outputs[0].shape, work.attrs["group"]
     axis = work.attrs["axis"] % len(shape)
-    split = (*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :])
-    swapped = (*shape[:axis], shape[axis] // group, group, *shape[axis + 1 :])
-    return lambda inputs, outputs: [
-        (outputs[0].reshape(swapped), _first(inputs).reshape(split).swapaxes(axis, axis + 1))
-    ]
+    order = (*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1))
+    return _rearranged((*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :]), order)
 
 
 def _padded(work: Work) -> Mover | None:
     """The interior, then the margins of axis after axis, each over all that is there of the axes before it."""
-    data, mode = work.inputs[0], work.attrs["pad_mode"]
-    begins, ends = _constant(work.inputs[1]), _constant(work.inputs[2])
-    if data is None or begins is None or ends is None or (mode != "constant" and min(*begins, *ends) < 0):
+    (data,), mode = work.required(1), work.attrs["pad_mode"]
+    begins, ends = _numbers(work, 1), _numbers(work, 2)
+    if begins is None or ends is None or (mode != "constant" and min(*begins, *ends) < 0):
         return None
-    given = len(own_inputs(work)) > 3 and work.inputs[3] is not None
+    given = work.optional(3) is not None
     cut = tuple(
         slice(max(-begin, 0), size + min(end, 0)) for size, begin, end in zip(data.shape, begins, ends, strict=True)
     )
@@ -198,10 +180,10 @@ def _padded(work: Work) -> Mover | None:
     if any(part.start >= part.stop for part in (*cut, *interior)):
         return None
 
-    def views(inputs: Sequence[Array | None], outputs: Sequence[Array]) -> Pairs:
+    def views(inputs: Arrays, outputs: Sequence[Array]) -> Pairs:
         output = outputs[0]
         constant = inputs[3] if given else np.zeros((), output.dtype)
-        pairs: Pairs = [(output[tuple(interior)], _first(inputs)[cut])]
+        pairs: Pairs = [(output[tuple(interior)], inputs[0][cut])]
         for axis, inside in enumerate(interior):
             there = np.moveaxis(output[(*[slice(None)] * (axis + 1), *interior[axis + 1 :])], axis, 0)
             for margin, source in _margins(there, inside.start, inside.stop, mode):
@@ -228,21 +210,18 @@ def _margins(there: Array, start: int, stop: int, mode: str) -> Pairs:
     return list(zip((there[:start], there[stop:]), sources, strict=True))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1"), moving(_reshaped)),
-    "Broadcast-1": moving(_broadcast),
-    "Broadcast-3": moving(_broadcast),
+    **dict.fromkeys(("Broadcast-1", "Broadcast-3"), moving(_broadcast)),
     "Concat-1": moving(_concatenated),
     "DepthToSpace-1": moving(_depth_to_space),
-    "Pad-1": moving(_padded),
-    "Pad-12": moving(_padded),
+    **dict.fromkeys(("Pad-1", "Pad-12"), moving(_padded)),
     "Roll-7": moving(_rolled),
     "ShuffleChannels-1": moving(_shuffled),
     "Slice-8": moving(_sliced),
     "SpaceToDepth-1": moving(_space_to_depth),
-    "Split-1": moving(_split),
+    **dict.fromkeys(("Split-1", "VariadicSplit-1"), moving(_split)),
     "StridedSlice-1": moving(_strided_slice),
     "Tile-1": moving(_tiled),
     "Transpose-1": moving(_transposed),
-    "VariadicSplit-1": moving(_split),
 }

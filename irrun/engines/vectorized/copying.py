@@ -11,10 +11,9 @@ import numpy as np
 
 from irrun.engines.axes import merged
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, share
-from irrun.engines.vectorized.posts import chain, posts_of
+from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 TILE = 256
@@ -35,7 +34,7 @@ BYTE_NANOSECONDS = 0.1
 Pairs = list[tuple[Any, Any]]
 """Views of outputs, and the views of inputs or numbers that they are filled with, in order where they overlap."""
 
-Mover = Callable[[Sequence[Array | None], Sequence[Array]], Pairs]
+Mover = Callable[[Arrays, Sequence[Array]], Pairs]
 
 
 def copy_calls(target: Array, source: Array) -> list[Call]:
@@ -74,20 +73,16 @@ def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads],
         if any(operand.type == "string" for operand in (*work.inputs, *work.outputs) if operand is not None):
             return None
         mover = prepare(work)
-        posts = posts_of(work)
-        if mover is None or posts is None or (posts and len(work.outputs) > 1):
+        if mover is None:
             return None
 
-        def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+        def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
             pairs = mover(inputs, outputs)
-            size = sum(target.nbytes for target, _ in pairs)
-            if size * BYTE_NANOSECONDS < SHARED_NANOSECONDS or threads.count == 1 or _depend(pairs):
-                calls = [call for target, source in pairs for call in _calls(target, source)]
-            else:
-                calls = [share(threads, [call for target, source in pairs for call in _calls(target, source)])]
-            return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+            calls = [call for target, source in pairs for call in _calls(target, source)]
+            nanoseconds = sum(target.nbytes for target, _ in pairs) * BYTE_NANOSECONDS
+            return [threads.call(calls)] if threads.sharing(nanoseconds) > 1 and not _depend(pairs) else calls
 
-        return Compiled(bind)
+        return with_posts(work, bind)
 
     return compile
 

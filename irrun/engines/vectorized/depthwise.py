@@ -9,26 +9,21 @@ the positions, so that what one tap sees lies together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product as combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.convolution import compile_convolution
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.vectorized.windows import Geometry, geometry_of
 from irrun.engines.windows import Axis
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
-
-ALIGNMENT = 16
-"""Elements that rooms in a scratch are multiples of: 64 bytes."""
 
 BLOCK_BYTES = 768 << 10
 """How much of a block's frames and sums is worked on at a time, so that it stays in the second-level cache."""
@@ -75,16 +70,11 @@ class _Pitch:
         return slice(first, first + count * stride, stride), slice(place, place + count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tap:
-    """One tap of the kernel: the number of the frame that it sees, and where in it the first window's element lies."""
-
-    frame: int
-    offset: int
-
-
 class _Layout:
-    """The frames of one channel [frames, room] and the offsets of the taps."""
+    """The frames of one channel [frames, room].
+
+    `taps` are the frame that each tap of the kernel sees, and where in it the element of the first window lies.
+    """
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         pitches = [_Pitch(axis, dense=number == len(axes) - 1 and number > 0) for number, axis in enumerate(axes)]
@@ -98,9 +88,9 @@ class _Layout:
             shifts = [divmod(k * axis.dilation, axis.stride) for k, axis in zip(tap, axes, strict=True)]
             frame = remainders.setdefault(tuple(rest for _, rest in shifts), len(remainders))
             offset = sum(shift * step for (shift, _), step in zip(shifts, self.steps, strict=True))
-            self.taps.append(_Tap(frame, offset))
+            self.taps.append((frame, offset))
         self.places = [[pitch.places(rest) for pitch, rest in zip(pitches, rests, strict=True)] for rests in remainders]
-        self.room = max(max(tap.offset for tap in self.taps) + self.length, prod(self.shape))
+        self.room = max(max(offset for _, offset in self.taps) + self.length, prod(self.shape))
         self.shifts = [axis.dilation // axis.stride * step for axis, step in zip(axes, self.steps, strict=True)]
         self.einsum = len(self.places) == 1 and not EINSUM[0] < self.length < EINSUM[1]
 
@@ -117,41 +107,30 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     blocks = cuts(geometry.groups, max(-(-geometry.groups // step), min(wanted, geometry.groups)))
     widest = max(block.stop - block.start for block in blocks)
     pieces = [(image, block) for image in range(geometry.images) for block in blocks]
-    count = threads.count if wanted > 1 else 1
-    frames = -(-len(layout.places) * widest * layout.room // ALIGNMENT) * ALIGNMENT
-    sums = -(-widest * layout.length // ALIGNMENT) * ALIGNMENT
+    frames = aligned(len(layout.places) * widest * layout.room * ITEM) // ITEM
+    sums = aligned(widest * layout.length * ITEM) // ITEM
     room = frames + sums * (1 if layout.einsum else 2)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         data, filters = inputs[:2]
-        assert data is not None
-        assert filters is not None
-        assert scratch is not None
         weights = filters.reshape(geometry.groups, geometry.features, geometry.taps)
         output = outputs[0].reshape(geometry.images, geometry.groups, geometry.features, *geometry.windows)
-        on = posts.bind(inputs, output.reshape(posts.shape)) if posts else None
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            own = scratch[thread * room * ITEM :].view(np.float32)
-            calls.append([])
-            for image, block in pieces:
-                rows = block.stop - block.start
-                frame = own[: len(layout.places) * rows * layout.room].reshape(-1, rows, layout.room)
-                steps: list[Call] = [partial(frame.fill, 0), *_framed(layout, data[image, block], frame)]
-                parts = [
-                    own[start : start + rows * layout.length].reshape(rows, -1) for start in range(frames, room, sums)
-                ]
-                for feature in range(geometry.features):
-                    steps += _summed(layout, frame, weights[block, feature], parts)
-                    steps.append(partial(np.copyto, output[image, block, feature], _windows(layout, parts[0])))
-                if on is not None:
-                    steps.append(on((slice(image, image + 1), block)))
-                calls[-1].append(chain(steps))
-        if count == 1:
-            return chain(calls[0])
-        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+        on = posts.bind(inputs, output.reshape(posts.shape))
 
-    return Compiled(bind, count * room * ITEM)
+        def steps(piece: tuple[int, slice], own: Array) -> list[Call]:
+            image, block = piece
+            rows = block.stop - block.start
+            frame = own[: len(layout.places) * rows * layout.room].reshape(-1, rows, layout.room)
+            parts = [own[start : start + rows * layout.length].reshape(rows, -1) for start in range(frames, room, sums)]
+            calls: list[Call] = [partial(frame.fill, 0), *_framed(layout, data[image, block], frame)]
+            for feature in range(geometry.features):
+                calls += _summed(layout, frame, weights[block, feature], parts)
+                calls.append(partial(np.copyto, output[image, block, feature], _windows(layout, parts[0])))
+            return [*calls, *on((slice(image, image + 1), block))]
+
+        return threads.each(pieces, steps, scratch, room * ITEM, shared=wanted > 1)
+
+    return Compiled(bind, (threads.count if wanted > 1 else 1) * room * ITEM)
 
 
 def _framed(layout: _Layout, data: Array, frame: Array) -> list[Call]:
@@ -184,8 +163,8 @@ def _summed(layout: _Layout, frame: Array, weights: Array, parts: Sequence[Array
         return [partial(run, seen, weights.reshape(-1, *kernel))]
     sums, terms = parts
     calls: list[Call] = []
-    for number, tap in enumerate(layout.taps):
-        seen = frame[tap.frame, :, tap.offset : tap.offset + length]
+    for number, (own, offset) in enumerate(layout.taps):
+        seen = frame[own, :, offset : offset + length]
         weight = weights[:, number : number + 1]
         if number == 0:
             calls.append(partial(np.multiply, seen, weight, sums))

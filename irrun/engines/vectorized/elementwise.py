@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, merged
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, cuts, even, share, viewed
 from irrun.engines.vectorized.posts import (
     BINARY,
     BLOCK,
@@ -21,69 +21,47 @@ from irrun.engines.vectorized.posts import (
     NUMBERS,
     UNARY,
     Stage,
-    chain,
     nanoseconds_of,
     operand_strides,
     posts_of,
     stage_of,
+    viewed,
 )
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.vectorized.threads import Threads, blocks, even
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 
 def element_wise(work: Work, threads: Threads) -> Compiled | None:
     """An op whose result at a place depends on the elements of its inputs there."""
-    operands = own_inputs(work)
-    if any(operand is None for operand in operands):
-        return None
-    stage = _stage(work, [operand for operand in operands if operand is not None])
+    operands = work.required(len(work.own))
+    stage = _stage(work, operands)
     return None if stage is None else by_blocks(work, threads, stage, len(operands))
-
-
-def own_inputs(work: Work) -> list[Operand | None]:
-    """The inputs of the op itself."""
-    first = min((post.operand for post in work.posts if post.operand is not None), default=len(work.inputs))
-    return work.inputs[:first]
 
 
 def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compiled | None:
     """The work of a stage whose `count` inputs broadcast to the output, and its posts."""
     whole = work.outputs[0].shape
-    names = [*[work.name] * count, *(post.name for post in work.posts if post.operand is not None)]
-    numbers = [*range(count), *(post.operand for post in work.posts if post.operand is not None)]
-    every = [broadcast_strides(work.outputs[0], whole)]
-    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        operand = work.inputs[number]
-        assert operand is not None
-        strides = operand_strides(name if place else "", operand, whole)
-        if strides is None:
-            return None
-        every.append(strides)
-    shape, seen = merged(whole, every)
-    steps_of = seen[1 : 1 + count]
+    named = [("", work.inputs[0]), *((work.name, operand) for operand in work.inputs[1:count])]
+    named += [(post.name, work.other(post)) for post in work.posts]
+    strides = [operand_strides(name, operand, whole) for name, operand in named if operand is not None]
+    shape, (_, *seen) = merged(whole, [broadcast_strides(work.outputs[0], whole), *strides])
     posts = posts_of(work, shape)
     if posts is None:
         return None
-    nanoseconds = prod(shape) * nanoseconds_of(work)
+    sharing = threads.sharing(prod(shape) * nanoseconds_of(work))
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         result = outputs[0].reshape(shape)
-        arrays = [
-            viewed(array, shape, steps)
-            for array, steps in zip(inputs[:count], steps_of, strict=True)
-            if array is not None
-        ]
-        on = posts.bind(inputs, result) if posts else None
+        arrays = [viewed(array, shape, steps) for array, steps in zip(inputs[:count], seen, strict=False)]
+        on = posts.bind(inputs, result)
         if prod(shape) <= BLOCK:
-            calls = stage(*arrays, result)
-            return chain([*calls, on(...)] if on else calls)
-        shared = threads.count if nanoseconds > SHARED_NANOSECONDS else 1
-        blocks = []
-        for cut in cuts(shape, even(prod(shape), BLOCK, shared)):
-            calls = stage(*(array[cut] if array.ndim else array for array in arrays), result[cut])
-            blocks.append(chain([*calls, on(cut)] if on else calls))
-        return share(threads, blocks) if shared > 1 else chain(blocks)
+            return chain([*stage(*arrays, result), *on(...)])
+        calls = [
+            chain([*stage(*(array[cut] if array.ndim else array for array in arrays), result[cut]), *on(cut)])
+            for cut in blocks(shape, even(prod(shape), BLOCK, sharing))
+        ]
+        return threads.call(calls) if sharing > 1 else chain(calls)
 
     return Compiled(bind)
 
@@ -125,21 +103,12 @@ def _hard_sigmoid(data: Array, alpha: Array, beta: Array, output: Array) -> list
     ]
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
+COMPILERS = dict.fromkeys(
     (
         *UNARY,
         *BINARY,
-        "Clamp-1",
-        "Convert-1",
-        "Divide-1",
-        "Elu-1",
-        "Gelu-7",
-        "HardSigmoid-1",
-        "Power-1",
-        "ReLU-1",
-        "Round-5",
-        "Select-1",
-        "SquaredDifference-1",
+        *("Clamp-1", "Convert-1", "Divide-1", "Elu-1", "Gelu-7", "HardSigmoid-1", "Power-1", "ReLU-1", "Round-5"),
+        *("Select-1", "SquaredDifference-1"),
     ),
     element_wise,
 )

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
-from irrun.engines.vectorized.posts import chain, posts_of
+from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads, cuts
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -64,24 +64,20 @@ def bag_packed(work: Work, threads: Threads) -> Compiled | None:
 
 def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | None, find: Find) -> Compiled | None:
     """Prepare an op whose inputs `read` are arrays, and whose input `default` is the row of an empty bag."""
-    posts = posts_of(work)
-    own = len(work.inputs) - sum(post.operand is not None for post in work.posts)
-    operands = [work.inputs[number] if number < own else None for number in read]
-    table, places = operands[:2]
+    (table, places), own = work.required(2), len(work.own)
     mean = work.attrs.get("reduction") == "mean"
-    if posts is None or table is None or places is None or table.type not in TYPES:
+    if table.type not in TYPES:
         return None
     wide, stored = numpy_dtype(TYPES[table.type]), numpy_dtype(table.type)
-    if not all(operand is None or is_dense(operand) for operand in operands) or (mean and wide.kind != "f"):
+    operands = [operand for number in read if (operand := work.optional(number)) is not None]
+    if not all(map(is_dense, operands)) or (mean and wide.kind != "f"):
         return None
     columns, count = prod(table.shape[1:]), prod(places.shape)
     widened = stored != wide and table.shape[0] < count  # as a whole, else each row as it is taken
     table_bytes = prod(table.shape) * wide.itemsize if widened else 0
     sizes = _Sizes(columns, wide, wide if widened else stored, count, threads.count)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert inputs[0] is not None
-        assert scratch is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         given_rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
         rows = scratch[:table_bytes].view(wide).reshape(-1, columns) if widened else given_rows
         widen = _shared_copy(rows, given_rows, threads) if widened else None
@@ -98,9 +94,9 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
             bags = _Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
             pool.reduce(rows, indices, weights, bags, target)
 
-        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+        return [call]
 
-    return Compiled(bind, scratch=table_bytes + sizes.scratch)
+    return with_posts(work, bind, table_bytes + sizes.scratch)
 
 
 def _shared_copy(target: Array, source: Array, threads: Threads) -> Call:
@@ -330,7 +326,7 @@ def _windows(array: Array, length: int) -> Array:
     return np.ndarray((len(array) - length + 1,), run, array, 0, (step,))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     "EmbeddingSegmentsSum-3": segments_sum,
     **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), bag_offsets),
     **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), bag_packed),

@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 
 from irrun.engines import processors
-from irrun.engines.extents import bind_copy, checked
-from irrun.engines.signature import Memory, has_weights
+from irrun.engines.extents import bind_copy
+from irrun.engines.signature import Memory
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Compiled, Layout, Operand, Work
 
@@ -48,16 +48,10 @@ class VectorizedEngine:
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
         tensors = [*work.inputs, *work.outputs]
-        if compiler_of(work.name) is None or any(
-            tensor is not None and (0 in tensor.shape or tensor.layout) for tensor in tensors
-        ):
-            return None
-        return self._compile(work) if has_weights(work) else self._works.recall(self.name, work, self._compile)
-
-    def _compile(self, work: Work) -> Compiled | None:
         compiler = compiler_of(work.name)
-        compiled = None if compiler is None else compiler(work, self.pool)
-        return None if compiled is None else checked(work, compiled)
+        if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+            return None
+        return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""

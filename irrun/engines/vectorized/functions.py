@@ -150,9 +150,7 @@ def hsigmoid(x: Array, output: Array) -> None:
 def hswish(x: Array, output: Array) -> None:
     """x * min(max(x + 3, 0), 6) / 6."""
     factor = temporary(output)
-    np.add(x, THREE, factor)
-    clip(factor, ZERO, SIX, factor)
-    np.multiply(factor, SIXTH, factor)
+    hsigmoid(x, factor)
     np.multiply(x, factor, output)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, share
 from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, copy_calls
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.vectorized.posts import with_posts
+from irrun.engines.vectorized.threads import Threads, cuts
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 
@@ -24,27 +23,21 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
     Indices that are not constant come only to Gather-8, whose negative ones count from the end and whose others
     outside give zeros; those of the other versions were checked.
     """
-    data, indices, axes = work.inputs[:3]
-    posts = posts_of(work)
-    if data is None or indices is None or axes is None or axes.value is None or posts is None:
+    (data, indices), axes = work.required(2), work.constant(2)
+    if axes is None or "string" in (data.type, indices.type):
         return None
-    rank = len(data.shape)
-    axis = int(axes.value.item()) % rank
-    batches = work.attrs.get("batch_dims", 0)
-    if "string" in (data.type, indices.type) or batches not in (0, -len(indices.shape)):
+    axis = int(axes.item()) % len(data.shape)
+    if work.attrs.get("batch_dims", 0) not in (0, -len(indices.shape)):
         return None
     if indices.value is not None:
-        return _constant(work, posts, axis, indices.value, threads)
+        return _constant(work, axis, indices.value, threads)
     if work.name != "Gather-8" or not is_dense(data):
         return None
     size, count = data.shape[axis], prod(indices.shape)
     needed = count * np.dtype(np.intp).itemsize
     shape = (prod(data.shape[:axis]), size, prod(data.shape[axis + 1 :]))
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert inputs[0] is not None
-        assert inputs[1] is not None
-        assert scratch is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         source, given = inputs[0].reshape(shape), inputs[1]
         target = outputs[0].reshape(shape[0], count, shape[2])
         places = scratch[:needed].view(np.intp)
@@ -68,10 +61,9 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
             else:
                 target.fill(0)
 
-        calls = [one if count == 1 else call]
-        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+        return [one if count == 1 else call]
 
-    return Compiled(bind, scratch=needed)
+    return with_posts(work, bind, needed)
 
 
 def _taken(source: Array, places: Array, target: Array, threads: Threads) -> Call:
@@ -80,23 +72,16 @@ def _taken(source: Array, places: Array, target: Array, threads: Threads) -> Cal
         source, target, axis = source[0], target[0], 0
     else:
         axis = 1
-    count = len(places)
-    if (
-        target.nbytes * BYTE_NANOSECONDS < SHARED_NANOSECONDS
-        or threads.count == 1
-        or axis == 1
-        or count < threads.count
-    ):
+    sharing = threads.sharing(target.nbytes * BYTE_NANOSECONDS)
+    if sharing == 1 or axis == 1 or len(places) < sharing:
         return partial(np.take, source, places, axis, target, "wrap")
-    step = -(-count // (2 * threads.count))
-    cuts = [slice(begin, begin + step) for begin in range(0, count, step)]
-    return share(threads, [partial(np.take, source, places[cut], 0, target[cut], "wrap") for cut in cuts])
+    parts = cuts(len(places), 2 * sharing)
+    return threads.call([partial(np.take, source, places[cut], 0, target[cut], "wrap") for cut in parts])
 
 
-def _constant(work: Work, posts: Posts, axis: int, indices: Array, threads: Threads) -> Compiled | None:
+def _constant(work: Work, axis: int, indices: Array, threads: Threads) -> Compiled | None:
     """A gather at constant indices: a strided copy where they go up or down by equal steps."""
-    data = work.inputs[0]
-    assert data is not None
+    (data,) = work.required(1)
     size = data.shape[axis]
     places = indices.astype(np.intp).ravel()
     if ((places < -size) | (places >= size)).any():
@@ -107,17 +92,13 @@ def _constant(work: Work, posts: Posts, axis: int, indices: Array, threads: Thre
     if not even and not is_dense(data):
         return None
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
+    if not even:
+        return _flat(work, places, (prod(outer), size, prod(inner)), threads)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-        array: Any = inputs[0]
-        if even:
-            calls = copy_calls(outputs[0].reshape(*outer, len(places), *inner), _stepped(array, axis, places))
-        else:
-            source = array.reshape(prod(outer), size, prod(inner))
-            calls = [_taken(source, places, outputs[0].reshape(prod(outer), len(places), prod(inner)), threads)]
-        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+        return copy_calls(outputs[0].reshape(*outer, len(places), *inner), _stepped(inputs[0], axis, places))
 
-    return Compiled(bind)
+    return with_posts(work, bind)
 
 
 def _stepped(array: Any, axis: int, places: Array) -> Any:
@@ -131,48 +112,42 @@ def _stepped(array: Any, axis: int, places: Array) -> Any:
 
 def gather_elements(work: Work, threads: Threads) -> Compiled | None:
     """GatherElements-6 at constant indices."""
-    data, indices = work.inputs[:2]
-    posts = posts_of(work)
-    if data is None or indices is None or indices.value is None or posts is None or not is_dense(data):
+    (data,), indices = work.required(1), work.constant(1)
+    if indices is None or not is_dense(data):
         return None
     axis = work.attrs["axis"] % len(data.shape)
     places = np.zeros(indices.shape, np.intp)
     for number, size in enumerate(data.shape):
         along = np.arange(indices.shape[number]).reshape([-1 if i == number else 1 for i in range(len(data.shape))])
         places *= size
-        places += indices.value.astype(np.intp) if number == axis else along
-    return _flat(places.ravel(), (prod(data.shape), 1), posts, threads)
+        places += indices.astype(np.intp) if number == axis else along
+    return _flat(work, places.ravel(), (1, prod(data.shape), 1), threads)
 
 
 def gather_nd(work: Work, threads: Threads) -> Compiled | None:
     """GatherND-5 and -8 at constant indices, without batch dimensions."""
-    data, indices = work.inputs[:2]
-    posts = posts_of(work)
-    if data is None or indices is None or indices.value is None or posts is None or not is_dense(data):
-        return None
-    if work.attrs.get("batch_dims", 0):
+    (data,), indices = work.required(1), work.constant(1)
+    if indices is None or not is_dense(data) or work.attrs.get("batch_dims", 0):
         return None
     length = indices.shape[-1]
     places = np.zeros(indices.shape[:-1], np.intp)
     for column, size in enumerate(data.shape[:length]):
         places *= size
-        places += indices.value[..., column].astype(np.intp) % size
-    return _flat(places.ravel(), (prod(data.shape[:length]), prod(data.shape[length:])), posts, threads)
+        places += indices[..., column].astype(np.intp) % size
+    return _flat(work, places.ravel(), (1, prod(data.shape[:length]), prod(data.shape[length:])), threads)
 
 
-def _flat(places: Array, shape: tuple[int, int], posts: Posts, threads: Threads) -> Compiled:
-    """Rows of the data, seen as `shape`, at constant places."""
+def _flat(work: Work, places: Array, shape: tuple[int, int, int], threads: Threads) -> Compiled | None:
+    """Slices of the data, seen as `shape`, `[outer, size, inner]`, at constant places along its second axis."""
+    outer, _, inner = shape
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-        assert inputs[0] is not None
-        source, target = inputs[0].reshape(1, *shape), outputs[0].reshape(1, len(places), shape[1])
-        call = _taken(source, places, target, threads)
-        return chain([call, posts.bind(inputs, outputs[0])(...)] if posts else [call])
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+        return [_taken(inputs[0].reshape(shape), places, outputs[0].reshape(outer, len(places), inner), threads)]
 
-    return Compiled(bind)
+    return with_posts(work, bind)
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather),
     "GatherElements-6": gather_elements,
     **dict.fromkeys(("GatherND-5", "GatherND-8"), gather_nd),

@@ -12,13 +12,15 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import Cut, cuts
-from irrun.engines.vectorized.posts import chain
-from irrun.engines.work import Call, Operand
+from irrun.engines.vectorized.threads import blocks
+from irrun.engines.work import Call, Operand, chain
 from irrun.spec.op import Array
 
 LONG = 4096
 """More elements than that are summed in parts: f32 would lose digits."""
+
+
+Cut = tuple[slice, slice, slice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,12 @@ def lines(operand: Operand, axes: Sequence[int]) -> Lines | None:
 def line_cuts(shape: tuple[int, int, int], most: int) -> list[Cut]:
     """Slices that cut `[outer, line, inner]` into blocks of whole lines."""
     outer, line, inner = shape
-    return [
-        (cut[0], slice(None), cut[1] if len(cut) > 1 else slice(None))
-        for cut in cuts((outer, inner), max(most // line, 1))
-    ]
+    return [(rows, slice(None), columns) for rows, columns in blocks((outer, inner), max(most // line, 1))]
+
+
+def squeezed(seen: Array) -> Array:
+    """`[outer, line, inner]`, or `[outer, line]` where that is all."""
+    return seen[:, :, 0] if seen.shape[2] == 1 else seen
 
 
 def summation(values: Array, sums: Array) -> Call:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, reshaped_strides
+from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, Cut, even, share
 from irrun.engines.vectorized.elementwise import by_blocks
-from irrun.engines.vectorized.lines import Lines, line_cuts, lines, square_summation, summation
-from irrun.engines.vectorized.posts import BLOCK, chain, nanoseconds_of, posts_of
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.vectorized.lines import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
+from irrun.engines.vectorized.posts import BLOCK, nanoseconds_of, posts_of
+from irrun.engines.vectorized.threads import Threads, even
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 LINE_NANOSECONDS = 1.0
@@ -33,11 +32,9 @@ Normalizer = Callable[[Array, Array], Call]
 
 def by_lines(work: Work, threads: Threads, axes: Sequence[int], normalizer: Normalizer) -> Compiled | None:
     """The work of a normalization of its first input along `axes`, and its posts."""
-    operand = work.inputs[0]
-    if operand is None or operand.type != "f32":
-        return None
+    (operand,) = work.required(1)
     found = lines(operand, axes)
-    if found is None:
+    if operand.type != "f32" or found is None:
         return None
     return _blocks(work, threads, found, lambda data, output, _: normalizer(data, output))
 
@@ -57,23 +54,20 @@ def _blocks(
     posts = posts_of(work, posts_shape or shape)
     if posts is None:
         return None
-    nanoseconds = prod(shape) * (LINE_NANOSECONDS + nanoseconds_of(work, head=False))
-    shared = threads.count if nanoseconds > SHARED_NANOSECONDS else 1
+    sharing = threads.sharing(prod(shape) * (LINE_NANOSECONDS + nanoseconds_of(work, head=False)))
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         data, output = inputs[0], outputs[0].reshape(shape)
-        assert data is not None
         copy: list[Call] = [] if strides is not None else [partial(np.copyto, outputs[0], data)]
         seen = output if strides is None else view(data, shape, strides)
-        on = posts.bind(inputs, output.reshape(posts_shape or shape)) if posts else None
-        if shape[2] == 1:
-            seen, output = seen[:, :, 0], output[:, :, 0]
+        on = posts.bind(inputs, output.reshape(posts.shape))
+        seen, output = squeezed(seen), squeezed(output)
         calls = []
-        for cut in line_cuts(shape, even(prod(shape), BLOCK, shared)):
+        for cut in line_cuts(shape, even(prod(shape), BLOCK, sharing)):
             block = cut[: output.ndim]
             call = normalizer(seen[block], output[block], cut)
-            calls.append(chain([call, on(cut[:1] if posts_shape else cut)]) if on else call)
-        every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
+            calls.append(chain([call, *on(cut[:1] if posts_shape else cut)]))
+        every = threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
         return chain([*copy, every])
 
     return Compiled(bind)
@@ -166,28 +160,19 @@ def mvn_1(work: Work, threads: Threads) -> Compiled | None:
     rank, attrs = len(work.outputs[0].shape), work.attrs
     axes = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
     normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"])
-    return by_lines(work, threads, _axes(axes, rank), normalizer)
+    return by_lines(work, threads, [axis % rank for axis in axes], normalizer)
 
 
 def mvn(work: Work, threads: Threads) -> Compiled | None:
     """MVN-6 with constant axes."""
-    axes, attrs = work.inputs[1], work.attrs
-    if axes is None or axes.value is None:
-        return None
+    attrs = work.attrs
     outside = attrs["eps_mode"] == "outside_sqrt"
     normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"], outside=outside)
-    return by_lines(work, threads, _axes(axes.value.ravel(), len(work.outputs[0].shape)), normalizer)
-
-
-def _axes(axes: Iterable[Any], rank: int) -> list[int]:
-    return [int(axis) % rank for axis in axes]
+    return by_lines(work, threads, constant_axes(work), normalizer)
 
 
 def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
     """NormalizeL2-1 with constant axes."""
-    axes = work.inputs[1]
-    if axes is None or axes.value is None or not axes.value.size:
-        return None
     eps, bound = np.array(work.attrs["eps"], np.float32), np.add if work.attrs["eps_mode"] == "add" else np.maximum
 
     def normalizer(data: Array, output: Array) -> Call:
@@ -202,18 +187,18 @@ def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
 
         return call
 
-    return by_lines(work, threads, _axes(axes.value.ravel(), len(work.outputs[0].shape)), normalizer)
+    return by_lines(work, threads, constant_axes(work), normalizer)
 
 
 def group_normalization(work: Work, threads: Threads) -> Compiled | None:
     """GroupNormalization-12 with constant scale and bias: a group is a line, and its channels have a scale each."""
-    data, scale, bias = work.inputs[:3]
-    if data is None or data.type != "f32" or scale is None or scale.value is None or bias is None or bias.value is None:
+    (data,), scale, bias = work.required(1), work.constant(1), work.constant(2)
+    if data.type != "f32" or scale is None or bias is None:
         return None
     batches, channels, *spatial = data.shape
     groups = work.attrs["num_groups"]
     outer, each = batches * groups, channels // groups
-    scales, biases = (np.tile(value.reshape(groups, each, 1), (batches, 1, 1)) for value in (scale.value, bias.value))
+    scales, biases = (np.tile(value.reshape(groups, each, 1), (batches, 1, 1)) for value in (scale, bias))
     standardize = standardizer(work.attrs["epsilon"])
 
     def normalizer(data: Array, output: Array, cut: Cut) -> Call:
@@ -230,9 +215,9 @@ def group_normalization(work: Work, threads: Threads) -> Compiled | None:
 def batch_norm(work: Work, threads: Threads) -> Compiled | None:
     """BatchNormInference-1 and -5 with constant statistics, scales and shifts."""
     order = (2, 0, 1, 3, 4) if work.name == "BatchNormInference-1" else (0, 1, 2, 3, 4)
-    data, *rest = (work.inputs[number] for number in order)
-    tables = [table.value for table in rest if table is not None and table.value is not None]
-    if data is None or data.type != "f32" or len(tables) < 4:
+    data, *rest = (work.required(5)[number] for number in order)
+    tables = [table.value for table in rest if table.value is not None]
+    if data.type != "f32" or len(tables) < 4:
         return None
     gamma, beta, mean, variance = (table.reshape(-1, *[1] * (len(data.shape) - 2)) for table in tables)
     constants = [mean, gamma / np.sqrt(variance + np.float32(work.attrs["epsilon"])), beta]
@@ -242,9 +227,7 @@ def batch_norm(work: Work, threads: Threads) -> Compiled | None:
     if inner is None:
         return None
     bind = inner.bind
-    return Compiled(
-        lambda inputs, outputs, scratch: bind([inputs[order[0]], *constants, *inputs[5:]], outputs, scratch)
-    )
+    return Compiled(lambda inputs, outputs, _: bind([inputs[order[0]], *constants, *inputs[5:]], outputs, None))
 
 
 def _scaled(data: Array, centre: Array, scale: Array, shift: Array, output: Array) -> list[Call]:
@@ -255,7 +238,7 @@ def _scaled(data: Array, centre: Array, scale: Array, shift: Array, output: Arra
     ]
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = {
+COMPILERS = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), softmax),
     **dict.fromkeys(("BatchNormInference-1", "BatchNormInference-5"), batch_norm),
     "GroupNormalization-12": group_normalization,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.posts import Posts, chain, posts_of
+from irrun.engines.memory import ITEM, aligned
+from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.windows import Axis, axes_of
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-
-ITEM = 4
-"""Bytes of an f32."""
 
 BLOCK_BYTES = 512 << 10
 """What the frames and sums of a block of channels may take, so that they stay in the second-level cache."""
@@ -25,42 +24,27 @@ TAP_SECONDS = 0.4e-9
 
 LOWEST = np.finfo(np.float32).min
 
-
 Function = Callable[..., object]
 
 
-def compile_max_pool(work: Work, threads: Threads) -> Compiled | None:
-    """MaxPool-1, -8 and -14 of f32, without indices: NaN loses, and padding counts as the lowest finite number."""
-    axes, posts = _axes(work), posts_of(work)
-    if axes is None or posts is None:
-        return None
-    return _compiled(work, axes, posts, threads, np.fmax, LOWEST, partial(np.fmax, LOWEST))
+def compile_pool(work: Work, threads: Threads) -> Compiled | None:
+    """MaxPool and AvgPool of every version, of f32 and without indices.
 
-
-def compile_avg_pool(work: Work, threads: Threads) -> Compiled | None:
-    """AvgPool-1, -14 and -16 of f32: sums, divided by how many elements count."""
-    axes, posts = _axes(work), posts_of(work)
-    if axes is None or posts is None:
+    Of the largest NaN loses, and padding counts as the lowest finite number; means are sums over what counts.
+    """
+    (data,), output, posts = work.required(1), work.outputs[0], posts_of(work)
+    if data.type != "f32" or len(work.outputs) > 1 or posts is None:
         return None
+    axes = axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
+    if work.name.startswith("MaxPool"):
+        return _compiled(work, axes, posts, threads, np.fmax, LOWEST, partial(np.fmax, LOWEST))
     counts = _counts(axes, work.attrs["exclude_pad"])
     return _compiled(work, axes, posts, threads, np.add, np.float32(0), lambda sums, out: np.divide(sums, counts, out))
 
 
-COMPILERS = {
-    "MaxPool-1": compile_max_pool,
-    "MaxPool-8": compile_max_pool,
-    "MaxPool-14": compile_max_pool,
-    "AvgPool-1": compile_avg_pool,
-    "AvgPool-14": compile_avg_pool,
-    "AvgPool-16": compile_avg_pool,
-}
-
-
-def _axes(work: Work) -> list[Axis] | None:
-    data, output = work.inputs[0], work.outputs[0]
-    if data is None or data.type != "f32" or len(work.outputs) > 1:
-        return None
-    return axes_of(work.attrs, data.shape[2:], work.attrs["kernel"], output.shape[2:])
+COMPILERS = dict.fromkeys(
+    ("MaxPool-1", "MaxPool-8", "MaxPool-14", "AvgPool-1", "AvgPool-14", "AvgPool-16"), compile_pool
+)
 
 
 def _counts(axes: Sequence[Axis], exclude_pad: bool) -> Array:
@@ -96,35 +80,25 @@ def _compiled(
     step = max(BLOCK_BYTES // max(each, 1), 1)
     blocks = cuts(channels, max(-(-channels // step), min(wanted, channels)))
     pieces = [(image, block) for image in range(images) for block in blocks]
-    room = -(-max(block.stop - block.start for block in blocks) * each // 64) * 64
-    count = threads.count if wanted > 1 else 1
+    room = aligned(max(block.stop - block.start for block in blocks) * each)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        data = inputs[0]
-        assert data is not None
-        on = posts.bind(inputs, outputs[0]) if posts else None
-        calls: list[list[Call]] = []
-        for thread in range(count):
-            calls.append([])
-            for image, block in pieces:
-                rows = block.stop - block.start
-                rooms, start = [], thread * room
-                for shape in shapes:
-                    assert scratch is not None
-                    end = start + rows * prod(shape) * ITEM
-                    rooms.append(scratch[start:end].view(np.float32).reshape(rows, *shape))
-                    start = end
-                output = outputs[0][image, block]
-                steps = _pooled(data[image, block], axes, rooms, output, function, padding)
-                steps.append(partial(finish, output, output))
-                if on is not None:
-                    steps.append(on((slice(image, image + 1), block)))
-                calls[-1].append(chain(steps))
-        if count == 1:
-            return chain(calls[0])
-        return partial(threads.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        on = posts.bind(inputs, outputs[0])
 
-    return Compiled(bind, count * room)
+        def steps(piece: tuple[int, slice], own: Array) -> list[Call]:
+            image, block = piece
+            rooms, start = [], 0
+            for shape in shapes:
+                end = start + (block.stop - block.start) * prod(shape)
+                rooms.append(own[start:end].reshape(-1, *shape))
+                start = end
+            output = outputs[0][image, block]
+            calls = _pooled(inputs[0][image, block], axes, rooms, output, function, padding)
+            return [*calls, partial(finish, output, output), *on((slice(image, image + 1), block))]
+
+        return threads.each(pieces, steps, scratch, room, shared=wanted > 1)
+
+    return Compiled(bind, (threads.count if wanted > 1 else 1) * room)
 
 
 def _pooled(

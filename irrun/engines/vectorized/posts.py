@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import reshaped_strides
+from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
-from irrun.engines.work import Call, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -183,61 +183,47 @@ def _power(type: str, exponent: Operand) -> Stage | None:
     return partial(_apply, np.power) if type in INTEGERS and value is not None and (value >= 0).all() else None
 
 
-def chain(calls: Sequence[Call]) -> Call:
-    """One call that makes several, in order."""
-    if len(calls) == 1:
-        return calls[0]
-    if len(calls) == 2:
-        first, second = calls
-
-        def both() -> None:
-            first()
-            second()
-
-        return both
-    several = tuple(calls)
-
-    def every() -> None:
-        for call in several:
-            call()
-
-    return every
-
-
 @dataclass(slots=True)
 class Posts:
-    """The posts of a work, ready to be bound: for each its stage, and its operand's number and place if it has one."""
+    """The posts of a work, ready to be bound: for each its stage, the number and the strides of its operand if it has
+    one, and whether that comes first."""
 
     shape: tuple[int, ...]
-    stages: list[tuple[Stage, int | None, bool]]
-    strides: list[tuple[int, ...] | None]
+    stages: list[tuple[Stage, int | None, tuple[int, ...], bool]]
 
-    def __bool__(self) -> bool:
-        return bool(self.stages)
-
-    def bind(self, inputs: Sequence[Array | None], output: Array) -> Callable[[Index], Call]:
-        """Given a work's inputs and its output as an array of `shape`: what binds the chain to a block of it."""
+    def bind(self, inputs: Arrays, output: Array) -> Callable[[Index], list[Call]]:
+        """Given a work's inputs and its output as an array of `shape`: what binds the posts to a block of it."""
         operands = [
-            None if number is None else _viewed(inputs[number], self.shape, strides)
-            for (_, number, _), strides in zip(self.stages, self.strides, strict=True)
+            None if number is None else viewed(inputs[number], self.shape, strides)
+            for _, number, strides, _ in self.stages
         ]
+        return partial(self._calls, operands, output)
 
-        def on(index: Index) -> Call:
-            return chain(self.calls(operands, output, index))
-
-        return on
-
-    def calls(self, operands: Sequence[Array | None], output: Array, index: Index) -> list[Call]:
+    def _calls(self, operands: Arrays, output: Array, index: Index) -> list[Call]:
         block = output[index]
         calls: list[Call] = []
-        for (stage, _, reflected), operand in zip(self.stages, operands, strict=True):
-            if operand is None:
+        for (stage, number, _, reflected), operand in zip(self.stages, operands, strict=True):
+            if number is None:
                 calls += stage(block, block)
             elif reflected:
                 calls += stage(part(operand, index), block, block)
             else:
                 calls += stage(block, part(operand, index), block)
         return calls
+
+
+def with_posts(
+    work: Work, bind: Callable[[Arrays, Sequence[Array], Any], list[Call]], scratch: int = 0
+) -> Compiled | None:
+    """The work whose calls `bind` gives, and its posts over all of its first output; None where one is not taken."""
+    posts = posts_of(work)
+    if posts is None or (work.posts and len(work.outputs) > 1):
+        return None
+
+    def bound(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        return chain([*bind(inputs, outputs, scratch), *posts.bind(inputs, outputs[0])(...)])
+
+    return Compiled(bound, scratch)
 
 
 def part(operand: Array, index: Index) -> Array:
@@ -250,49 +236,39 @@ def part(operand: Array, index: Index) -> Array:
 def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
     """The posts of a work whose output is indexed as `shape`, a reshape of its own; None if one is not taken."""
     own = work.outputs[0].shape
-    stages: list[tuple[Stage, int | None, bool]] = []
-    strides: list[tuple[int, ...] | None] = []
+    stages: list[tuple[Stage, int | None, tuple[int, ...], bool]] = []
     for post in work.posts:
-        operand = None if post.operand is None else work.inputs[post.operand]
+        operand = work.other(post)
         if post.name in ("PReLU-1", "Swish-4") and post.reflected:
             return None
         second = replace(operand, value=None) if operand is not None and post.reflected else operand
         stage = stage_of(post.name, post.attrs, work.outputs[0].type, second)
-        if stage is None:
+        strides: tuple[int, ...] | None = ()
+        if operand is not None and prod(operand.shape) > 1:
+            strides = operand_strides(post.name, operand, own)
+            if strides and shape is not None:
+                strides = reshaped_strides(own, strides, shape)
+        if stage is None or strides is None:
             return None
-        wanted = None
-        if operand is not None:
-            wanted = () if prod(operand.shape) == 1 else operand_strides(post.name, operand, own)
-            if wanted and shape is not None:
-                wanted = reshaped_strides(own, wanted, shape)
-            if wanted is None:
-                return None
-        stages.append((stage, post.operand, post.reflected))
-        strides.append(wanted)
-    return Posts(own if shape is None else shape, stages, strides)
+        stages.append((stage, post.operand, strides, post.reflected))
+    return Posts(own if shape is None else shape, stages)
 
 
-def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of the second operand of the op `name` where it is broadcast to `shape`; None where it is larger.
+def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of the second operand of the op `name` where it is broadcast to `shape`.
 
     A vector of slopes, one for each channel, lies along axis 1.
     """
     sizes, strides = operand.shape, operand.strides
     if name == "PReLU-1" and len(sizes) == 1 and len(shape) > 1 and sizes[0] == shape[1]:
         sizes, strides = (sizes[0], *[1] * (len(shape) - 2)), (strides[0], *[0] * (len(shape) - 2))
-    while len(sizes) > len(shape) and sizes[0] == 1:
-        sizes, strides = sizes[1:], strides[1:]
-    if len(sizes) > len(shape):
-        return None
-    own = (0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True))
-    return (*[0] * (len(shape) - len(sizes)), *own)
+    return broadcast_strides(Operand(operand.type, sizes, strides), shape)
 
 
-def _viewed(operand: Array | None, shape: tuple[int, ...], strides: tuple[int, ...] | None) -> Any:
-    assert operand is not None
-    assert strides is not None
-    if not strides and operand.size == 1:
-        return operand.reshape(())
-    if operand.shape == shape:
-        return operand
-    return view(operand, shape, strides)
+def viewed(array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """An array that is broadcast by strides of 0; a scalar stays one, which ufuncs are quickest with."""
+    if array.size == 1:
+        return array.reshape(())
+    if array.shape == shape and array.strides == strides:
+        return array
+    return view(array, shape, strides)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, merged, reshaped_strides
+from irrun.engines.axes import broadcast_strides, matrix_of, merged, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
+from irrun.engines.memory import ITEM
+from irrun.engines.vectorized.posts import BLOCK, Index, Posts, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 MEMORY_SPEED = 20e9
@@ -24,19 +26,18 @@ FEW, FEW_OF_A_VECTOR = 200_000, 9_000
 TILE = 16
 """Columns that a block has a multiple of: f32 in the widest vector."""
 
-ITEM = 4
-"""Bytes of an f32."""
-
 Place = tuple[tuple[int, ...], tuple[int, ...]]
 """Shape, and strides in bytes, of a view."""
 
 
 def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
     """MatMul-1 of f32: [*batch, rows, inner] x [*batch, inner, columns], whose batches are broadcast."""
-    a, b = work.inputs[:2]
-    if a is None or b is None or any(tensor.type != "f32" for tensor in (a, b, work.outputs[0])):
+    a, b = work.required(2)
+    if any(tensor.type != "f32" for tensor in (a, b, work.outputs[0])):
         return None
-    places = _matrices(a, work.attrs["transpose_a"], 0), _matrices(b, work.attrs["transpose_b"], 1)
+    a = matrix_of(a, transposed=work.attrs["transpose_a"], row=True)
+    b = matrix_of(b, transposed=work.attrs["transpose_b"], row=False)
+    places = (a.shape, a.strides), (b.shape, b.strides)
     for left, right in (_merged(*places), places):  # posts whose operands vary along a batch may need its axes
         shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
         posts = posts_of(work, shape)
@@ -54,44 +55,29 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
     sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
     pieces = _pieces(shape, left[0][-1], threads)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         output = outputs[0].reshape(shape)
         first: list[Call] = []
         matrices = []
         start = 0
         for array, place, size in zip(inputs[:2], (left, right), sizes, strict=True):
-            assert array is not None
             matrix = view(array, *place)
             if size:
-                assert scratch is not None
                 dense = scratch[start : start + size * ITEM].view(np.float32).reshape(place[0])
                 first.append(partial(np.copyto, dense, matrix))
                 matrix = dense
                 start += size * ITEM
             matrices.append(np.broadcast_to(matrix, (*shape[:-2], *place[0][-2:])))
-        on = posts.bind(inputs, output) if posts else None
+        on = posts.bind(inputs, output)
         calls = []
         for piece in pieces:
             *batch, rows, columns = piece
             parts = matrices[0][(*batch, rows)], matrices[1][(*batch, slice(None), columns)]
-            call: Call = partial(np.matmul, *parts, output[piece])
-            calls.append(call if on is None else chain([call, *(on(block) for block in within(piece))]))
+            calls.append(chain([partial(np.matmul, *parts, output[piece]), *within(on, piece)]))
         few = prod(shape[-2:]) * left[0][-1] < (FEW_OF_A_VECTOR if 1 in shape[-2:] else FEW)
         return chain([*first, calls[0] if few and len(calls) == 1 else threads.call(calls)])
 
     return Compiled(bind, sum(sizes) * ITEM)
-
-
-def _matrices(operand: Operand, transpose: bool, vector_axis: int) -> Place:
-    """An operand of MatMul-1 as [*batch, rows, columns]; a vector gets an axis of size 1 at `vector_axis`."""
-    shape, strides = operand.shape, operand.strides
-    if len(shape) == 1:
-        pairs = [(shape[0], strides[0])]
-        pairs.insert(vector_axis, (1, ITEM))
-        return (pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1])
-    if transpose:
-        return (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
-    return shape, strides
 
 
 def _merged(left: Place, right: Place) -> tuple[Place, Place]:
@@ -135,11 +121,11 @@ def _pieces(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[
     return [(*whole[:axis], cut, *whole[axis + 1 :]) for cut in cuts(shape[axis], wanted, multiple)]
 
 
-def within(piece: tuple[slice, ...]) -> list[tuple[slice, ...]]:
-    """A block of an array in parts that are small enough for posts to be applied in the cache."""
-    starts = [cut.start for cut in piece]
-    sizes = [cut.stop - cut.start for cut in piece]
-    return [
-        tuple(slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
-        for block in blocks(sizes, BLOCK)
-    ]
+def within(on: Callable[[Index], list[Call]], piece: tuple[slice, ...]) -> list[Call]:
+    """What the posts bind to a block of an array, in parts that are small enough to be in the cache."""
+    calls: list[Call] = []
+    for block in blocks([cut.stop - cut.start for cut in piece], BLOCK):
+        starts = [cut.start for cut in piece]
+        moved = (slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
+        calls += on(tuple(moved))
+    return calls

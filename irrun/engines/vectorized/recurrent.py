@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.posts import chain
 from irrun.engines.vectorized.recurrent_loop import (
     KINDS,
     Geometry,
@@ -20,7 +20,7 @@ from irrun.engines.vectorized.recurrent_loop import (
     parameters_of,
 )
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
 
@@ -30,21 +30,17 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
     cell = "Cell" in name
     kind = KINDS[name[: name.index("Cell" if cell else "Sequence")]]
     first = 1 + kind.states + (0 if cell else 1)
-    X, weights = work.inputs[0], work.inputs[first : first + 3]
-    if X is None or X.type != "f32" or work.posts or attrs.get("input_forget"):
+    (X,), (W, R, B) = work.required(1), (work.constant(number) for number in range(first, first + 3))
+    if X.type != "f32" or work.posts or attrs.get("input_forget"):
         return None
-    if weights[0] is None or weights[0].value is None or weights[1] is None or weights[1].value is None:
-        return None
-    biases = weights[2] if len(weights) > 2 else None
-    if biases is not None and biases.value is None:
+    if W is None or R is None or (B is None and work.optional(first + 2) is not None):
         return None
     if cell:
         geometry = Geometry(1, X.shape[0], 1, X.shape[1], attrs["hidden_size"], False)
     else:
-        directions, reverse = weights[0].shape[0], attrs["direction"] != "forward"
+        directions, reverse = W.shape[0], attrs["direction"] != "forward"
         geometry = Geometry(directions, X.shape[0], X.shape[1], X.shape[2], attrs["hidden_size"], reverse)
-    W, R, B = weights[0].value, weights[1].value, None if biases is None else biases.value
-    lengths = None if cell else work.inputs[1 + kind.states]
+    lengths = None if cell else work.constant(1 + kind.states)
     needed = [] if cell else memory_of(kind, geometry)
     before_reset = bool(attrs.get("linear_before_reset"))
 
@@ -52,37 +48,27 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
     def parameters() -> Parameters:
         return parameters_of(kind, geometry, W, R, B, before_reset=before_reset, halved=halved(attrs))
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         if cell:
             return threads.alone(chain(cell_calls(kind, parameters(), attrs, inputs, outputs)))
-        assert scratch is not None
         loop = Loop(kind, geometry, parameters(), attrs, inputs, outputs, scratch)
         whole = chain(loop.calls())
-        if lengths is None or (lengths.value is not None and (lengths.value == geometry.steps).all()):
-            return partial(threads.run, lambda _, __: whole(), 1)
+        if lengths is not None and (lengths == geometry.steps).all():
+            return threads.alone(whole)
         sizes = inputs[1 + kind.states]
-        assert sizes is not None
 
-        def call(_: int, __: int) -> None:
+        def call() -> None:
             if (sizes == geometry.steps).all():
                 whole()
             else:
                 loop.run_to(sizes.astype(np.int64))
 
-        return partial(threads.run, call, 1)
+        return threads.alone(call)
 
     return Compiled(bind, scratch=4 * sum(map(prod, needed)))
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    (
-        "GRUCell-3",
-        "GRUSequence-5",
-        "LSTMCell-1",
-        "LSTMCell-4",
-        "LSTMSequence-5",
-        "RNNCell-3",
-        "RNNSequence-5",
-    ),
-    recurrent,
-)
+COMPILERS = {
+    **dict.fromkeys(("GRUCell-3", "LSTMCell-1", "LSTMCell-4", "RNNCell-3"), recurrent),
+    **dict.fromkeys(("GRUSequence-5", "LSTMSequence-5", "RNNSequence-5"), recurrent),
+}

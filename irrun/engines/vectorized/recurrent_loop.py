@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.vectorized import functions
-from irrun.engines.work import Call
+from irrun.engines.work import Arrays, Call
 from irrun.spec.op import Array
 
 HALF = np.array(0.5, np.float32)
@@ -115,7 +115,7 @@ class Loop:
         geometry: Geometry,
         parameters: Parameters,
         attrs: Any,
-        inputs: Sequence[Array | None],
+        inputs: Arrays,
         outputs: Sequence[Array],
         scratch: Array,
     ) -> None:
@@ -127,7 +127,6 @@ class Loop:
             start += prod(shape)
         self.X, self.projected, self.hidden, self.gates, self.first, self.cell, self.other = parts
         data, *states = inputs[: 1 + kind.states]
-        assert data is not None
         self.data = data.transpose(1, 0, 2)  # [steps, batch, inputs]
         # [directions, batch, hidden]
         self.states = [state.transpose(1, 0, 2) for state in states if state is not None]
@@ -221,9 +220,7 @@ class Loop:
         return calls + gru_state(self.attrs, gates, inputs[..., 2 * size :], candidate, late, before, after)
 
 
-def cell_calls(
-    kind: Kind, parameters: Parameters, attrs: Any, inputs: Sequence[Array | None], outputs: Sequence[Array]
-) -> list[Call]:
+def cell_calls(kind: Kind, parameters: Parameters, attrs: Any, inputs: Arrays, outputs: Sequence[Array]) -> list[Call]:
     """The step of a cell: its data, its state and a 1 side by side, times all weights and biases at once."""
     data, state, *cell = (array for array in inputs[: 1 + kind.states] if array is not None)
     size, before_reset = state.shape[1], bool(attrs.get("linear_before_reset"))

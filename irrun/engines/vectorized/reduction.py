@@ -8,13 +8,13 @@ from math import prod
 
 import numpy as np
 
+from irrun.engines.axes import constant_axes
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS, even, share
-from irrun.engines.vectorized.lines import line_cuts, lines, square_summation, summation
-from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, chain, posts_of
-from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.vectorized.lines import line_cuts, lines, square_summation, squeezed, summation
+from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
+from irrun.engines.vectorized.threads import Threads, even
+from irrun.engines.work import Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 ELEMENT_NANOSECONDS = 0.2
@@ -26,23 +26,13 @@ INTEGER_REDUCTIONS: dict[str, np.ufunc] = {
     "ReduceMin-1": np.minimum,
 }
 BOOLEAN_REDUCTIONS: dict[str, np.ufunc] = {"ReduceLogicalAnd-1": np.logical_and, "ReduceLogicalOr-1": np.logical_or}
-FLOAT_REDUCTIONS: dict[str, np.ufunc] = {
-    "ReduceSum-1": np.add,
-    "ReduceMean-1": np.add,
-    "ReduceProd-1": np.multiply,
-    "ReduceMax-1": np.fmax,
-    "ReduceMin-1": np.fmin,
-}
+FLOAT_REDUCTIONS = {**INTEGER_REDUCTIONS, "ReduceMean-1": np.add, "ReduceMax-1": np.fmax, "ReduceMin-1": np.fmin}
 
 
 def reduction(work: Work, threads: Threads) -> Compiled | None:
     """A reduction over constant axes."""
-    data, axes = work.inputs[:2]
-    if data is None or axes is None or axes.value is None or not axes.value.size or not data.shape:
-        return None
-    along = sorted({int(axis) % len(data.shape) for axis in axes.value.ravel()})
-    posts = posts_of(work)
-    if posts is None:
+    (data,), along = work.required(1), constant_axes(work)
+    if not along:
         return None
     kept = tuple(1 if axis in along else size for axis, size in enumerate(data.shape))
     if data.type == "f32":
@@ -52,13 +42,7 @@ def reduction(work: Work, threads: Threads) -> Compiled | None:
         bind = _of_whole(table[work.name], along, kept) if work.name in table else None
     if bind is None:
         return None
-
-    def bound(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-        assert inputs[0] is not None
-        calls = bind(inputs[0], outputs[0])
-        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
-
-    return Compiled(bound)
+    return with_posts(work, lambda inputs, outputs, _: bind(inputs[0], outputs[0]))
 
 
 Bind = Callable[[Array, Array], list[Call]]
@@ -82,16 +66,15 @@ def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, 
         whole = _of_whole(FLOAT_REDUCTIONS[name], along, kept)
         return lambda data, output: [*whole(data, output), *_finish(name, output, count)]
     shape, strides = found.shape, found.strides
-    shared = threads.count if prod(shape) * ELEMENT_NANOSECONDS > SHARED_NANOSECONDS else 1
+    sharing = threads.sharing(prod(shape) * ELEMENT_NANOSECONDS)
 
     def bind(data: Array, output: Array) -> list[Call]:
-        seen = view(data, shape, strides)
-        sums = output.reshape(shape[0], 1, shape[2])
-        if shape[2] == 1:
-            seen, sums = seen[:, :, 0], sums[:, :, 0]
-        blocks = [cut[: seen.ndim] for cut in line_cuts(shape, even(prod(shape), BLOCK, shared))]
-        calls = [_fold(name, seen[block], sums[block[0], :, *block[2:]]) for block in blocks]
-        every = share(threads, calls) if shared > 1 and len(calls) > 1 else chain(calls)
+        seen, sums = squeezed(view(data, shape, strides)), squeezed(output.reshape(shape[0], 1, shape[2]))
+        calls = [
+            _fold(name, seen[cut[: seen.ndim]], sums[cut[0], :, *cut[2 : seen.ndim]])
+            for cut in line_cuts(shape, even(prod(shape), BLOCK, sharing))
+        ]
+        every = threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
         return [every, *_finish(name, output, count)]
 
     return bind
@@ -123,6 +106,4 @@ def _finish(name: str, output: Array, count: int) -> list[Call]:
     return []
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    (*FLOAT_REDUCTIONS, *BOOLEAN_REDUCTIONS, "ReduceL1-4", "ReduceL2-4"), reduction
-)
+COMPILERS = dict.fromkeys((*FLOAT_REDUCTIONS, *BOOLEAN_REDUCTIONS, "ReduceL1-4", "ReduceL2-4"), reduction)

@@ -16,12 +16,10 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.vectorized.blocks import SHARED_NANOSECONDS
 from irrun.engines.vectorized.copying import copy_calls
-from irrun.engines.vectorized.elementwise import own_inputs
-from irrun.engines.vectorized.posts import BLOCK, Posts, chain, posts_of
+from irrun.engines.vectorized.posts import BLOCK, with_posts
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
 
@@ -44,8 +42,8 @@ class Resampled:
 
 def interpolate(work: Work, threads: Threads) -> Compiled | None:
     """Interpolate-4 and -11 to constant sizes, without pads."""
-    inputs, data, output = own_inputs(work), work.inputs[0], work.outputs[0]
-    if data is None or any(operand is not None and operand.value is None for operand in inputs[1:]):
+    (data,), output = work.required(1), work.outputs[0]
+    if any(operand is not None and operand.value is None for operand in work.own[1:]):
         return None
     if any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
         return None
@@ -55,15 +53,12 @@ def interpolate(work: Work, threads: Threads) -> Compiled | None:
         return None
     if any(data.shape[axis] * output.shape[axis] > MOST_PROBED for axis in changed):
         return None
-    posts = posts_of(work)
-    if posts is None:
-        return None
     if not changed or work.attrs["mode"] == "nearest":
-        return _nearest(work, changed, posts)
+        return _nearest(work, changed)
     if data.type != "f32":
         return None
     order = sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
-    return _products(work, posts, [Resampled(axis, _matrix(work, axis)) for axis in order], threads)
+    return _products(work, [Resampled(axis, _matrix(work, axis)) for axis in order], threads)
 
 
 def _kernel(work: Work) -> Callable[..., Any]:
@@ -75,9 +70,7 @@ def _kernel(work: Work) -> Callable[..., Any]:
 
 def _matrix(work: Work, axis: int) -> Any:
     """What the op makes of the unit vectors along an axis of the data: `[before, after]`."""
-    data, *rest = own_inputs(work)
-    assert data is not None
-    values = [None if operand is None else operand.value for operand in rest]
+    (data,), values = work.required(1), [work.constant(number) for number in range(1, len(work.own))]
     given = values.pop() if len(values) == (3 if work.name == "Interpolate-4" else 2) else None
     place = axis if given is None else given.tolist().index(axis)
     targets = [None if value is None else value[place : place + 1] for value in values]
@@ -86,10 +79,9 @@ def _matrix(work: Work, axis: int) -> Any:
         return np.ascontiguousarray(_kernel(work)(unit, *targets, np.array([1])))
 
 
-def _nearest(work: Work, changed: Sequence[int], posts: Posts) -> Compiled | None:
+def _nearest(work: Work, changed: Sequence[int]) -> Compiled | None:
     """Every element of the result is one of the data: a copy where sizes are multiples; others are refused."""
-    data, output = work.inputs[0], work.outputs[0]
-    assert data is not None
+    (data,), output = work.required(1), work.outputs[0]
     shape: list[int] = []
     expanded: list[Any] = []
     slots: dict[int, int] = {}  # where the repeats of an axis are
@@ -105,8 +97,7 @@ def _nearest(work: Work, changed: Sequence[int], posts: Posts) -> Compiled | Non
             shape.append(after // before)
             expanded.append(None)
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], _: Array | None) -> Call:
-        assert inputs[0] is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         source, target = inputs[0][tuple(expanded)], outputs[0].reshape(shape)
         index = [slice(None)] * len(shape)
         for axis in changed[:-1]:
@@ -118,39 +109,36 @@ def _nearest(work: Work, changed: Sequence[int], posts: Posts) -> Compiled | Non
             index[slots[axis]] = slice(1, None)
             calls.append(partial(np.copyto, target[tuple(index)], one))
             index[slots[axis]] = slice(None)
-        return chain([*calls, posts.bind(inputs, outputs[0])(...)] if posts else calls)
+        return calls
 
-    return Compiled(bind)
+    return with_posts(work, bind)
 
 
-def _products(work: Work, posts: Posts, axes: Sequence[Resampled], threads: Threads) -> Compiled | None:
+def _products(work: Work, axes: Sequence[Resampled], threads: Threads) -> Compiled | None:
     """The axes in turn, block by block of what lies before the first of them, so that a block stays in the cache.
 
     Where the data are not finite, a product with zeros would spread that over a tile: then the op itself computes.
     """
-    data, output = work.inputs[0], work.outputs[0]
-    assert data is not None
+    (data,), output = work.required(1), work.outputs[0]
     first = min(found.axis for found in axes)
     outer, shape, whole = prod(data.shape[:first]), data.shape[first:], output.shape[first:]
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
     ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
     copied = strides is not None and not is_dense(data)
-    kernel, count = _kernel(work), len(own_inputs(work))
+    kernel, count = _kernel(work), len(work.own)
     shapes = [shape]
     for found in axes:
         place = found.axis - first
         shapes.append((*shapes[-1][:place], found.matrix.shape[1], *shapes[-1][place + 1 :]))
     rows = max(1, min(outer, BLOCK // prod(whole)))
-    if prod(output.shape) * ELEMENT_NANOSECONDS > SHARED_NANOSECONDS:
-        rows = min(rows, -(-outer // threads.count))
+    rows = min(rows, -(-outer // threads.sharing(prod(output.shape) * ELEMENT_NANOSECONDS)))
     blocks = [slice(begin, min(begin + rows, outer)) for begin in range(0, outer, rows)]
     between = [rows * prod(inner) for inner in (shapes[:-1] if copied else shapes[1:-1])]
     needed = 4 * (ahead + threads.count * sum(between))  # bytes
     ends = np.cumsum(between[:-1], dtype=np.intp)
     tiles = [_tiles(found.matrix, transposed=found.axis + 1 < len(data.shape)) for found in axes]
 
-    def bind(inputs: Sequence[Array | None], outputs: Sequence[Array], scratch: Array | None) -> Call:
-        assert inputs[0] is not None
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         numbers = np.empty(0, np.float32) if scratch is None else scratch[:needed].view(np.float32)
         memory = numbers[ahead:].reshape(threads.count, -1)
         if strides is None:
@@ -182,9 +170,9 @@ def _products(work: Work, posts: Posts, axes: Sequence[Resampled], threads: Thre
             if not finite.all():
                 np.copyto(outputs[0], kernel(*inputs[:count]))
 
-        return chain([*first_call, call, *([posts.bind(inputs, outputs[0])(...)] if posts else [])])
+        return [*first_call, call]
 
-    return Compiled(bind, scratch=needed)
+    return with_posts(work, bind, needed)
 
 
 Tile = tuple[slice, slice, Any]
@@ -215,6 +203,4 @@ def _multiply(source: Array, target: Array, axis: int, tiles: list[Tile]) -> Non
             np.matmul(part, come[:, before], to[:, after])
 
 
-COMPILERS: dict[str, Callable[[Work, Threads], Compiled | None]] = dict.fromkeys(
-    ("Interpolate-4", "Interpolate-11"), interpolate
-)
+COMPILERS = dict.fromkeys(("Interpolate-4", "Interpolate-11"), interpolate)

@@ -16,16 +16,23 @@ from functools import cache, partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from irrun.engines.work import BUFFER, Call
+from irrun.engines.work import BUFFER, Call, chain
+from irrun.spec.op import Array
+
+_Kind = TypeVar("_Kind")
 
 Piece = Callable[[int, int], object]
 """Computes one piece of a work: (number of the piece, number of the thread)."""
 
 SHARED_SECONDS = 120e-6
 """What one thread must need at least for a work to be shared: to wake another one and wait for it costs 20 to 40 us."""
+
+SHARED_NANOSECONDS = 400_000
+"""The same for blocks that are small enough for the cache: sharing the interpreter costs for each of their calls."""
 
 PRODUCT_SPEED = 90e9
 """Floating point operations per second of one thread in a product of matrices, about."""
@@ -84,6 +91,32 @@ class Threads:
         pieces = tuple(calls)
         return partial(self.run, lambda piece, _: pieces[piece](), len(pieces))
 
+    def sharing(self, nanoseconds: float) -> int:
+        """How many threads should share the blocks of a work that one thread needs `nanoseconds` for."""
+        return self.count if nanoseconds > SHARED_NANOSECONDS else 1
+
+    def each(
+        self,
+        pieces: Sequence[_Kind],
+        bind: Callable[[_Kind, Array], list[Call]],
+        scratch: Any,
+        room: int,
+        *,
+        shared: bool,
+        blas: bool = False,
+    ) -> Call:
+        """One call that makes the calls that `bind` gives for each of the pieces and memory of f32 for them.
+
+        Of that, `room` bytes of `scratch`, each thread has its own. Unless `shared` only the caller's thread computes,
+        with BLAS at one thread if `blas` says that the calls need it.
+        """
+        rooms = [range(thread * room, (thread + 1) * room) for thread in range(self.count if shared else 1)]
+        memories = [scratch[own.start : own.stop].view(np.float32) if room else np.empty(0) for own in rooms]
+        calls = [[chain(bind(piece, memory)) for piece in pieces] for memory in memories]
+        if len(calls) > 1:
+            return partial(self.run, lambda piece, thread: calls[thread][piece](), len(pieces))
+        return self.alone(chain(calls[0])) if blas else chain(calls[0])
+
     def _share(self, function: Piece, pieces: int) -> None:
         while len(self._workers) < self.count - 1:
             self._workers.append(_Worker(self, len(self._workers) + 1))
@@ -125,6 +158,12 @@ def cuts(length: int, pieces: int, multiple: int = 1) -> list[slice]:
     pieces = max(min(pieces, units), 1)
     ends = [min(units * piece // pieces * multiple, length) for piece in range(pieces + 1)]
     return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def even(elements: int, most: int, threads: int) -> int:
+    """The elements of a block, at most `most`, that give each thread as many blocks as the others."""
+    count = -(-elements // most)
+    return -(-elements // (-(-count // threads) * threads))
 
 
 def blocks(shape: Sequence[int], limit: int) -> list[tuple[slice, ...]]:

@@ -8,7 +8,7 @@ from math import prod
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
-from irrun.engines.windows import Axis, axes_of
+from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Work
 from irrun.spec.op import Array
 
@@ -53,14 +53,19 @@ class Geometry:
 
 
 def geometry_of(work: Work) -> Geometry | None:
-    """The geometry of a Convolution-1 or GroupConvolution-1 of f32 with dense filters; None if it is something else."""
-    data, filters = work.inputs[:2]
-    output = work.outputs[0]
-    if data is None or filters is None or any(tensor.type != "f32" for tensor in (data, filters, output)):
+    """The geometry of a convolution of f32 with dense filters, or of a transposed one; None if it is something else.
+
+    The axes of a transposed one are those of the convolution that would make its data out of its output.
+    """
+    (data, filters), output = work.required(2), work.outputs[0]
+    if any(tensor.type != "f32" for tensor in (data, filters, output)) or not is_dense(filters):
         return None
-    if not is_dense(filters):
-        return None
-    shape = filters.shape if work.name == "GroupConvolution-1" else (1, *filters.shape)
-    groups, features, channels = shape[:3]
-    axes = axes_of(work.attrs, data.shape[2:], shape[3:], output.shape[2:])
+    groups, *sizes = filters.shape if work.name.startswith("Group") else (1, *filters.shape)
+    kernel = sizes[2:]
+    if "Backprop" in work.name:
+        channels, features = sizes[:2]
+        axes = transposed_axes_of(work, kernel)
+    else:
+        features, channels = sizes[:2]
+        axes = axes_of(work.attrs, data.shape[2:], kernel, output.shape[2:])
     return Geometry(data.shape[0], groups, channels, features, tuple(axes))
