@@ -22,12 +22,11 @@ from irrun.engines.onednn.library import (
     SRC_2,
     WEIGHTS,
     WEIGHTS_1,
-    Layout,
     Library,
     Primitive,
 )
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
-from irrun.engines.onednn.tensors import Packed, lies_so
+from irrun.engines.onednn.tensors import Packed, lies_so, packed
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
@@ -116,9 +115,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if primitive is None or target is None or given is None:
         return None
     order = list(cell.gates) + [gates] * before_reset
-    packed = {
-        WEIGHTS: _packed(library, primitive, WEIGHTS, weights.value.reshape(directions, -1, inner), cell.gates),
-        WEIGHTS_1: _packed(library, primitive, WEIGHTS_1, recurrence.value.reshape(directions, -1, hidden), cell.gates),
+    laid_out = {
+        WEIGHTS: _packed(library, primitive, WEIGHTS, weights.value, (directions, inner), cell.gates),
+        WEIGHTS_1: _packed(library, primitive, WEIGHTS_1, recurrence.value, (directions, hidden), cell.gates),
     }
     shift = np.ascontiguousarray(biases.value.reshape(directions, -1, hidden)[:, order])
     reading, writing = STATES[: cell.states], NEW_STATES[: cell.states]
@@ -137,7 +136,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
             [
                 (SRC, source, inputs[0]),
                 *((number, state, array) for number, array in zip(reading, read, strict=True)),
-                *((number, constant.layout, constant.array()) for number, constant in packed.items()),
+                *((number, constant.layout, constant.array()) for number, constant in laid_out.items()),
                 (BIAS, primitive.layout(BIAS), shift),
                 (DST, target, outputs[0]),
                 *((number, state, array) for number, array in zip(writing, written, strict=True)),
@@ -164,19 +163,24 @@ def _time_first(data: Operand) -> tuple[int, ...]:
     return (0, *data.strides) if len(data.shape) == 2 else (data.strides[1], data.strides[0], data.strides[2])
 
 
-def _packed(library: Library, primitive: Primitive, number: int, value: Array, gates: Sequence[int]) -> Packed:
-    """Weights [directions, gates * hidden, inner] as [1, directions, inner, gates, hidden]."""
-    directions, rows, inner = value.shape
-    hidden = rows // len(gates)
-    ordered = np.ascontiguousarray(value.reshape(directions, len(gates), hidden, inner)[:, list(gates)])
+def _packed(
+    library: Library, primitive: Primitive, number: int, value: Array, shape: tuple[int, int], gates: Sequence[int]
+) -> Packed:
+    """Weights [directions, gates * hidden, inner], of which `shape` is the outer two, as [1, directions, inner, gates,
+    hidden]."""
+    directions, inner = shape
+    hidden = value.size // (directions * len(gates) * inner)
     step = 4 * inner
     source = library.strided(
         (1, directions, inner, len(gates), hidden),
-        (directions * rows * step, rows * step, 4, hidden * step, step),
+        (directions * len(gates) * hidden * step, len(gates) * hidden * step, 4, hidden * step, step),
     )
     assert source is not None
-    layout: Layout = primitive.layout(number)
-    return Packed(library, ordered, source, layout)
+
+    def ordered(weights: Array) -> Array:
+        return np.ascontiguousarray(weights.reshape(directions, len(gates), hidden, inner)[:, list(gates)])
+
+    return packed(library, value, source, primitive.layout(number), ordered)
 
 
 COMPILERS = dict.fromkeys(CELLS, compile)

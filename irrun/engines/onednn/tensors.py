@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive
@@ -58,9 +60,11 @@ def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]
 class Packed:
     """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
 
-    def __init__(self, library: Library, value: Array, source: Layout, target: Layout) -> None:
+    def __init__(
+        self, library: Library, value: Array, source: Layout, target: Layout, arranged: Callable[[Array], Array]
+    ) -> None:
         self._library, self._source, self.layout = library, source, target
-        self._value = value
+        self._value, self._arranged = value, arranged
         self._packed: Array | None = None
         self._lock = Lock()
 
@@ -72,17 +76,22 @@ class Packed:
         with self._lock:
             if self._packed is None:
                 target = allocate(self.layout.nbytes)
-                copy(self._library, self._source, self._value, self.layout, target)
+                copy(self._library, self._source, self._arranged(self._value), self.layout, target)
                 self._packed = target
             return self._packed
 
 
-def packed(library: Library, value: Array, source: Layout, target: Layout) -> Packed:
-    """The constant for a primitive; the one that another work has made, as those of other input shapes do."""
+def packed(
+    library: Library, value: Array, source: Layout, target: Layout, arranged: Callable[[Array], Array] = np.asarray
+) -> Packed:
+    """The constant for a primitive; the one that another work has made, as those of other input shapes do.
+
+    `arranged` gives the array that lies as `source` says.
+    """
     key = (id(value), source, target)  # which is nobody else's as long as what is found keeps the value
     found = library.packed.get(key)
     if found is None:
-        found = library.packed[key] = Packed(library, value, source, target)
+        found = library.packed[key] = Packed(library, value, source, target, arranged)
     return found
 
 
