@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,7 +56,8 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
                 _check(operand, array, gives.get(number), moved=number in gives)
         return bind(inputs, outputs, scratch)
 
-    return replace(compiled, bind=binding)
+    compiled.bind = binding
+    return compiled
 
 
 def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool) -> None:

@@ -20,7 +20,6 @@ from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
-from irrun.run.passes.rewriting import closed, sized
 from irrun.run.passes.setting import Setting, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -72,12 +71,12 @@ class _Assignment:
         self.program.storage[number] = Storage(number, nbytes)
 
     def add(self, instruction: Instruction) -> None:
-        program, self._layer = self.program, instruction.layer
+        self._layer = instruction.layer
         known = all(number is None or self._is_known(number) for number in instruction.operands)
-        if not known or not sized(instruction, program):
+        if not known or not instruction.plain or not all(map(self._is_known, instruction.outputs)):
             self._keep(instruction)
             return
-        if instruction.op.view_of and closed(instruction, program) and self._view(instruction.changed(posts=())):
+        if instruction.op.view_of and not instruction.open and self._view(instruction.changed(posts=())):
             if instruction.posts:
                 self.add(_rest(instruction, 0))
             return

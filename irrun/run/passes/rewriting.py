@@ -38,19 +38,14 @@ def rewrite(program: Program, setting: Setting) -> Program:
 
 def closed(instruction: Instruction, program: Program) -> bool:
     """Whether all about an instruction is known before the run, so that only its numbers are left to compute."""
-    return not instruction.open and sized(instruction, program)
-
-
-def sized(instruction: Instruction, program: Program) -> bool:
-    """Whether the types and shapes of its results are known before the run, and are those of numbers."""
-    if not instruction.plain:
+    if instruction.open or not instruction.plain:
         return False
     results = [program.tensors[number] for number in instruction.outputs]
     return all(tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in results)
 
 
 class _Rewriting:
-    """A program in the making; `makers` has the instruction that made each tensor."""
+    """A program in the making; `makers` has the closed instruction that made each tensor."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -58,12 +53,16 @@ class _Rewriting:
         self.rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
 
     def add(self, instruction: Instruction) -> None:
-        if not (closed(instruction, self.program) and any(rule(instruction) for rule in self.rules)):
+        if not closed(instruction, self.program):
+            self.program.instructions.append(instruction)
+        elif not any(rule(instruction) for rule in self.rules):
             self._append(instruction)
 
     def _append(self, instruction: Instruction) -> None:
+        """Add a closed instruction as it is."""
         self.program.instructions.append(instruction)
-        self.makers.update(dict.fromkeys(instruction.outputs, instruction))
+        for number in instruction.outputs:
+            self.makers[number] = instruction
 
     def _new(self, tensor: Tensor) -> int:
         self.program.tensors.append(Tensor(tensor.type, tensor.shape))
@@ -92,8 +91,7 @@ class _Rewriting:
     def _maker(self, number: int | None, kind: type[Any]) -> Instruction | None:
         """The closed instruction with a trait of this kind that made a tensor."""
         maker = None if number is None else self.makers.get(number)
-        found = maker is not None and maker.op.trait(kind) is not None and closed(maker, self.program)
-        return maker if found else None
+        return maker if maker is not None and maker.op.trait(kind) is not None else None
 
     def _transposition(self, number: int | None) -> tuple[Instruction, Axes] | None:
         """The transposition that made a tensor, and its order of axes."""
