@@ -30,6 +30,8 @@ class Alignment:
         with self._lock:
             copy = self._copies.get((low, length))
             if copy is None:
-                copy = self._copies[low, length] = allocate(length)
+                copy = allocate(length)
                 copy[...] = as_strided(lowest, (length,), (1,))
+                copy.flags.writeable = False  # as the constants of a file
+                self._copies[low, length] = copy
         return np.ndarray(array.shape, array.dtype, copy, below, array.strides)

@@ -253,7 +253,7 @@ def _touched(instruction: Instruction, checked: bool) -> set[int]:
     numbers = {*instruction.reads} if instruction.compiled or instruction.by == VIEW else {*instruction.operands}
     if instruction.open or checked:
         numbers |= {*instruction.inputs}
-    if checked:
+    if checked or (instruction.compiled is not None and instruction.compiled.doubtful):
         numbers |= {*instruction.operands}
     return {number for number in numbers if number is not None}
 

@@ -29,15 +29,19 @@ def test_the_samples_pass(folder):
 def test_random_models_pass(first, tmp_path):
     for number in range(first, first + 20):
         one = case(47, number)
-        if any(not np.isfinite(layer.array).all() for layer in one.graph.walk() if layer.array is not None):
-            continue
-        if any(not np.isfinite(array).all() for feed in one.feeds for array in feed.values()):
-            continue
-        executor = irrun.GraphExecutor(save(one, tmp_path), engine="check")
+        arrays = [layer.array for layer in one.graph.walk() if layer.array is not None]
+        arrays += [array for feed in one.feeds for array in feed.values()]
+        if any(array.dtype.kind == "f" and not np.isfinite(array).all() for array in arrays):
+            continue  # oneDNN makes a number of some NaN
+        ours = irrun.GraphExecutor(save(one, tmp_path), engine="check")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for feed in one.feeds:
-                executor.run(feed)
+                try:
+                    ours.run(feed)
+                except irrun.ExecutionError as error:
+                    if error.diagnostics[0].code != "E401":  # data that break a rule
+                        raise
 
 
 def wrong(outputs):

@@ -208,3 +208,20 @@ def test_a_profile_names_what_has_computed(tmp_path):
         entries = [(entry.name, entry.by) for entry in profile.entries.values()]
         assert entries[0][1] == "kernel"  # NonZero, which no engine takes, whatever computed the last run's last layer
         assert entries[-1] == ("product", by)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
+def test_gelu_of_infinity_behind_a_convolution_of_unknown_sizes(engine, tmp_path):
+    b = model()
+    b.special = True
+    x, chosen = b.parameter([np.zeros((1, 1, 4, 2), F32)]), b.parameter([np.ones(4, F32)])
+    places = b.one("Squeeze-1", b.one("NonZero-3", chosen), i64(b, [0]))
+    rows = b.one("Gather-8", x, places, i64(b, 2), batch_dims=0)
+    window = {"strides": [1, 1], "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    y = b.one("Convolution-1", rows, b.constant(np.ones((1, 1, 1, 1), F32)), **window)
+    b.result(b.one("Gelu-7", y, approximation_mode="erf"))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = F32([[np.inf, 10], [1, 2], [0, 20], [3, 4]]).reshape(1, 1, 4, 2)
+    for number, row in ((0, [np.inf, 10]), (2, [0, 20])):
+        (result,) = ours.run([data, np.eye(4, dtype="f4")[number]]).values()
+        assert result.ravel().tolist() == row

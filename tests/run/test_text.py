@@ -92,7 +92,7 @@ program(%0: i64[], %1: f32[1]) -> %3
       %4: f32[1] = If-8(%3, %0)  # `If_3`, kernel, open
         then_body:
         program(%0: f32[1]) -> %1
-          %1: f32[1] = Exp-1(%0)  # `Exp_1`, kernel
+          %1: f32[1] = Exp-1(%0)  # `Exp_1`, kernel, frees %0
         else_body:
         program(%0: f32[1]) -> %1
-          %1: f32[1] = Tanh-1(%0)  # `Tanh_1`, kernel"""
+          %1: f32[1] = Tanh-1(%0)  # `Tanh_1`, kernel, frees %0"""
