@@ -16,9 +16,9 @@ from engines.toy import Toy
 import irrun
 from irrun.run import passes
 from irrun.run.program import VIEW
-from irrun.run.verification import VerificationError, verify
 from run.models import ADD, PLAIN, anything, i64, model, saved
 from run.test_program import SAMPLES, SIZES, executor, random_model
+from run.verification import VerificationError, verify
 
 FOLDER = os.environ.get("IRRUN_EXPORTS")
 EXPORTS = sorted(path.parent for path in Path(FOLDER).glob("*/inputs.npz")) if FOLDER else []
