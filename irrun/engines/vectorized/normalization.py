@@ -14,8 +14,8 @@ from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_stride
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.elementwise import by_blocks
-from irrun.engines.vectorized.lines import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
 from irrun.engines.vectorized.posts import BLOCK, nanoseconds_of, posts_of
+from irrun.engines.vectorized.reduction import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
 from irrun.engines.vectorized.threads import Threads, even
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
