@@ -63,7 +63,8 @@ def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         given_rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
         rows = scratch[:table_bytes].view(wide).reshape(-1, columns) if widened else given_rows
-        widen = _shared_copy(rows, given_rows, threads) if widened else None
+        parts = cuts(len(rows), threads.pieces(rows.size * 2e-9)) if widened else []
+        widen = threads.call([partial(np.copyto, rows[part], given_rows[part]) for part in parts])
         pool = _Pool(sizes, scratch[table_bytes:], threads)
         given = inputs[:own]
         filler: Any = None if default is None or default >= own else inputs[default]
@@ -72,7 +73,7 @@ def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None
             starts, counts, indices, weights = find(given, len(target))
             number = -1 if filler is None else int(filler)
             pool.default = None if number < 0 else given_rows[number]
-            if widen is not None:
+            if widened:
                 widen()
             bags = _Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
             pool.reduce(rows, indices, weights, bags, target)
@@ -80,11 +81,6 @@ def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None
         return [call]
 
     return with_posts(work, bind, table_bytes + sizes.scratch)
-
-
-def _shared_copy(target: Array, source: Array, threads: Threads) -> Call:
-    parts = cuts(len(source), threads.pieces(source.size * 2e-9))
-    return threads.call([partial(np.copyto, target[part], source[part]) for part in parts])
 
 
 def _segments(inputs: Sequence[Any], count: int) -> Found:
