@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, is_dense, merged
+from irrun.engines.axes import broadcast_strides, is_dense, matrix_of, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
 from irrun.engines.memory import aligned
@@ -27,9 +27,8 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
-from irrun.engines.onednn.tensors import Sizes, is_dense_layout, lies_so, spread_layout
+from irrun.engines.onednn.tensors import Sizes, given_as, is_dense_layout, spread_layout
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
-from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
 _SOFTMAX = 0x30000
@@ -40,28 +39,6 @@ MOST_OF_A_HEAD = 4 << 20
 
 MOST_SCORES = 16 << 20
 """Bytes of scores at a time, which must not be much more than a cache holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Walks:
-    """The strides of all tensors over [*batch, rows, columns]; those of `mask` are 0 where there is none."""
-
-    query: Sizes
-    key: Sizes
-    value: Sizes
-    mask: Sizes
-    result: Sizes
-
-
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """[*batch, rows, size] times [*batch, size, keys], and that times [*batch, keys, width]."""
-
-    batch: Sizes
-    rows: int
-    keys: int
-    size: int
-    width: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,58 +79,47 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     if any(own.layout is not None or own.type != "f32" or 0 in own.strides[-2:] for own in (query, key, value)):
         return None
-    result = work.outputs[0].shape
-    sizes = _Sizes(result[:-2], query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1])
-    added = _added(mask, sizes, causal=bool(work.attrs["causal"]))
+    result, keys = work.outputs[0].shape, key.shape[-2]
+    added = _added(mask, query.shape[-2], keys, causal=bool(work.attrs["causal"]))
     if added is not None and (added.layout is not None or added.type not in ("f32", "boolean")):
         return None
     if added is not None and added.value is not None and len(result) == 4 and result[0] > 1:
         # one that is the same for all of a batch but not for all rows is not known to oneDNN
         own = np.broadcast_to(added.value, np.broadcast_shapes(added.value.shape, (result[0], 1, 1, 1))).copy()
         added = Operand("f32", own.shape, own.strides, own)
-    batch, walks = _walks(sizes, (query, key, value), added, result)
-    given = library.strided(result, _heads_inside(result))
-    assert given is not None
-
-    parts = list(_parts(batch, sizes))
+    tensors = _walked(query, key, value, added, result)
+    parts = list(_parts(tensors[3].shape))
     kernels: dict[Sizes, _Kernel] = {}
-    for heads, rows in parts:
-        some = _Sizes((*batch[:-1], _length(heads)), _length(rows), sizes.keys, sizes.size, sizes.width)
-        shape = (*some.batch, some.rows)
-        kernel = kernels.get(shape) or _kernel(library, some, walks, factor, masked=added is not None)
+    for size in {(heads.stop - heads.start, rows.stop - rows.start) for heads, rows in parts}:
+        kernel = _kernel(library, tensors, size, factor, masked=added is not None)
         if kernel is None:
             return None
-        kernels[shape] = kernel
-    room = aligned(max(prod(shape) for shape in kernels) * sizes.keys * 4)
+        kernels[size] = kernel
+    room = aligned(max(heads * rows for heads, rows in kernels) * prod(tensors[3].shape[:-3]) * keys * 4)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        first, buffer = _mask_calls(added, inputs[3] if len(inputs) > 3 else None)
+        calls, buffer = _mask_calls(added, inputs[3] if len(inputs) > 3 else None)
         given = (*inputs[:3], buffer, outputs[0].view(np.float32))
-        lines, keys = sizes.rows, sizes.keys
-        ends = ((lines, sizes.size), (sizes.size, keys), (keys, sizes.width), (lines, keys), (lines, sizes.width))
-        steps = (walks.query, walks.key, walks.value, walks.mask, walks.result)
         views = [
-            None if array is None else view(array, (*batch, *end), own)
-            for array, end, own in zip(given, ends, steps, strict=True)
+            None if array is None else view(array, own.shape, own.strides)
+            for array, own in zip(given, tensors, strict=True)
         ]
-        calls = first
         for heads, rows in parts:
-            all = slice(None)
-            cuts = [(..., heads, all if number in (1, 2) else rows, all) for number in range(5)]
+            cuts = [(..., heads, slice(None) if number in (1, 2) else rows, slice(None)) for number in range(5)]
             arrays = [None if view is None else view[cut] for view, cut in zip(views, cuts, strict=True)]
-            kernel = kernels[*batch[:-1], _length(heads), _length(rows)]
+            kernel = kernels[heads.stop - heads.start, rows.stop - rows.start]
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
-    gives: dict[int, AnyLayout] = {} if lies_so(work.outputs[0], given) else {0: given}
+    gives = given_as(work, library.strided(result, _heads_inside(result)))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
     return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
 
 
-def _added(mask: Operand | None, sizes: _Sizes, *, causal: bool) -> Operand | None:
+def _added(mask: Operand | None, rows: int, keys: int, *, causal: bool) -> Operand | None:
     """What is added to the scores; where that is known, it has a value of numbers."""
     if causal:
-        hidden = np.arange(sizes.keys) > np.arange(sizes.rows)[:, None]
+        hidden = np.arange(keys) > np.arange(rows)[:, None]
         value = np.where(hidden, np.float32(-inf), np.float32(0))
         return Operand("f32", value.shape, value.strides, value)
     if mask is None or not mask.shape:
@@ -183,22 +149,26 @@ def _is_read(added: Operand) -> bool:
     return added.type == "f32" and is_dense(added)
 
 
-def _walks(sizes: _Sizes, operands: Sequence[Operand], added: Operand | None, result: Sizes) -> tuple[Sizes, _Walks]:
-    """The axes of batches and heads, as few as can be, and the strides of all tensors over them."""
-    query, key, value = (broadcast_strides(own, (*sizes.batch, *own.shape[-2:])) for own in operands)
-    mask = (0,) * len(result)
+def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None, result: Sizes) -> list[Operand]:
+    """Query, transposed key, value, mask and result over [*batch, rows, columns], with as few axes as can be.
+
+    The strides of the mask are 0 where there is none.
+    """
+    outer, scores = result[:-2], (*result[:-2], query.shape[-2], key.shape[-2])
+    mask = Operand("f32", (), ())
     if added is not None:
-        steps = added.strides if _is_read(added) else dense(added.shape)
-        mask = broadcast_strides(Operand("f32", added.shape, steps), (*sizes.batch, sizes.rows, sizes.keys))
-    written = _heads_inside(result)
-    scores = dense((*sizes.batch, sizes.rows, sizes.keys))
-    walks = (query, (*key[:-2], key[-1], key[-2]), value, mask, written)
-    batch, outer = merged(sizes.batch, [own[:-2] for own in (*walks, scores)])
+        mask = added if _is_read(added) else Operand("f32", added.shape, dense(added.shape))
+    key = matrix_of(key, transposed=True, row=False)
+    shapes = [*((*outer, *own.shape[-2:]) for own in (query, key, value)), scores, result, scores]
+    tensors = (query, key, value, mask, Operand("f32", result, _heads_inside(result)))
+    steps = [broadcast_strides(own, shape) for own, shape in zip(tensors, shapes, strict=False)]
+    batch, moved = merged(outer, [own[:-2] for own in (*steps, dense(scores))])
     if not batch:
-        batch, outer = (1,), [(0,)] * 6
+        batch, moved = (1,), [(0,)] * 6
     if len(batch) == 1:  # a mask that is the same for all heads is known in this form only
-        batch, outer = (1, *batch), [(0, *own) for own in outer]
-    return batch, _Walks(*((*new, *own[-2:]) for new, own in zip(outer[:5], walks, strict=True)))
+        batch, moved = (1, *batch), [(0, *own) for own in moved]
+    walked = zip(shapes, moved, steps, strict=False)
+    return [Operand("f32", (*batch, *shape[-2:]), (*ahead, *own[-2:])) for shape, ahead, own in walked]
 
 
 def _heads_inside(shape: Sizes) -> Sizes:
@@ -210,30 +180,30 @@ def _heads_inside(shape: Sizes) -> Sizes:
     return moved[0], moved[2], moved[1], moved[3]
 
 
-def _parts(batch: Sizes, sizes: _Sizes) -> Iterator[tuple[slice, slice]]:
-    """Slices of the heads and of the rows that have few enough scores."""
-    row = sizes.keys * 4 * prod(batch[:-1])
-    heads = min(max(MOST_SCORES // (row * sizes.rows), 1), batch[-1])
-    rows = min(max(MOST_SCORES // row, 1), sizes.rows) if heads == 1 else sizes.rows
-    for head in range(0, batch[-1], heads):
-        for first in range(0, sizes.rows, rows):
-            yield slice(head, min(head + heads, batch[-1])), slice(first, min(first + rows, sizes.rows))
+def _parts(shape: Sizes) -> Iterator[tuple[slice, slice]]:
+    """Slices of the heads and of the rows that have few enough of the scores [*batch, heads, rows, keys]."""
+    *batch, heads, rows, keys = shape
+    row = keys * 4 * prod(batch)
+    some = min(max(MOST_SCORES // (row * rows), 1), heads)
+    lines = min(max(MOST_SCORES // row, 1), rows) if some == 1 else rows
+    for head in range(0, heads, some):
+        for first in range(0, rows, lines):
+            yield slice(head, min(head + some, heads)), slice(first, min(first + lines, rows))
 
 
-def _length(part: slice) -> int:
-    return int(part.stop - part.start)
-
-
-def _kernel(library: Library, sizes: _Sizes, walks: _Walks, factor: float, *, masked: bool) -> _Kernel | None:
-    shape = (*sizes.batch, sizes.rows, sizes.keys)
+def _kernel(
+    library: Library, tensors: Sequence[Operand], size: Sizes, factor: float, *, masked: bool
+) -> _Kernel | None:
+    """The primitives for `size` heads and rows of the tensors, which are those of `_walked`."""
+    sizes = [
+        (*own.shape[:-3], size[0], own.shape[-2] if n in (1, 2) else size[1], own.shape[-1])
+        for n, own in enumerate(tensors)
+    ]
+    shape = sizes[3]
     layouts = [
-        spread_layout(library, (*sizes.batch, sizes.rows, sizes.size), walks.query),
-        spread_layout(library, (*sizes.batch, sizes.size, sizes.keys), walks.key),
-        spread_layout(library, (*sizes.batch, sizes.keys, sizes.width), walks.value),
-        spread_layout(library, shape, walks.mask),
-        spread_layout(library, (*sizes.batch, sizes.rows, sizes.width), walks.result),
+        *(spread_layout(library, own, tensor.strides) for own, tensor in zip(sizes, tensors, strict=True)),
         library.dense(shape),
-        library.dense((prod(shape[:-1]), sizes.keys)),
+        library.dense((prod(shape[:-1]), shape[-1])),
     ]
     known = [layout for layout in layouts if layout is not None]
     if len(known) < len(layouts):
@@ -244,7 +214,7 @@ def _kernel(library: Library, sizes: _Sizes, walks: _Walks, factor: float, *, ma
     posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
     if masked:
         posts.append(("binary", ADD, mask))
-    small = prod(shape) * sizes.size < FEW_PRODUCTS
+    small = prod(shape) * tensors[0].shape[-1] < FEW_PRODUCTS
     scores = library.primitive("matmul", query, key, None, score, posts=posts, small=small)
     softmax = library.primitive("softmax_forward", INFERENCE, _SOFTMAX, rows, rows, 1, small=small)
     sums = library.primitive("matmul", score, value, None, result, small=small)

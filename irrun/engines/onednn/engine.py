@@ -18,15 +18,9 @@ from irrun.engines.onednn import (
 from irrun.engines.onednn.library import Layout, Library
 from irrun.engines.work import Compiled, Operand, Work
 
+MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
-    **attention.COMPILERS,
-    **convolution.COMPILERS,
-    **copies.COMPILERS,
-    **elementwise.COMPILERS,
-    **normalization.COMPILERS,
-    **pooling.COMPILERS,
-    **products.COMPILERS,
-    **recurrent.COMPILERS,
+    op: compile for module in MODULES for op, compile in module.COMPILERS.items()
 }
 
 

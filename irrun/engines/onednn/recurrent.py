@@ -26,9 +26,8 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
-from irrun.engines.onednn.tensors import Packed, lies_so, packed
+from irrun.engines.onednn.tensors import Packed, given_as, packed
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
-from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
 DIRECTIONS = {"forward": 1, "reverse": 2, "bidirectional": 3}
@@ -45,16 +44,12 @@ class _Cell:
     states: int = 1
 
 
-_LSTM = _Cell("lstm", ("sigmoid", "tanh", "tanh"), (1, 0, 2, 3), states=2)
-_GRU = _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2))
-_RNN = _Cell("vanilla_rnn", (), (0,))
 CELLS = {
-    "LSTMSequence-5": _LSTM,
-    "GRUSequence-5": _GRU,
-    "RNNSequence-5": _RNN,
-    "LSTMCell-4": _LSTM,
-    "GRUCell-3": _GRU,
-    "RNNCell-3": _RNN,
+    **dict.fromkeys(
+        ("LSTMSequence-5", "LSTMCell-4"), _Cell("lstm", ("sigmoid", "tanh", "tanh"), (1, 0, 2, 3), states=2)
+    ),
+    **dict.fromkeys(("GRUSequence-5", "GRUCell-3"), _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2))),
+    **dict.fromkeys(("RNNSequence-5", "RNNCell-3"), _Cell("vanilla_rnn", (), (0,))),
 }
 MOST_ALONE, MOST_ALONE_IN_A_CELL = 500_000, 2_000_000
 """Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step.
@@ -112,7 +107,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         *((0.0, 0.0) if cell.kind == "vanilla_rnn" else ()),
         small=batch * gates * hidden * (inner + hidden) < (MOST_ALONE_IN_A_CELL if single else MOST_ALONE),
     )
-    if primitive is None or target is None or given is None:
+    if primitive is None or target is None:
         return None
     order = list(cell.gates) + [gates] * before_reset
     laid_out = {
@@ -145,9 +140,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
         )
         return chain([*_copies(read, before), call, *_copies(after, written)])
 
-    count = len(work.inputs)
-    gives: dict[int, AnyLayout] = {} if single or lies_so(work.outputs[0], given) else {0: given}
-    return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(1 + cell.states, count)))
+    gives = given_as(work, None if single else given)
+    return Compiled(bind, primitive.scratch, gives=gives, taken=frozenset(range(1 + cell.states, len(work.inputs))))
 
 
 def _dense(states: Array) -> Array:

@@ -12,7 +12,7 @@ from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
-from irrun.engines.work import Layout as _Layout
+from irrun.engines.work import Layout as AnyLayout
 from irrun.spec.op import Array
 
 Sizes = tuple[int, ...]
@@ -55,6 +55,11 @@ def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
     return library.strided(own, canonical_strides(own, strides))
+
+
+def given_as(work: Work, layout: Layout | None) -> dict[int, AnyLayout]:
+    """The layout of the first output, as engines say it: none where that is in C order."""
+    return {} if layout is None or lies_so(work.outputs[0], layout) else {0: layout}
 
 
 class Packed:
@@ -118,12 +123,11 @@ def compiled(
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
     `gives` is the layout of the output where not dense.
     """
-    wants: dict[int, _Layout | None] = {}
+    wants: dict[int, AnyLayout | None] = {}
     for number in free:
         operand, layout = work.inputs[inputs[number]], primitive.layout(number)
         if operand is not None and not lies_so(operand, layout):
             wants[inputs[number]] = layout
-    given: dict[int, _Layout] = {} if gives is None or lies_so(work.outputs[0], gives) else {0: gives}
     made = constants or {}
     layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
 
@@ -134,4 +138,4 @@ def compiled(
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind(arguments, scratch)
 
-    return Compiled(bind, primitive.scratch, wants, given, frozenset(taken), doubtful)
+    return Compiled(bind, primitive.scratch, wants, given_as(work, gives), frozenset(taken), doubtful)

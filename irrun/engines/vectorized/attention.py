@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.vectorized.posts import Posts, posts_of
+from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct, within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
 BLOCK = 3 << 17
@@ -61,15 +61,6 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
     if posts is None:
         return None
     shape = _Shape(output.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], output.shape[-1])
-    return _compiled(shape, work.attrs["causal"], mask, scale is not None, posts, threads)
-
-
-COMPILERS = {"ScaledDotProductAttention-13": compile_attention}
-
-
-def _compiled(
-    shape: _Shape, causal: bool, mask: Operand | None, scaled: bool, posts: Posts, threads: Threads
-) -> Compiled:
     wanted = threads.pieces(shape.seconds)
     share = -(-prod(shape.batch) * shape.rows // wanted)
     pieces = blocks((*shape.batch, shape.rows), max(min(BLOCK // shape.keys, share), 1))
@@ -80,9 +71,9 @@ def _compiled(
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         query, key, value = (np.broadcast_to(own, (*shape.batch, *own.shape[-2:])) for own in inputs[:3])
-        factor = inputs[4].reshape(()) if scaled else np.array(shape.size**-0.5, np.float32)
+        factor = inputs[4].reshape(()) if scale is not None else np.array(shape.size**-0.5, np.float32)
         first: list[Call] = []
-        hide: Hide = _future if causal else lambda *_: []
+        hide: Hide = _future if work.attrs["causal"] else lambda *_: []
         if mask is not None:
             first, added = _additive(inputs[3], scratch) if boolean else ([], inputs[3])
             hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
@@ -146,3 +137,6 @@ def _block(
         partial(np.matmul, scores, value, output),
         partial(np.divide, output, peak, output),
     ]
+
+
+COMPILERS = {"ScaledDotProductAttention-13": compile_attention}

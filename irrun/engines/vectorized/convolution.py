@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.products import within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
-from irrun.engines.vectorized.windows import Geometry, geometry_of, patches
-from irrun.engines.windows import Axis
+from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
@@ -27,6 +28,49 @@ LEAST_WINDOWS, MOST_WINDOWS = 256, 2048
 
 FLAT = 12
 """How many times more windows than features there are where a product is rather cut along its windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A grouped convolution: images, groups, channels and features per group, and spatial axes."""
+
+    images: int
+    groups: int
+    channels: int
+    features: int
+    axes: tuple[Axis, ...]
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        return tuple(axis.windows for axis in self.axes)
+
+    @property
+    def taps(self) -> int:
+        return prod(axis.kernel for axis in self.axes)
+
+    @property
+    def operations(self) -> float:
+        """Additions and multiplications for one image."""
+        return 2.0 * self.groups * self.features * prod(self.windows) * self.channels * self.taps
+
+
+def geometry_of(work: Work) -> Geometry | None:
+    """The geometry of a convolution of f32 with dense filters, or of a transposed one; None if it is something else.
+
+    The axes of a transposed one are those of the convolution that would make its data out of its output.
+    """
+    (data, filters), output = work.required(2), work.outputs[0]
+    if any(tensor.type != "f32" for tensor in (data, filters, output)) or not is_dense(filters):
+        return None
+    groups, *sizes = filters.shape if work.name.startswith("Group") else (1, *filters.shape)
+    kernel = sizes[2:]
+    if "Backprop" in work.name:
+        channels, features = sizes[:2]
+        axes = transposed_axes_of(work, kernel)
+    else:
+        features, channels = sizes[:2]
+        axes = axes_of(work.attrs, data.shape[2:], kernel, output.shape[2:])
+    return Geometry(data.shape[0], groups, channels, features, tuple(axes))
 
 
 def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
@@ -112,13 +156,28 @@ class _Room:
         self.bytes = self.frame + columns
 
 
+def _patches(frame: Array, axes: Sequence[Axis], counts: Sequence[int]) -> Array:
+    """A view [channels, *kernel, *counts] of the first windows of a frame [channels, *spatial]."""
+    strides = frame.strides[1:]
+    seen: Array = view(
+        frame,
+        (len(frame), *(axis.kernel for axis in axes), *counts),
+        (
+            frame.strides[0],
+            *(stride * axis.dilation for stride, axis in zip(strides, axes, strict=True)),
+            *(stride * axis.stride for stride, axis in zip(strides, axes, strict=True)),
+        ),
+    )
+    return seen
+
+
 def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: Array, columns: Array) -> list[Call]:
     """Calls that copy the windows `block` of data [channels, *spatial] into columns [channels, taps, windows]."""
     counts = [cut.stop - cut.start for cut in block]
     target = columns.reshape(len(data), *(axis.kernel for axis in axes), *counts)
     if not any(axis.padded for axis in axes):
         first = tuple(slice(cut.start * axis.stride, None) for axis, cut in zip(axes, block, strict=True))
-        return [partial(np.copyto, target, patches(data[(slice(None), *first)], axes, counts))]
+        return [partial(np.copyto, target, _patches(data[(slice(None), *first)], axes, counts))]
     shape = [axis.covered(count) for axis, count in zip(axes, counts, strict=True)]
     frame = frame[: len(data) * prod(shape)].reshape(len(data), *shape)
     places = [axis.places(cut) for axis, cut in zip(axes, block, strict=True)]
@@ -127,7 +186,7 @@ def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: A
     return [
         partial(frame.fill, 0),
         partial(np.copyto, inside, source),
-        partial(np.copyto, target, patches(frame, axes, counts)),
+        partial(np.copyto, target, _patches(frame, axes, counts)),
     ]
 
 

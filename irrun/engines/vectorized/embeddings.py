@@ -42,35 +42,18 @@ PRODUCT_COLUMNS = 8
 Found = tuple[Array, Array, Array, Array | None]
 """Where bags start in the indices, how many indices they have, the indices and their weights."""
 
-Find = Callable[[Sequence[Any]], Found]
-"""Finds the bags in the inputs of an op, in each call."""
+Find = Callable[[Sequence[Any], int], Found]
+"""Finds the bags in the inputs of an op, in each call, given how many there are."""
 
 
-def segments_sum(work: Work, threads: Threads) -> Compiled | None:
-    """EmbeddingSegmentsSum-3 of a constant number of segments."""
-    count = work.outputs[0].shape[0]
-    return _compiled(work, threads, (0, 1, 2, 5), 4, partial(_segments, count))
-
-
-def bag_offsets(work: Work, threads: Threads) -> Compiled | None:
-    """EmbeddingBagOffsetsSum-3 and EmbeddingBagOffsets-15."""
-    return _compiled(work, threads, (0, 1, 2, 4), 3, _offsets)
-
-
-def bag_packed(work: Work, threads: Threads) -> Compiled | None:
-    """EmbeddingBagPackedSum-3 and EmbeddingBagPacked-15."""
-    return _compiled(work, threads, (0, 1, 2), None, _packed)
-
-
-def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | None, find: Find) -> Compiled | None:
-    """Prepare an op whose inputs `read` are arrays, and whose input `default` is the row of an empty bag."""
+def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None = None) -> Compiled | None:
+    """An op that sums bags, as `find` finds them. The input of number `default` says which row an empty bag is."""
     (table, places), own = work.required(2), len(work.own)
     mean = work.attrs.get("reduction") == "mean"
     if table.type not in TYPES:
         return None
     wide, stored = numpy_dtype(TYPES[table.type]), numpy_dtype(table.type)
-    operands = [operand for number in read if (operand := work.optional(number)) is not None]
-    if not all(map(is_dense, operands)) or (mean and wide.kind != "f"):
+    if not all(operand is None or is_dense(operand) for operand in work.own) or (mean and wide.kind != "f"):
         return None
     columns, count = prod(table.shape[1:]), prod(places.shape)
     widened = stored != wide and table.shape[0] < count  # as a whole, else each row as it is taken
@@ -80,16 +63,17 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         given_rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
         rows = scratch[:table_bytes].view(wide).reshape(-1, columns) if widened else given_rows
-        widen = _shared_copy(rows, given_rows, threads) if widened else None
+        parts = cuts(len(rows), threads.pieces(rows.size * 2e-9)) if widened else []
+        widen = threads.call([partial(np.copyto, rows[part], given_rows[part]) for part in parts])
         pool = _Pool(sizes, scratch[table_bytes:], threads)
         given = inputs[:own]
         filler: Any = None if default is None or default >= own else inputs[default]
 
         def call() -> None:
-            starts, counts, indices, weights = find(given)
+            starts, counts, indices, weights = find(given, len(target))
             number = -1 if filler is None else int(filler)
             pool.default = None if number < 0 else given_rows[number]
-            if widen is not None:
+            if widened:
                 widen()
             bags = _Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
             pool.reduce(rows, indices, weights, bags, target)
@@ -99,12 +83,7 @@ def _compiled(work: Work, threads: Threads, read: Sequence[int], default: int | 
     return with_posts(work, bind, table_bytes + sizes.scratch)
 
 
-def _shared_copy(target: Array, source: Array, threads: Threads) -> Call:
-    parts = cuts(len(source), threads.pieces(source.size * 2e-9))
-    return threads.call([partial(np.copyto, target[part], source[part]) for part in parts])
-
-
-def _segments(count: int, inputs: Sequence[Any]) -> Found:
+def _segments(inputs: Sequence[Any], count: int) -> Found:
     indices, ids = inputs[1:3]
     weights = inputs[5] if len(inputs) > 5 else None
     if (ids[1:] < ids[:-1]).any():
@@ -123,7 +102,7 @@ def _stable_order(ids: Array, count: int) -> Array:
     return order
 
 
-def _offsets(inputs: Sequence[Any]) -> Found:
+def _offsets(inputs: Sequence[Any], _: int) -> Found:
     indices, offsets = inputs[1:3]
     starts = offsets.astype(np.intp, copy=False)
     counts = np.empty_like(starts)
@@ -132,7 +111,7 @@ def _offsets(inputs: Sequence[Any]) -> Found:
     return starts, counts, indices, inputs[4] if len(inputs) > 4 else None
 
 
-def _packed(inputs: Sequence[Any]) -> Found:
+def _packed(inputs: Sequence[Any], _: int) -> Found:
     indices = inputs[1]
     batch, length = indices.shape
     weights = inputs[2] if len(inputs) > 2 else None
@@ -167,10 +146,15 @@ class _Sizes:
             self.parts.append(count)
 
     @property
+    def rooms(self) -> list[tuple[int, np.dtype[Any]]]:
+        """The rows and the type of each part of the scratch."""
+        stored = 0 if self.stored == self.wide else self.rows
+        each = [(self.rows, self.wide), (self.rows, self.wide), (stored, self.stored)]
+        return [*((count, self.wide) for count in self.parts), *each * self.threads]
+
+    @property
     def scratch(self) -> int:
-        stored = 0 if self.stored == self.wide else self.stored.itemsize
-        rows = self.threads * self.rows
-        return self.columns * (rows * (stored + 2 * self.wide.itemsize) + sum(self.parts) * self.wide.itemsize)
+        return self.columns * sum(rows * dtype.itemsize for rows, dtype in self.rooms)
 
 
 @dataclass(slots=True)
@@ -195,19 +179,13 @@ class _Pool:
         self.threads, self.most = threads, sizes.most
         self.columns, self.wide = sizes.columns, sizes.wide
         self.product = sizes.wide.kind == "f" and sizes.columns >= PRODUCT_COLUMNS
-        begin = 0
-
-        def cut(rows: int, dtype: np.dtype[Any]) -> Array:
-            nonlocal begin
+        rooms, begin = [], 0
+        for rows, dtype in sizes.rooms:
             end = begin + rows * sizes.columns * dtype.itemsize
-            found = scratch[begin:end].view(dtype).reshape(rows, sizes.columns)
+            rooms.append(scratch[begin:end].view(dtype).reshape(rows, sizes.columns))
             begin = end
-            return found
-
-        self.parts = [cut(count, sizes.wide) for count in sizes.parts]
-        self.rows, self.sums = ([cut(sizes.rows, sizes.wide) for _ in range(threads.count)] for _ in range(2))
-        if sizes.stored != sizes.wide:
-            self.stored = [cut(sizes.rows, sizes.stored) for _ in range(threads.count)]
+        own = rooms[len(sizes.parts) :]
+        self.parts, self.rows, self.sums, self.stored = rooms[: len(sizes.parts)], own[::3], own[1::3], own[2::3]
         self.ones = np.ones(PIECE, sizes.wide)
 
     def reduce(
@@ -326,8 +304,9 @@ def _windows(array: Array, length: int) -> Array:
     return np.ndarray((len(array) - length + 1,), run, array, 0, (step,))
 
 
+_BAG_OFFSETS, _BAG_PACKED = partial(embedding_bags, find=_offsets, default=3), partial(embedding_bags, find=_packed)
 COMPILERS = {
-    "EmbeddingSegmentsSum-3": segments_sum,
-    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), bag_offsets),
-    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), bag_packed),
+    "EmbeddingSegmentsSum-3": partial(embedding_bags, find=_segments, default=4),
+    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), _BAG_OFFSETS),
+    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), _BAG_PACKED),
 }

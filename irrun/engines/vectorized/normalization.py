@@ -14,8 +14,8 @@ from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_stride
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.elementwise import by_blocks
-from irrun.engines.vectorized.lines import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
 from irrun.engines.vectorized.posts import BLOCK, nanoseconds_of, posts_of
+from irrun.engines.vectorized.reduction import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
 from irrun.engines.vectorized.threads import Threads, even
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
@@ -155,20 +155,16 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
     return bind
 
 
-def mvn_1(work: Work, threads: Threads) -> Compiled | None:
-    """MVN-1."""
-    rank, attrs = len(work.outputs[0].shape), work.attrs
-    axes = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
-    normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"])
-    return by_lines(work, threads, [axis % rank for axis in axes], normalizer)
-
-
 def mvn(work: Work, threads: Threads) -> Compiled | None:
-    """MVN-6 with constant axes."""
-    attrs = work.attrs
-    outside = attrs["eps_mode"] == "outside_sqrt"
+    """MVN-1, and MVN-6 with constant axes."""
+    rank, attrs = len(work.outputs[0].shape), work.attrs
+    if work.name == "MVN-6":
+        axes = constant_axes(work)
+    else:
+        axes = [n % rank for n in attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)]
+    outside = attrs.get("eps_mode") == "outside_sqrt"
     normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"], outside=outside)
-    return by_lines(work, threads, constant_axes(work), normalizer)
+    return by_lines(work, threads, axes, normalizer)
 
 
 def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
@@ -242,7 +238,6 @@ COMPILERS = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), softmax),
     **dict.fromkeys(("BatchNormInference-1", "BatchNormInference-5"), batch_norm),
     "GroupNormalization-12": group_normalization,
-    "MVN-1": mvn_1,
-    "MVN-6": mvn,
+    **dict.fromkeys(("MVN-1", "MVN-6"), mvn),
     "NormalizeL2-1": normalize_l2,
 }

@@ -47,6 +47,9 @@ class Geometry:
     reverse: bool
     """Whether the last direction runs backward."""
 
+    def backward(self, direction: int) -> bool:
+        return self.reverse and direction == self.directions - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -137,18 +140,15 @@ class Loop:
         """Everything, for sequences of full length."""
         geometry = self.geometry
         calls = self._given()
-        for direction in range(geometry.directions):
-            backward = geometry.reverse and direction == geometry.directions - 1
-            calls.append(partial(np.copyto, self.X[direction], self.data[::-1] if backward else self.data))
+        orders = [slice(None, None, -1 if geometry.backward(n) else 1) for n in range(geometry.directions)]
+        calls += [partial(np.copyto, X, self.data[order]) for X, order in zip(self.X, orders, strict=True)]
         calls += self._projection()
         before = self.first
         for time in range(geometry.steps):
             calls += self._step(time, before, self.hidden[:, time])
             before = self.hidden[:, time]
-        for direction in range(geometry.directions):
-            backward = geometry.reverse and direction == geometry.directions - 1
-            result = self.hidden[direction, ::-1] if backward else self.hidden[direction]
-            calls.append(partial(np.copyto, self.Y[direction], result))
+        results = zip(self.Y, self.hidden, orders, strict=True)
+        calls += [partial(np.copyto, Y, hidden[order]) for Y, hidden, order in results]
         calls += [partial(np.copyto, last, state) for last, state in zip(self.last, (before, self.cell), strict=False)]
         return calls
 
@@ -161,8 +161,8 @@ class Loop:
         for call in self._given():
             call()
         for direction in range(geometry.directions):
-            reverse = geometry.reverse and direction == geometry.directions - 1
-            self.X[direction] = np.take_along_axis(self.data, backward, 0) if reverse else self.data
+            flipped = geometry.backward(direction)
+            self.X[direction] = np.take_along_axis(self.data, backward, 0) if flipped else self.data
         for call in self._projection():
             call()
         for time in range(geometry.steps):

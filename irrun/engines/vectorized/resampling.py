@@ -6,8 +6,7 @@ vectors of an axis the columns of the matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -32,14 +31,6 @@ TILE = 32
 ELEMENT_NANOSECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """An axis that is resampled, with its matrix `[before, after]`."""
-
-    axis: int
-    matrix: Any
-
-
 def interpolate(work: Work, threads: Threads) -> Compiled | None:
     """Interpolate-4 and -11 to constant sizes, without pads."""
     (data,), output = work.required(1), work.outputs[0]
@@ -58,7 +49,7 @@ def interpolate(work: Work, threads: Threads) -> Compiled | None:
     if data.type != "f32":
         return None
     order = sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
-    return _products(work, [Resampled(axis, _matrix(work, axis)) for axis in order], threads)
+    return _products(work, {axis: _matrix(work, axis) for axis in order}, threads)
 
 
 def _kernel(work: Work) -> Callable[..., Any]:
@@ -114,29 +105,30 @@ def _nearest(work: Work, changed: Sequence[int]) -> Compiled | None:
     return with_posts(work, bind)
 
 
-def _products(work: Work, axes: Sequence[Resampled], threads: Threads) -> Compiled | None:
-    """The axes in turn, block by block of what lies before the first of them, so that a block stays in the cache.
+def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Compiled | None:
+    """The axes in turn, each by its matrix `[before, after]`, block by block of what lies before the first of them.
 
+    So a block stays in the cache.
     Where the data are not finite, a product with zeros would spread that over a tile: then the op itself computes.
     """
     (data,), output = work.required(1), work.outputs[0]
-    first = min(found.axis for found in axes)
+    first = min(matrices)
     outer, shape, whole = prod(data.shape[:first]), data.shape[first:], output.shape[first:]
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
     ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
     copied = strides is not None and not is_dense(data)
     kernel, count = _kernel(work), len(work.own)
     shapes = [shape]
-    for found in axes:
-        place = found.axis - first
-        shapes.append((*shapes[-1][:place], found.matrix.shape[1], *shapes[-1][place + 1 :]))
+    for axis, matrix in matrices.items():
+        place = axis - first
+        shapes.append((*shapes[-1][:place], matrix.shape[1], *shapes[-1][place + 1 :]))
     rows = max(1, min(outer, BLOCK // prod(whole)))
     rows = min(rows, -(-outer // threads.sharing(prod(output.shape) * ELEMENT_NANOSECONDS)))
     blocks = [slice(begin, min(begin + rows, outer)) for begin in range(0, outer, rows)]
     between = [rows * prod(inner) for inner in (shapes[:-1] if copied else shapes[1:-1])]
     needed = 4 * (ahead + threads.count * sum(between))  # bytes
     ends = np.cumsum(between[:-1], dtype=np.intp)
-    tiles = [_tiles(found.matrix, transposed=found.axis + 1 < len(data.shape)) for found in axes]
+    tiles = [_tiles(matrix, transposed=axis + 1 < len(data.shape)) for axis, matrix in matrices.items()]
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         numbers = np.empty(0, np.float32) if scratch is None else scratch[:needed].view(np.float32)
@@ -157,11 +149,11 @@ def _products(work: Work, axes: Sequence[Resampled], threads: Threads) -> Compil
                 dense_copy = next(free)[: now.size].reshape(now.shape)
                 np.copyto(dense_copy, now)
                 now = dense_copy
-            for step, found in enumerate(axes):
+            for step, axis in enumerate(matrices):
                 sizes = (len(now), *shapes[step + 1])
-                last = step + 1 == len(axes)
+                last = step + 1 == len(matrices)
                 after = target[blocks[number]] if last else next(free)[: prod(sizes)].reshape(sizes)
-                _multiply(now, after, found.axis - first + 1, tiles[step])
+                _multiply(now, after, axis - first + 1, tiles[step])
                 now = after
             finite[number] = np.isfinite(np.einsum("i->", now.reshape(-1)))
 
