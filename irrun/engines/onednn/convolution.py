@@ -7,7 +7,7 @@ from math import prod
 
 from irrun.engines.axes import canonical_strides
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
-from irrun.engines.onednn.posts import GELU, Chain, aligned_axes, bias, chain
+from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain, is_doubtful
 from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Compiled, Operand, Work
@@ -59,7 +59,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         constants=constants,
         taken=(1,) if constants else (),
         gives=primitive.layout(DST),
-        doubtful=any(post.name in GELU for post in work.posts),
+        doubtful=is_doubtful(work),
     )
 
 

@@ -1,8 +1,8 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
-Clamp, Exp and HSigmoid of NaN; Gelu of inf is NaN. What is `INEXACT` so is only taken behind products and convolutions,
-where a pass of its own over the result would cost much. Results below 1e-30 may be 0.
+Clamp, Exp and HSigmoid of NaN. Gelu of inf is NaN, which `DOUBTFUL` is for. What is `INEXACT` so is only taken behind
+products and convolutions, where a pass of its own over the result would cost much. Results below 1e-30 may be 0.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
 """Ops whose results for NaN and inf are other ones here."""
 
-GELU = ("Gelu-2", "Gelu-7")
+DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
@@ -131,6 +131,11 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
     if post.name == "SquaredDifference-1":
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
     return True
+
+
+def is_doubtful(work: Work) -> bool:
+    """Whether something that follows gives NaN for infinity: then a result that is not finite is computed again."""
+    return any(post.name in DOUBTFUL for post in work.posts)
 
 
 def scalar(operand: Operand) -> float | None:
