@@ -97,7 +97,8 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     default="auto",
     show_default=True,
     help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
-    "op's own kernel, as `irrun ops` documents it.",
+    "op's own kernel, as `irrun ops` documents it; check is auto, and stops at the first layer that reference computes "
+    "otherwise.",
 )
 @click.option(
     "--threads",
