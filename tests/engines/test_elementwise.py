@@ -11,7 +11,7 @@ from engines.works import THREADS, computed, plain, posted, work_of
 
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.vectorized.threads import blocks, even
+from irrun.engines.vectorized.threads import blocks, even_blocks
 from irrun.engines.work import Post, chain
 from irrun.spec.dtypes import element_type, numpy_dtype
 
@@ -293,4 +293,5 @@ def test_blocks_cover_a_tensor_once(shape: tuple[int, ...], most: int) -> None:
         seen[cut] += 1
         assert seen[cut].size <= max(most, 1) or most < shape[-1]
     assert (seen == 1).all()
-    assert even(10, 4, 2) == 3
+    assert len(even_blocks((10,), 4, 2)) == 4
+    assert len(even_blocks((64, 10_000), 1 << 17, 2)) == 6

@@ -1,11 +1,15 @@
 """The engine on numpy: every module with compilers is found, and no two compute the same op."""
 
 from collections import Counter
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 import irrun.engines.vectorized
 from irrun.engines.vectorized.engine import MODULES, compiler_of
+from irrun.engines.work import Operand, Post, Work, chain
 from irrun.spec.registry import registry
 
 FOLDER = Path(irrun.engines.vectorized.__file__).parent
@@ -19,3 +23,26 @@ def test_all_modules_with_compilers_are_listed():
     assert ops.keys() <= registry().ops.keys()
     assert compiler_of("MatMul-1") is modules["products"].COMPILERS["MatMul-1"]
     assert compiler_of("NonMaxSuppression-9") is None
+
+
+def test_what_a_work_says_of_its_inputs() -> None:
+    data, axes, added = (
+        Operand("f32", (2, 3), (12, 4)),
+        Operand("i64", (1,), (8,), np.array([1])),
+        Operand("f32", (), ()),
+    )
+    post = Post("Add-1", {}, 3)
+    work = Work("Slice-8", {}, [data, axes, None, added], [data], [Post("ReLU-1", {}), post])
+    assert work.own == [data, axes, None]
+    assert work.required(2) == [data, axes]
+    assert [work.optional(number) for number in (0, 2, 3)] == [data, None, None]
+    assert work.constant(1) is axes.value
+    assert work.constant(0) is work.constant(3) is None
+    assert [work.other(own) for own in work.posts] == [None, added]
+
+
+def test_calls_in_order() -> None:
+    for count in range(5):
+        made: list[int] = []
+        chain([partial(made.append, number) for number in range(count)])()
+        assert made == list(range(count))

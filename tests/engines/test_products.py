@@ -7,6 +7,7 @@ import pytest
 from engines.agreement import BIASED, agrees, share_all
 from engines.works import THREADS, work_of
 
+from irrun.engines.vectorized import posts as module
 from irrun.engines.vectorized import products
 from irrun.engines.work import Post
 
@@ -65,7 +66,7 @@ def test_shapes(a, b, transpose_a, transpose_b, shared, monkeypatch):
 def test_posts(shared, rows, monkeypatch):
     if shared:
         share_all(monkeypatch)
-        monkeypatch.setattr(products, "BLOCK", 64)
+        monkeypatch.setattr(module, "BLOCK", 64)
     a, b = random_array(2, rows, 20), random_array(20, 70)
     compare(a, b, posts=BIASED, operands=[random_array(1, 1, 70)])
     compare(a, b, posts=BIASED, operands=[random_array(70)])

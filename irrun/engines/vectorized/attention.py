@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.vectorized.products import direct, within
+from irrun.engines.vectorized.products import direct
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
@@ -81,7 +81,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
 
         def steps(piece: Index, own: Array) -> list[Call]:
             operands = (query[piece], factor, key[piece[:-1]], value[piece[:-1]], outputs[0][piece])
-            return [*_block(operands, own, partial(hide, piece)), *within(on, (*piece, slice(0, shape.width)))]
+            return [*_block(operands, own, partial(hide, piece)), *posts.within(on, (*piece, slice(0, shape.width)))]
 
         return chain([*first, threads.each(pieces, steps, scratch[shared:], room, shared=wanted > 1, blas=True)])
 

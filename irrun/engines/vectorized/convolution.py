@@ -14,7 +14,6 @@ from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.vectorized.products import within
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
@@ -135,7 +134,7 @@ def _pointwise(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
                     chain(
                         [
                             _product(own, columns[image, ..., cut], part),
-                            *within(on, (slice(image, image + 1), rows, cut)),
+                            *posts.within(on, (slice(image, image + 1), rows, cut)),
                         ]
                     )
                 )
@@ -211,7 +210,7 @@ def _by_windows(geometry: Geometry, posts: Posts, threads: Threads, step: int) -
             return [
                 *_columns(inputs[0][image], geometry.axes, block, own, columns),
                 _product(filters, _grouped(columns, geometry.groups), part),
-                *within(on, (slice(image, image + 1), slice(0, total), cut)),
+                *posts.within(on, (slice(image, image + 1), slice(0, total), cut)),
             ]
 
         return threads.each(pieces, steps, scratch, room.bytes, shared=shared, blas=True)
@@ -260,7 +259,7 @@ def _by_features(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled
                 first = group.start * geometry.features + (rows.start or 0)
                 cut = slice(first, first + part.shape[0] * part.shape[1])
                 product = _product(filters[group, rows], matrices[group], part)
-                products.append(chain([product, *within(on, (slice(image, image + 1), cut, slice(0, windows)))]))
+                products.append(chain([product, *posts.within(on, (slice(image, image + 1), cut, slice(0, windows)))]))
             calls += [threads.call(copies), threads.call(products)]
         return chain(calls)
 

@@ -27,7 +27,7 @@ from irrun.engines.vectorized.posts import (
     stage_of,
     viewed,
 )
-from irrun.engines.vectorized.threads import Threads, blocks, even
+from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
@@ -59,7 +59,7 @@ def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compile
             return chain([*stage(*arrays, result), *on(...)])
         calls = [
             chain([*stage(*(array[cut] if array.ndim else array for array in arrays), result[cut]), *on(cut)])
-            for cut in blocks(shape, even(prod(shape), BLOCK, sharing))
+            for cut in even_blocks(shape, BLOCK, sharing)
         ]
         return threads.call(calls) if sharing > 1 else chain(calls)
 

@@ -89,11 +89,9 @@ def _constant(work: Work, axis: int, indices: Array, threads: Threads) -> Compil
     places %= size
     steps = np.diff(places)
     even = bool(steps.size == 0 or (steps == steps[0]).all())
-    if not even and not is_dense(data):
-        return None
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
     if not even:
-        return _flat(work, places, (prod(outer), size, prod(inner)), threads)
+        return _flat(work, places, (prod(outer), size, prod(inner)), threads) if is_dense(data) else None
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         return copy_calls(outputs[0].reshape(*outer, len(places), *inner), _stepped(inputs[0], axis, places))

@@ -14,9 +14,9 @@ from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_stride
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.elementwise import by_blocks
-from irrun.engines.vectorized.posts import BLOCK, nanoseconds_of, posts_of
+from irrun.engines.vectorized.posts import nanoseconds_of, posts_of
 from irrun.engines.vectorized.reduction import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
-from irrun.engines.vectorized.threads import Threads, even
+from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
@@ -63,7 +63,7 @@ def _blocks(
         on = posts.bind(inputs, output.reshape(posts.shape))
         seen, output = squeezed(seen), squeezed(output)
         calls = []
-        for cut in line_cuts(shape, even(prod(shape), BLOCK, sharing)):
+        for cut in line_cuts(shape, sharing):
             block = cut[: output.ndim]
             call = normalizer(seen[block], output[block], cut)
             calls.append(chain([call, *on(cut[:1] if posts_shape else cut)]))

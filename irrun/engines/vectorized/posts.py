@@ -14,6 +14,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
+from irrun.engines.vectorized.threads import blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -198,6 +199,15 @@ class Posts:
             for _, number, strides, _ in self.stages
         ]
         return partial(self._calls, operands, output)
+
+    def within(self, on: Callable[[Index], list[Call]], piece: tuple[slice, ...]) -> list[Call]:
+        """What `on` binds to a block, in parts that are small enough for the cache."""
+        calls: list[Call] = []
+        starts = [cut.start for cut in piece]
+        for block in blocks([cut.stop - cut.start for cut in piece], BLOCK) if self.stages else []:
+            moved = (slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
+            calls += on(tuple(moved))
+        return calls
 
     def _calls(self, operands: Arrays, output: Array, index: Index) -> list[Call]:
         block = output[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM
-from irrun.engines.vectorized.posts import BLOCK, Index, Posts, posts_of
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
+from irrun.engines.vectorized.posts import Posts, posts_of
+from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
@@ -73,7 +73,7 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
         for piece in pieces:
             *batch, rows, columns = piece
             parts = matrices[0][(*batch, rows)], matrices[1][(*batch, slice(None), columns)]
-            calls.append(chain([partial(np.matmul, *parts, output[piece]), *within(on, piece)]))
+            calls.append(chain([partial(np.matmul, *parts, output[piece]), *posts.within(on, piece)]))
         few = prod(shape[-2:]) * left[0][-1] < (FEW_OF_A_VECTOR if 1 in shape[-2:] else FEW)
         return chain([*first, calls[0] if few and len(calls) == 1 else threads.call(calls)])
 
@@ -119,13 +119,3 @@ def _pieces(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[
         axis = len(shape) - (2 if rows >= 4 * columns or columns < 2 * TILE else 1)
     multiple = 1 if axis < len(batch) else TILE
     return [(*whole[:axis], cut, *whole[axis + 1 :]) for cut in cuts(shape[axis], wanted, multiple)]
-
-
-def within(on: Callable[[Index], list[Call]], piece: tuple[slice, ...]) -> list[Call]:
-    """What the posts bind to a block of an array, in parts that are small enough to be in the cache."""
-    calls: list[Call] = []
-    for block in blocks([cut.stop - cut.start for cut in piece], BLOCK):
-        starts = [cut.start for cut in piece]
-        moved = (slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
-        calls += on(tuple(moved))
-    return calls

@@ -15,7 +15,6 @@ from irrun.engines.vectorized.recurrent_loop import (
     Loop,
     Parameters,
     cell_calls,
-    halved,
     memory_of,
     parameters_of,
 )
@@ -42,11 +41,10 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
         geometry = Geometry(directions, X.shape[0], X.shape[1], X.shape[2], attrs["hidden_size"], reverse)
     lengths = None if cell else work.constant(1 + kind.states)
     needed = [] if cell else memory_of(kind, geometry)
-    before_reset = bool(attrs.get("linear_before_reset"))
 
     @cache
     def parameters() -> Parameters:
-        return parameters_of(kind, geometry, W, R, B, before_reset=before_reset, halved=halved(attrs))
+        return parameters_of(kind, geometry, W, R, B, attrs)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         if cell:

@@ -71,12 +71,10 @@ def halved(attrs: Any) -> bool:
     return names[:2] == ["sigmoid", "tanh"] and not 0 < attrs["clip"] < inf
 
 
-def parameters_of(
-    kind: Kind, geometry: Geometry, W: Any, R: Any, B: Any, before_reset: bool, halved: bool
-) -> Parameters:
+def parameters_of(kind: Kind, geometry: Geometry, W: Any, R: Any, B: Any, attrs: Any) -> Parameters:
     directions, hidden, count = geometry.directions, geometry.hidden, len(kind.gates)
     order = list(kind.gates)
-    factors = np.array([0.5 if halved and gate < kind.curved else 1 for gate in range(count)], np.float32)
+    factors = np.array([0.5 if halved(attrs) and gate < kind.curved else 1 for gate in range(count)], np.float32)
     W = W.reshape(directions, count, hidden, -1)[:, order] * factors[:, None, None]
     R = R.reshape(directions, count, hidden, hidden)[:, order] * factors[:, None, None]
     bias: Any = np.zeros((directions, 1, count * hidden), np.float32)
@@ -84,7 +82,7 @@ def parameters_of(
     if B is not None:
         B = B.reshape(directions, -1, hidden)
         bias = (B[:, order] * factors[:, None]).reshape(directions, 1, -1)
-        recurrent_bias = B[:, None, count] if before_reset else None
+        recurrent_bias = B[:, None, count] if attrs.get("linear_before_reset") else None
     return Parameters(
         W.reshape(directions, count * hidden, -1),
         np.ascontiguousarray(R.reshape(directions, count * hidden, hidden).swapaxes(1, 2)),

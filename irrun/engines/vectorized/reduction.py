@@ -17,7 +17,7 @@ from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_stride
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
-from irrun.engines.vectorized.threads import Threads, blocks, even
+from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
@@ -64,10 +64,12 @@ def lines(operand: Operand, axes: Sequence[int]) -> Lines | None:
     return Lines(shape, strides if dense else None)
 
 
-def line_cuts(shape: tuple[int, int, int], most: int) -> list[Cut]:
-    """Slices that cut `[outer, line, inner]` into blocks of whole lines."""
+def line_cuts(shape: tuple[int, int, int], threads: int) -> list[Cut]:
+    """Slices that cut `[outer, line, inner]` into blocks of whole lines, as many for each thread."""
     outer, line, inner = shape
-    return [(rows, slice(None), columns) for rows, columns in blocks((outer, inner), max(most // line, 1))]
+    return [
+        (rows, slice(None), columns) for rows, columns in even_blocks((outer, inner), max(BLOCK // line, 1), threads)
+    ]
 
 
 def squeezed(seen: Array) -> Array:
@@ -162,7 +164,7 @@ def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, 
         seen, sums = squeezed(view(data, shape, strides)), squeezed(output.reshape(shape[0], 1, shape[2]))
         calls = [
             _fold(name, seen[cut[: seen.ndim]], sums[cut[0], :, *cut[2 : seen.ndim]])
-            for cut in line_cuts(shape, even(prod(shape), BLOCK, sharing))
+            for cut in line_cuts(shape, sharing)
         ]
         every = threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
         return [every, *_finish(name, output, count)]

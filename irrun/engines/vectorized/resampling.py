@@ -106,10 +106,10 @@ def _nearest(work: Work, changed: Sequence[int]) -> Compiled | None:
 
 
 def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Compiled | None:
-    """The axes in turn, each by its matrix `[before, after]`, block by block of what lies before the first of them.
+    """The axes in turn, each by its matrix `[before, after]`, on blocks that stay in the cache.
 
-    So a block stays in the cache.
-    Where the data are not finite, a product with zeros would spread that over a tile: then the op itself computes.
+    They are blocks of what lies before the first axis. Where the data are not finite, a product with zeros would spread
+    that over a tile: then the op itself computes.
     """
     (data,), output = work.required(1), work.outputs[0]
     first = min(matrices)

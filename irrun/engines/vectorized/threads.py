@@ -160,12 +160,6 @@ def cuts(length: int, pieces: int, multiple: int = 1) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
-def even(elements: int, most: int, threads: int) -> int:
-    """The elements of a block, at most `most`, that give each thread as many blocks as the others."""
-    count = -(-elements // most)
-    return -(-elements // (-(-count // threads) * threads))
-
-
 def blocks(shape: Sequence[int], limit: int) -> list[tuple[slice, ...]]:
     """Indices that cover an array of `shape` in blocks of at most `limit` elements, cut along the first axes."""
     if prod(shape) <= limit or not shape:
@@ -174,6 +168,14 @@ def blocks(shape: Sequence[int], limit: int) -> list[tuple[slice, ...]]:
     parts = cuts(shape[0], -(-shape[0] // max(limit // rest, 1)))
     inner = blocks(shape[1:], limit)
     return [(part, *index) for part in parts for index in inner]
+
+
+def even_blocks(shape: Sequence[int], most: int, threads: int) -> list[tuple[slice, ...]]:
+    """Blocks of at most `most` elements, as many for each thread as for the others where whole rows allow that."""
+    count = -(-prod(shape) // most)
+    share = -(-prod(shape) // (-(-count // threads) * threads))
+    row = next(rest for rest in (prod(shape[axis + 1 :]) for axis in range(len(shape))) if rest <= share)
+    return blocks(shape, min(-(-share // row) * row, most))
 
 
 class _Worker:
