@@ -219,31 +219,30 @@ class Loop:
 
 
 def cell_calls(kind: Kind, parameters: Parameters, attrs: Any, inputs: Arrays, outputs: Sequence[Array]) -> list[Call]:
-    """The step of a cell: its data, its state and a 1 side by side, times all weights and biases at once."""
+    """The step of a cell: its state, a 1 and its data side by side, times all weights and biases at once."""
     data, state, *cell = (array for array in inputs[: 1 + kind.states] if array is not None)
-    size, before_reset = state.shape[1], bool(attrs.get("linear_before_reset"))
-    table: Any = np.concatenate([parameters.W[0].T, parameters.R[0], parameters.bias[0]])
-    if kind.curved == 2:  # the candidate of a GRU is made of what the data give and, later, of what the state gives
-        given = table[:, 2 * size :].copy()
-        given[data.shape[1] : -1] = 0
-        table[: data.shape[1], 2 * size :] = 0
-        bias = parameters.recurrent_bias
-        table[-1, 2 * size :] = 0 if bias is None else bias[0, 0]
-        table = np.concatenate([table if before_reset else table[:, : 2 * size], given], 1)
-    side, gates = np.ones((len(data), len(table)), np.float32), np.empty((len(data), table.shape[1]), np.float32)
+    size = state.shape[1]
+    table: Any = np.concatenate([parameters.R[0], parameters.bias[0], parameters.W[0].T])
+    side = np.ones((len(data), len(table)), np.float32)
     calls: list[Call] = [
-        partial(np.copyto, side[:, : data.shape[1]], data),
-        partial(np.copyto, side[:, data.shape[1] : -1], state),
+        partial(np.copyto, side[:, :size], state),
+        partial(np.copyto, side[:, size + 1 :], data),
     ]
     if not kind.curved:
         return [*calls, partial(np.matmul, side, table, outputs[0]), *activated(attrs, 0, outputs[0])]
-    calls.append(partial(np.matmul, side, table, gates))
+    gates = np.empty((len(data), len(kind.gates) * size if cell else 2 * size), np.float32)
+    calls.append(partial(np.matmul, side, table[:, : gates.shape[1]].copy(), gates))
     if cell:
         after = outputs[1] if len(outputs) > 1 else np.empty_like(outputs[0])
         return calls + lstm_states(attrs, gates, cell[0], after, outputs[0])
-    late = None if before_reset else parameters.R[0, :, 2 * size :]
-    candidate = gates[:, 2 * size : 3 * size] if before_reset else np.empty_like(outputs[0])
-    return calls + gru_state(attrs, gates[:, : 2 * size], gates[:, -size:], candidate, late, state, outputs[0])
+    # the candidate of a GRU is made of what the data give and, later, of what the state gives
+    given, candidate, late = np.empty_like(outputs[0]), np.empty_like(outputs[0]), parameters.R[0, :, 2 * size :]
+    calls.append(partial(np.matmul, side[:, size:], table[size:, 2 * size :].copy(), given))
+    if attrs.get("linear_before_reset"):
+        bias = np.zeros((1, size), np.float32) if parameters.recurrent_bias is None else parameters.recurrent_bias[0]
+        calls.append(partial(np.matmul, side[:, : size + 1], np.concatenate([late, bias.reshape(1, size)]), candidate))
+        late = None
+    return calls + gru_state(attrs, gates, given, candidate, late, state, outputs[0])
 
 
 def lstm_states(attrs: Any, gates: Any, before: Any, cell: Any, after: Any) -> list[Call]:
