@@ -15,7 +15,7 @@ from irrun.diagnostics import ExecutionError, IRError
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Violation
 
-MOST_ELEMENTS = 100_000
+MAX_ELEMENTS = 100_000
 """Of a tensor."""
 
 LARGEST = 1e4
@@ -88,7 +88,7 @@ class Builder:
         self.feeds: list[Feed] = [{} for _ in range(sets)]
         self.values: list[Value] = []
         self.state = False
-        self.most = MOST_ELEMENTS
+        self.most = MAX_ELEMENTS
         self.empty = False
         """Whether sizes may be 0."""
         self.large = False
@@ -130,7 +130,7 @@ class Builder:
 
     def data(self, shape: Sequence[int], dtype: Any = None, low: float = -2, high: float = 2) -> Array:
         """Numbers of a type; of special cases also some that are no numbers, huge or tiny. Raises Rejected."""
-        if math.prod(shape) > MOST_ELEMENTS:
+        if math.prod(shape) > MAX_ELEMENTS:
             raise Rejected
         dtype = np.dtype(dtype or self.dtype)
         if dtype.kind == "b":

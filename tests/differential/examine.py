@@ -54,7 +54,7 @@ def outputs(item: tuple[Case, str], tell: Callable[[str], object]) -> list[list[
         return [list(executor.run(feed).values()) for feed in case.feeds]
 
 
-MOST_LOOKS = 3
+MAX_LOOKS = 3
 """Runs of which the differences of an output are looked at again, which takes long."""
 
 FAULTS = ("E602", "E604")
@@ -215,7 +215,7 @@ def _differences(
             if not engine.startswith("numpy") and excepted(case)[output]:
                 continue
             seen[output] += 1
-            if seen[output] <= MOST_LOOKS and not explained(case, run, output, one[name], other[name], folder):
+            if seen[output] <= MAX_LOOKS and not explained(case, run, output, one[name], other[name], folder):
                 return [Finding(f"{engine}: {kind}", f"run {run}, output {output} `{name}`: {detail}")]
     return []
 

@@ -26,7 +26,7 @@ from differential.movement import MOVES
 from differential.recurrent import cell, sequence
 from differential.state import variable
 
-MOST_TRIES = 20
+MAX_TRIES = 20
 
 QUICK = (product, convolution, grouped_convolution, transposed_convolution, pool, alone, normalization)
 """Heads that oneDNN takes."""
@@ -37,7 +37,7 @@ BEGINNINGS = (*HEADS, sequence, sequence, sequence, cell, cell)
 def case(seed: int, number: int) -> Case:
     """Number `number` of the series `seed`."""
     random = np.random.default_rng([seed, number])
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         kind = str(random.choice([*KINDS], p=[weight for _, weight in KINDS.values()]))
         try:
             with warnings.catch_warnings():

@@ -11,7 +11,7 @@ import numpy as np
 from differential.evaluation import evaluated, parameter
 from differential.graph import Array, Body, Case, Graph, Layer, Ref
 
-MOST_TRIES = 250
+MAX_TRIES = 250
 
 
 def minimise(case: Case, fails: Callable[[Case], bool]) -> Case:
@@ -22,7 +22,7 @@ def minimise(case: Case, fails: Callable[[Case], bool]) -> Case:
         smaller = False
         for candidate in _candidates(case):
             tries += 1
-            if tries > MOST_TRIES:
+            if tries > MAX_TRIES:
                 return case
             if fails(candidate):
                 case, smaller = candidate, True

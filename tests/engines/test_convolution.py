@@ -64,7 +64,7 @@ def test_any_geometry(name, attrs, data, filters):
 def test_any_geometry_in_many_pieces(name, attrs, data, filters, monkeypatch):
     share_all(monkeypatch)
     monkeypatch.setattr(convolution, "LEAST_WINDOWS", 4)
-    monkeypatch.setattr(convolution, "MOST_WINDOWS", 8)
+    monkeypatch.setattr(convolution, "MAX_WINDOWS", 8)
     monkeypatch.setattr(depthwise, "BLOCK_BYTES", 1 << 10)
     compare(name, attrs, *random_arrays(data, filters))
 

@@ -22,7 +22,7 @@ from irrun.engines.onednn.library import (
     SRC,
     SRC_1,
     WEIGHTS,
-    Layout,
+    Descriptor,
     Library,
     Primitive,
 )
@@ -34,10 +34,10 @@ from irrun.spec.op import Array
 _SOFTMAX = 0x30000
 """The algorithm that takes the largest element off first."""
 
-MOST_OF_A_HEAD = 4 << 20
+MAX_OF_A_HEAD = 4 << 20
 """Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
 
-MOST_SCORES = 16 << 20
+MAX_SCORES = 16 << 20
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
@@ -48,7 +48,7 @@ class _Kernel:
     scores: Primitive
     softmax: Primitive
     sums: Primitive
-    layouts: Sequence[Layout]
+    layouts: Sequence[Descriptor]
 
     @property
     def scratch(self) -> int:
@@ -73,7 +73,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     query, key, value = work.required(3)
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
-    if 4 * query.shape[-2] * key.shape[-2] > MOST_OF_A_HEAD:
+    if 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
         return None
     if factor is None or sink is not None or work.posts:
         return None
@@ -184,8 +184,8 @@ def _parts(shape: Sizes) -> Iterator[tuple[slice, slice]]:
     """Slices of the heads and of the rows that have few enough of the scores [*batch, heads, rows, keys]."""
     *batch, heads, rows, keys = shape
     row = keys * 4 * prod(batch)
-    some = min(max(MOST_SCORES // (row * rows), 1), heads)
-    lines = min(max(MOST_SCORES // row, 1), rows) if some == 1 else rows
+    some = min(max(MAX_SCORES // (row * rows), 1), heads)
+    lines = min(max(MAX_SCORES // row, 1), rows) if some == 1 else rows
     for head in range(0, heads, some):
         for first in range(0, rows, lines):
             yield slice(head, min(head + some, heads)), slice(first, min(first + lines, rows))

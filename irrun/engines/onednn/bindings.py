@@ -19,14 +19,14 @@ from typing import Any
 DISTRIBUTION, FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 MAJOR = 3
 """The version of the API."""
-MOST_AXES = 12
+MAX_AXES = 12
 
 _OMP = 2
 _SPINS = 3000
 """How often a thread of OpenMP looks for work before it sleeps: some 40 us. Calls follow one another within less, and
 the default of 300 000, 4 ms, takes the processor from whatever else wants to compute."""
 
-Sizes = c_int64 * MOST_AXES
+Sizes = c_int64 * MAX_AXES
 """The sizes or strides of all axes."""
 
 

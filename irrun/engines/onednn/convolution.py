@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from math import prod
 
 from irrun.engines.axes import canonical_strides
-from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, INFERENCE, SRC, WEIGHTS, Layout, Library, Primitive
+from irrun.engines.onednn.library import (
+    BIAS,
+    DST,
+    FEW_PRODUCTS,
+    INFERENCE,
+    SRC,
+    WEIGHTS,
+    Descriptor,
+    Library,
+    Primitive,
+)
 from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain, is_doubtful
 from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
@@ -77,8 +87,8 @@ def _swapped(sizes: Sizes) -> Sizes:
 def _primitive(
     library: Library,
     data: Operand,
-    weights: Layout,
-    shift: Layout | None,
+    weights: Descriptor,
+    shift: Descriptor | None,
     result: Sizes,
     geometry: tuple[Sizes, ...],
     posts: Chain,

@@ -12,13 +12,13 @@ from irrun.engines.axes import is_dense
 from irrun.engines.extents import bind_copy
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
-from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Layout, Library
+from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Descriptor, Library
 from irrun.engines.onednn.tensors import compiled, layout_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 
-def reorder(library: Library, operand: Operand, layout: Layout | None) -> Compiled:
+def reorder(library: Library, operand: Operand, layout: Descriptor | None) -> Compiled:
     """A copy of an operand in another layout, or dense; by numpy where oneDNN has none such as the operand's."""
     target = layout or library.dense(operand.shape or (1,))
     source = layout_of(library, operand)

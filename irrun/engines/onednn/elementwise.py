@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides, dense_strides, merged
-from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Layout, Library
+from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
 from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, Chain, Place, aligned_axes, chain
 from irrun.engines.onednn.tensors import Sizes, compiled, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
@@ -23,7 +23,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     data = work.required(2)[position]
     posts = [first, *work.posts]
     shape = work.outputs[0].shape
-    if isinstance(data.layout, Layout):
+    if isinstance(data.layout, Descriptor):
         place = aligned_axes(library, shape)
         found = chain(posts, work, place, data.layout, exact=True)
         return _compiled(library, work, position, data.layout, found, data.layout)
@@ -74,7 +74,7 @@ def _strides_of(order: Sequence[int], moved: Sizes) -> Sizes:
 
 
 def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> Place:
-    def place(operand: Operand) -> Layout | None:
+    def place(operand: Operand) -> Descriptor | None:
         if operand.layout is not None:
             return None
         return spread_layout(library, sizes, places[id(operand)] or (0,))
@@ -83,7 +83,7 @@ def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> P
 
 
 def _compiled(
-    library: Library, work: Work, position: int, source: Layout, found: Chain | None, given: Layout
+    library: Library, work: Work, position: int, source: Descriptor, found: Chain | None, given: Descriptor
 ) -> Compiled | None:
     """The chain as a primitive: a binary one, or an element-wise one where nothing of that kind follows."""
     if found is None:

@@ -15,7 +15,7 @@ from irrun.engines.onednn import (
     products,
     recurrent,
 )
-from irrun.engines.onednn.library import Layout, Library
+from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.work import Compiled, Operand, Work
 
 MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
@@ -39,7 +39,7 @@ class OneDNN:
             return None
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
 
-    def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
+    def reorder(self, operand: Operand, layout: Descriptor | None) -> Compiled:
         return copies.reorder(self._library, operand, layout)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from irrun.engines.axes import dense_strides
 from irrun.engines.extents import extent_of
 from irrun.engines.onednn.bindings import (
-    MOST_AXES,
+    MAX_AXES,
     Argument,
     OneDNNError,
     Sizes,
@@ -62,7 +62,7 @@ class _Handle:
         self._destroy(self._as_parameter_)
 
 
-class Layout:
+class Descriptor:
     """How a tensor lies in memory: a memory descriptor of oneDNN. `nbytes` are those it takes, padding included."""
 
     def __init__(self, library: Library, handle: _Handle) -> None:
@@ -70,7 +70,7 @@ class Layout:
         self.nbytes = int(library.size_of(handle))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Layout) and bool(self._library.equal(self, other)))
+        return self is other or (isinstance(other, Descriptor) and bool(self._library.equal(self, other)))
 
     def __hash__(self) -> int:
         return self.nbytes
@@ -102,17 +102,17 @@ class Primitive:
     def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
         self._library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
-        self._layouts: dict[int, Layout] = {}
+        self._layouts: dict[int, Descriptor] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
-    def layout(self, number: int) -> Layout:
+    def layout(self, number: int) -> Descriptor:
         """How an argument must lie in memory."""
         if number not in self._layouts:
             self._layouts[number] = self._library.layout_of(self._descriptor, number)
         return self._layouts[number]
 
-    def bind(self, arguments: Iterable[tuple[int, Layout, Array]], scratch: Any) -> Callable[[], object]:
+    def bind(self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
         library, bound = self._library, list(arguments)
         if self.scratch:
@@ -147,7 +147,7 @@ class Library:
         self.engine = self.made("engine_create", "engine_destroy", _CPU, 0)
         self.stream = self.made("stream_create", "stream_destroy", self.engine, _IN_ORDER)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
-        self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
@@ -168,11 +168,11 @@ class Library:
             raise OneDNNError(f"dnnl_{create} has made nothing")
         return _Handle(pointer, getattr(self.dll, f"dnnl_{destroy}"))
 
-    def strided(self, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
+    def strided(self, shape: Sequence[int], strides: Sequence[int]) -> Descriptor | None:
         """The layout of an f32 array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
         key = (tuple(shape), tuple(strides))
         if key not in self._layouts:
-            if not shape or len(shape) > MOST_AXES or any(step % 4 or step < 0 for step in strides):
+            if not shape or len(shape) > MAX_AXES or any(step % 4 or step < 0 for step in strides):
                 return None
             if any(step == 0 and size > 1 for size, step in zip(*key, strict=True)):
                 return None
@@ -182,29 +182,29 @@ class Library:
             )
             if found is None:
                 return None
-            self._layouts[key] = Layout(self, found)
+            self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
-    def dense(self, shape: Sequence[int]) -> Layout:
+    def dense(self, shape: Sequence[int]) -> Descriptor:
         layout = self.strided(shape, dense_strides(shape))
         assert layout is not None
         return layout
 
-    def any(self, shape: Sequence[int]) -> Layout:
+    def any(self, shape: Sequence[int]) -> Descriptor:
         """The layout that is left to the primitive."""
         key = tuple(shape)
         if key not in self._layouts:
             found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", len(shape), key, F32, _ANY)
-            self._layouts[key] = Layout(self, found)
+            self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
-    def layout_of(self, descriptor: _Handle, number: int) -> Layout:
+    def layout_of(self, descriptor: _Handle, number: int) -> Descriptor:
         found = self.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, number)
         if found is None:
             raise OneDNNError(f"a primitive has no argument {number}")
-        return Layout(self, self.made("memory_desc_clone", "memory_desc_destroy", found))
+        return Descriptor(self, self.made("memory_desc_clone", "memory_desc_destroy", found))
 
-    def memory(self, layout: Layout, array: Array) -> _Handle:
+    def memory(self, layout: Descriptor, array: Array) -> _Handle:
         """The memory of an array, which the layout must not reach beyond; it never goes back from the first element.
 
         Raises OneDNNError where it does reach beyond.

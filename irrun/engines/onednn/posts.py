@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
-from irrun.engines.onednn.library import POST, SRC_1, Layout, Library
+from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import Sizes, is_dense_layout
 from irrun.engines.work import Operand, Post, Work
 
@@ -74,12 +74,12 @@ class Chain:
     free: list[int] = field(default_factory=list)
 
 
-Place = Callable[[Operand], Layout | None]
+Place = Callable[[Operand], Descriptor | None]
 """How an operand lies, seen with the axes that the primitive has; None where it cannot be."""
 
 
 def chain(
-    posts: Sequence[Post], work: Work, place: Place, any: Layout | None = None, *, exact: bool = False
+    posts: Sequence[Post], work: Work, place: Place, any: Descriptor | None = None, *, exact: bool = False
 ) -> Chain | None:
     """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout.
 
@@ -101,7 +101,7 @@ def chain(
     return result
 
 
-def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Layout | None) -> bool:
+def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Descriptor | None) -> bool:
     number = scalar(operand)
     if post.name == "PReLU-1" and number and np.isfinite(number):
         result.posts.append(("eltwise", RELU, number, 0.0))
@@ -148,8 +148,8 @@ def scalar(operand: Operand) -> float | None:
 def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
     """The place of operands that broadcast to `shape`, the axes of which the primitive has."""
 
-    def place(operand: Operand) -> Layout | None:
-        if isinstance(operand.layout, Layout):
+    def place(operand: Operand) -> Descriptor | None:
+        if isinstance(operand.layout, Descriptor):
             return operand.layout if len(operand.shape) == len(shape) else None
         own = (1,) * (len(shape) - len(operand.shape)) + operand.shape
         strides = (4,) * (len(shape) - len(operand.shape)) + operand.strides

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
-from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Layout, Library, Primitive
+from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, chain, is_doubtful
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
@@ -23,7 +23,7 @@ class _Product:
 
     primitive: Primitive
     inputs: Mapping[int, int]
-    matrix: Layout
+    matrix: Descriptor
     plain: Callable[[], Primitive | None]
 
     def compiled(self, library: Library, work: Work) -> Compiled:
@@ -83,7 +83,7 @@ def _product(library: Library, work: Work) -> _Product | None:
     if source is None or target is None or matrix is None:
         return None
 
-    def place(operand: Operand) -> Layout | None:
+    def place(operand: Operand) -> Descriptor | None:
         own = found[3 + next(number for number, other in enumerate(others) if other is operand)]
         return None if operand.layout is not None else spread_layout(library, shape, (*own, _last(operand, columns)))
 

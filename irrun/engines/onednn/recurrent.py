@@ -51,7 +51,7 @@ CELLS = {
     **dict.fromkeys(("GRUSequence-5", "GRUCell-3"), _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2))),
     **dict.fromkeys(("RNNSequence-5", "RNNCell-3"), _Cell("vanilla_rnn", (), (0,))),
 }
-MOST_ALONE, MOST_ALONE_IN_A_CELL = 500_000, 2_000_000
+MAX_ALONE, MAX_ALONE_IN_A_CELL = 500_000, 2_000_000
 """Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step.
 
 For a single step another thread has to be woken up, too.
@@ -105,7 +105,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         *(state,) * cell.states,
         0,
         *((0.0, 0.0) if cell.kind == "vanilla_rnn" else ()),
-        small=batch * gates * hidden * (inner + hidden) < (MOST_ALONE_IN_A_CELL if single else MOST_ALONE),
+        small=batch * gates * hidden * (inner + hidden) < (MAX_ALONE_IN_A_CELL if single else MAX_ALONE),
     )
     if primitive is None or target is None:
         return None

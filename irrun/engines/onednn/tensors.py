@@ -10,9 +10,8 @@ import numpy as np
 
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
-from irrun.engines.onednn.library import DST, SRC, Layout, Library, Primitive
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
-from irrun.engines.work import Layout as AnyLayout
+from irrun.engines.onednn.library import DST, SRC, Descriptor, Library, Primitive
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
 
 Sizes = tuple[int, ...]
@@ -21,19 +20,19 @@ FEW_BYTES = 1 << 18
 """What one thread lays out sooner than another one is awake."""
 
 
-def layout_of(library: Library, operand: Operand) -> Layout | None:
+def layout_of(library: Library, operand: Operand) -> Descriptor | None:
     """How an operand lies; None where oneDNN cannot express it."""
-    if isinstance(operand.layout, Layout):
+    if isinstance(operand.layout, Descriptor):
         return operand.layout
     return library.strided(operand.shape, canonical_strides(operand.shape, operand.strides))
 
 
-def is_dense_layout(layout: Layout) -> bool:
+def is_dense_layout(layout: Descriptor) -> bool:
     """Whether a layout has no gaps and axes in their order, as far as it says: primitives take operands to be so."""
     return layout.strides is None or layout.strides == dense_strides(layout.shape)
 
 
-def channels_last(library: Library, shape: Sizes) -> Layout:
+def channels_last(library: Library, shape: Sizes) -> Descriptor:
     """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
     moved = dense_strides((shape[0], *shape[2:], shape[1]))
     layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]))
@@ -41,7 +40,7 @@ def channels_last(library: Library, shape: Sizes) -> Layout:
     return layout
 
 
-def lies_so(operand: Operand, layout: Layout) -> bool:
+def lies_so(operand: Operand, layout: Descriptor) -> bool:
     """Whether an operand is in a layout already; axes of one element are as good anywhere."""
     if operand.layout is not None:
         return operand.layout == layout
@@ -51,13 +50,13 @@ def lies_so(operand: Operand, layout: Layout) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
-def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
+def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Descriptor | None:
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
     return library.strided(own, canonical_strides(own, strides))
 
 
-def given_as(work: Work, layout: Layout | None) -> dict[int, AnyLayout]:
+def given_as(work: Work, layout: Descriptor | None) -> dict[int, Layout]:
     """The layout of the first output, as engines say it: none where that is in C order."""
     return {} if layout is None or lies_so(work.outputs[0], layout) else {0: layout}
 
@@ -66,7 +65,7 @@ class Packed:
     """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
 
     def __init__(
-        self, library: Library, value: Array, source: Layout, target: Layout, arranged: Callable[[Array], Array]
+        self, library: Library, value: Array, source: Descriptor, target: Descriptor, arranged: Callable[[Array], Array]
     ) -> None:
         self._library, self._source, self.layout = library, source, target
         self._value, self._arranged = value, arranged
@@ -87,7 +86,11 @@ class Packed:
 
 
 def packed(
-    library: Library, value: Array, source: Layout, target: Layout, arranged: Callable[[Array], Array] = np.asarray
+    library: Library,
+    value: Array,
+    source: Descriptor,
+    target: Descriptor,
+    arranged: Callable[[Array], Array] = np.asarray,
 ) -> Packed:
     """The constant for a primitive; the one that another work has made, as those of other input shapes do.
 
@@ -100,7 +103,7 @@ def packed(
     return found
 
 
-def copy(library: Library, source: Layout, read: Array, target: Layout, written: Array) -> None:
+def copy(library: Library, source: Descriptor, read: Array, target: Descriptor, written: Array) -> None:
     """Bring a tensor into another layout, right away."""
     primitive = library.primitive("reorder", source, target, small=target.nbytes < FEW_BYTES)
     assert primitive is not None
@@ -115,7 +118,7 @@ def compiled(
     free: Sequence[int] = (),
     constants: Mapping[int, Callable[[], Array]] | None = None,
     taken: Sequence[int] = (),
-    gives: Layout | None = None,
+    gives: Descriptor | None = None,
     doubtful: bool = False,
 ) -> Compiled:
     """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
@@ -123,7 +126,7 @@ def compiled(
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
     `gives` is the layout of the output where not dense.
     """
-    wants: dict[int, AnyLayout | None] = {}
+    wants: dict[int, Layout | None] = {}
     for number in free:
         operand, layout = work.inputs[inputs[number]], primitive.layout(number)
         if operand is not None and not lies_so(operand, layout):

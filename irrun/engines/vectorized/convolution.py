@@ -22,7 +22,7 @@ from irrun.spec.op import Array
 COLUMN_BYTES = 2 << 20
 """Bytes that the columns of a block of windows may take, unless there are fewer than LEAST_WINDOWS of them."""
 
-LEAST_WINDOWS, MOST_WINDOWS = 256, 2048
+LEAST_WINDOWS, MAX_WINDOWS = 256, 2048
 """Windows in a block: with fewer BLAS spends its time on packing the filters, with more the results leave the cache."""
 
 FLAT = 12
@@ -89,7 +89,7 @@ def compile_convolution(work: Work, threads: Threads) -> Compiled | None:
     if shared and geometry.images * windows < LEAST_WINDOWS // 2 * threads.count:
         return _by_features(geometry, posts, threads)
     column = geometry.channels * geometry.groups * geometry.taps * ITEM
-    most = max(min(COLUMN_BYTES // column, MOST_WINDOWS), LEAST_WINDOWS)
+    most = max(min(COLUMN_BYTES // column, MAX_WINDOWS), LEAST_WINDOWS)
     parts = -(-windows // most)
     if shared and geometry.images % threads.count:
         parts = -(-parts // threads.count) * threads.count

@@ -19,7 +19,7 @@ from irrun.spec.op import Array
 TILE = 256
 """Rows and columns of a tile of a transposed copy: its lines stay in the cache until all their elements are used."""
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Bytes that one call copies, so that threads can share them."""
 
 SMALL = 1 << 12
@@ -57,7 +57,7 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     if last != first and shape[last] * shape[first] >= TILE * TILE and min(shape[last], shape[first]) >= TILE // 4:
         steps |= {last: TILE, first: TILE}
     else:
-        steps = {0: -(-shape[0] * MOST_BYTES // target.nbytes)}
+        steps = {0: -(-shape[0] * MAX_BYTES // target.nbytes)}
     ranges = [range(0, size, steps.get(axis, size)) for axis, size in enumerate(shape)]
     tiles = [
         tuple(slice(begin, begin + kind.step) for begin, kind in zip(place, ranges, strict=True))

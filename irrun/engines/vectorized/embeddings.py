@@ -21,7 +21,7 @@ from irrun.spec.op import Array
 BLOCK = 1 << 20
 """Bytes of rows that are taken at once: with their sums they stay in the cache of a core."""
 
-MOST_ROWS = 1 << 13
+MAX_ROWS = 1 << 13
 """Rows that are taken at once where they are short: their indices have to stay in the cache as well."""
 
 PIECE = 64
@@ -137,7 +137,7 @@ class _Sizes:
     parts: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.most = min(max(BLOCK // (self.columns * self.wide.itemsize), 1), MOST_ROWS)
+        self.most = min(max(BLOCK // (self.columns * self.wide.itemsize), 1), MAX_ROWS)
         self.rows = min(self.most, self.count) + PIECE
         self.parts = []
         count = self.count

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.engines.vectorized.recurrent_loop import (
     KINDS,
-    Geometry,
+    Extent,
     Loop,
     Parameters,
     cell_calls,
@@ -35,10 +35,10 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
     if W is None or R is None or (B is None and work.optional(first + 2) is not None):
         return None
     if cell:
-        geometry = Geometry(1, X.shape[0], 1, X.shape[1], attrs["hidden_size"], False)
+        geometry = Extent(1, X.shape[0], 1, X.shape[1], attrs["hidden_size"], False)
     else:
         directions, reverse = W.shape[0], attrs["direction"] != "forward"
-        geometry = Geometry(directions, X.shape[0], X.shape[1], X.shape[2], attrs["hidden_size"], reverse)
+        geometry = Extent(directions, X.shape[0], X.shape[1], X.shape[2], attrs["hidden_size"], reverse)
     lengths = None if cell else work.constant(1 + kind.states)
     needed = [] if cell else memory_of(kind, geometry)
 

@@ -36,7 +36,7 @@ KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2, 3), "GRU": Kind((0, 1, 2), 2, 1, 2), "
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class Extent:
     """The sizes of a layer; a cell has one step and one direction."""
 
     directions: int
@@ -71,7 +71,7 @@ def halved(attrs: Any) -> bool:
     return names[:2] == ["sigmoid", "tanh"] and not 0 < attrs["clip"] < inf
 
 
-def parameters_of(kind: Kind, geometry: Geometry, W: Any, R: Any, B: Any, attrs: Any) -> Parameters:
+def parameters_of(kind: Kind, geometry: Extent, W: Any, R: Any, B: Any, attrs: Any) -> Parameters:
     directions, hidden, count = geometry.directions, geometry.hidden, len(kind.gates)
     order = list(kind.gates)
     factors = np.array([0.5 if halved(attrs) and gate < kind.curved else 1 for gate in range(count)], np.float32)
@@ -91,7 +91,7 @@ def parameters_of(kind: Kind, geometry: Geometry, W: Any, R: Any, B: Any, attrs:
     )
 
 
-def memory_of(kind: Kind, geometry: Geometry) -> list[tuple[int, ...]]:
+def memory_of(kind: Kind, geometry: Extent) -> list[tuple[int, ...]]:
     """The shapes of what a loop needs: inputs, projected inputs, outputs, gates, two states, and one more of them."""
     directions, batch, steps, hidden = geometry.directions, geometry.batch, geometry.steps, geometry.hidden
     gates = len(kind.gates) * hidden
@@ -113,7 +113,7 @@ class Loop:
     def __init__(
         self,
         kind: Kind,
-        geometry: Geometry,
+        geometry: Extent,
         parameters: Parameters,
         attrs: Any,
         inputs: Arrays,

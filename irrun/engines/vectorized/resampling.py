@@ -22,7 +22,7 @@ from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
 
-MOST_PROBED = 1 << 22
+MAX_PROBED = 1 << 22
 """Elements of a matrix; a larger one is not made."""
 
 TILE = 32
@@ -42,7 +42,7 @@ def interpolate(work: Work, threads: Threads) -> Compiled | None:
     shrinking = {output.shape[axis] < data.shape[axis] for axis in changed}
     if work.attrs["antialias"] and len(shrinking) > 1:
         return None
-    if any(data.shape[axis] * output.shape[axis] > MOST_PROBED for axis in changed):
+    if any(data.shape[axis] * output.shape[axis] > MAX_PROBED for axis in changed):
         return None
     if not changed or work.attrs["mode"] == "nearest":
         return _nearest(work, changed)
