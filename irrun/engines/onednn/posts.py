@@ -1,8 +1,9 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
-Clamp, Exp and HSigmoid of NaN. Gelu of inf is NaN, which `DOUBTFUL` is for. What is `INEXACT` so is only taken behind
-products and convolutions, where a pass of its own over the result would cost much. Results below 1e-30 may be 0.
+Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN, which `DOUBTFUL` is for. What
+is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much.
+Results below 1e-30 may be 0.
 """
 
 from __future__ import annotations
