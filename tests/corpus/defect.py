@@ -48,7 +48,7 @@ def defect(
 ) -> Defect:
     """The defect of a document that has it already."""
     xml = document.text()
-    places = frozenset(map(document.span, spots))
+    places = frozenset(map(document.place, spots))
     return Defect(
         family,
         f"{title} ({document.name})",

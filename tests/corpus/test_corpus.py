@@ -56,7 +56,7 @@ def test_all_defects_of_a_model_are_reported_together(tmp_path):
             element.set(name, text)
     broken["E306"][0].attrib.pop("kernel")
     document.save(tmp_path)
-    expected = sorted((code, *document.span(spot)) for code, spots in broken.items() for spot in spots)
+    expected = sorted((code, *document.place(spot)) for code, spots in broken.items() for spot in spots)
     found = irrun.validate(tmp_path / "model.xml").diagnostics
     assert sorted((d.code, d.line, d.column) for d in found) == expected
 
