@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -120,7 +121,7 @@ class Preparation:
                 return found
         setting = replace(self._setting, shapes=shapes, watched=watched)
         made = self._general
-        with suppress(ExecutionError):
+        with suppress(ExecutionError), _collector_paused():
             program = prepare(self.program, setting)
             if program.peak <= setting.limit:
                 made = _Prepared(program, setting, self._specializations(program, setting))
@@ -136,6 +137,18 @@ class Preparation:
             for position, instruction in enumerate(program.instructions)
             if is_unsized(program, instruction)
         }
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without the garbage collector, which would go through the whole model several times and find nothing."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
 
 
 class Iterations:
