@@ -17,7 +17,7 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
-from irrun.engines.onednn.posts import Chain, aligned_axes, bias, chain, is_doubtful
+from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, chain
 from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Compiled, Operand, Work
@@ -69,7 +69,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         constants=constants,
         taken=(1,) if constants else (),
         gives=primitive.layout(DST),
-        doubtful=is_doubtful(work),
+        doubtful=any(post.name in DOUBTFUL for post in work.posts),
     )
 
 

@@ -1,7 +1,7 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
-Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN, which `DOUBTFUL` is for. What
+Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`. What
 is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much.
 Results below 1e-30 may be 0.
 """
@@ -61,7 +61,8 @@ INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maxi
 """Ops whose results for NaN and inf are other ones here."""
 
 DOUBTFUL = ("Gelu-2", "Gelu-7")
-"""Functions that give NaN for infinity here."""
+"""Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
+whose results are large beside what they take to compute, to look would cost 5 %."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
@@ -132,11 +133,6 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
     if post.name == "SquaredDifference-1":
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
     return True
-
-
-def is_doubtful(work: Work) -> bool:
-    """Whether something that follows gives NaN for infinity: then a result that is not finite is computed again."""
-    return any(post.name in DOUBTFUL for post in work.posts)
 
 
 def scalar(operand: Operand) -> float | None:

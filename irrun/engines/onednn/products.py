@@ -10,7 +10,7 @@ from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
-from irrun.engines.onednn.posts import bias, chain, is_doubtful
+from irrun.engines.onednn.posts import bias, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -29,16 +29,9 @@ class _Product:
     def compiled(self, library: Library, work: Work) -> Compiled:
         _, right = work.required(2)
         if right.value is None:
-            return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1}, doubtful=is_doubtful(work))
+            return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
         weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
-        often = compiled(
-            work,
-            self.primitive,
-            self.inputs,
-            constants={WEIGHTS: weights.array},
-            taken=(1,),
-            doubtful=is_doubtful(work),
-        )
+        often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
         plain = None if weights.ready else self.plain()
         if plain is None or not plain.implementation.startswith("brg"):
             return often
