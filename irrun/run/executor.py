@@ -170,7 +170,7 @@ class GraphExecutor:
         Raises ExecutionError where there is no room.
         """
         outputs = []
-        shared = {id(owner_of(array)) for array in (*others, *frame.program.constants.values(), frame.memory)}
+        shared = {id(owner_of(array)) for array in (*others, frame.memory)}  # constants are not writeable
         for layer, type, array in zip(self._outlets, self._types, results, strict=True):
             owner = owner_of(array)
             copied = id(owner) in shared or owner.base is not None or not array.flags.writeable
