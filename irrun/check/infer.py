@@ -405,6 +405,8 @@ def _valued(tensor: Tensor, value: Any) -> Tensor:
         raise OverflowError  # a run wraps it around
     if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):
         value = value.astype(numpy_dtype(tensor.type))
+    if value.dtype.kind == "i" and tensor.type in ("i8", "i16", "i32"):  # a scalar comes out as an int of Python
+        value = value.astype(numpy_dtype(tensor.type))
     return Tensor(tensor.type, tensor.shape, value)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from run.models import ADD, PLAIN, anything, i64, model, saved
@@ -157,3 +158,15 @@ def test_a_constant_that_breaks_a_rule_is_told_by_the_run(tmp_path):
         with pytest.raises(irrun.ExecutionError, match="GatherElements-6 C") as error:
             ours.run([np.zeros((3, 3), F32)])
         assert error.value.diagnostics[0].layer.name == "entry"
+
+
+def test_what_is_the_same_for_all_data_has_the_type_of_the_model(tmp_path):
+    """x / x is 1 for every x; the scalar was of i64."""
+    graph = Model()
+    x = graph.parameter("x", "i32", (5,))
+    (least,) = graph.layer("ReduceMin", [x, graph.constant(np.int64([0]))], [("i32", ())], keep_dims="false")
+    (one,) = graph.layer("Divide", [least, least], [("i32", ())], auto_broadcast="numpy", m_pythondiv="true")
+    graph.result(graph.layer("Clamp", [one], [("i32", ())], min="0", max="3")[0])
+    for engine in ("reference", "numpy"):
+        (result,) = irrun.GraphExecutor(graph.save(tmp_path), engine=engine).run([np.int32([3, -5, 1, 2, 4])]).values()
+        assert (result.dtype, result.tolist()) == (np.int32, 1)
