@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Engine, Layout, Operand
+from irrun.engines.work import Call, Layout, Operand
 from irrun.run.kernels import Kernels
 from irrun.run.passes.assignment import REORDER, EngineFailed
 from irrun.run.passes.folding import computed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """The memory and the calls of a program that `engines` have compiled. `specializations` are its instructions of
+    """The memory and the calls of a program that engines have compiled. `specializations` are its instructions of
     unknown sizes, by number. With a `comparison` all that engines compute is held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
@@ -38,12 +38,10 @@ class Frame:
         self,
         program: Program,
         kernels: Kernels,
-        engines: Sequence[Engine],
         specializations: Mapping[int, Specialization],
         comparison: Comparison | None = None,
     ) -> None:
         self.program, self._kernels, self._comparison = program, kernels, comparison
-        self._engines = {engine.name: engine for engine in engines}
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
         self.memory = allocate(program.size)

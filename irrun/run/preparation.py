@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
+from irrun.ir.xml import collector_paused
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, tensor_bytes
@@ -90,8 +90,7 @@ class Preparation:
                 with self._lock:
                     if prepared.free:
                         return prepared, prepared.free.pop()
-                engines = prepared.setting.engines
-                frame = Frame(prepared.program, self._kernels, engines, prepared.specializations, self._comparison)
+                frame = Frame(prepared.program, self._kernels, prepared.specializations, self._comparison)
             except MemoryError as error:
                 raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
             except EngineFailed as error:
@@ -121,7 +120,7 @@ class Preparation:
                 return found
         setting = replace(self._setting, shapes=shapes, watched=watched)
         made = self._general
-        with suppress(ExecutionError), _collector_paused():
+        with suppress(ExecutionError), collector_paused():
             program = prepare(self.program, setting)
             if program.peak <= setting.limit:
                 made = _Prepared(program, setting, self._specializations(program, setting))
@@ -132,23 +131,12 @@ class Preparation:
         return made
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
+        read = program.read()
         return {
-            position: Specialization(program, instruction, setting, self._kernels)
+            position: Specialization(program, instruction, read, setting, self._kernels)
             for position, instruction in enumerate(program.instructions)
             if is_unsized(program, instruction)
         }
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without the garbage collector, which would go through the whole model several times and find nothing."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 class Iterations:

@@ -122,6 +122,11 @@ class Program:
     peak: int = 0
     unsized: bool = True
 
+    def read(self) -> set[int | None]:
+        """The tensors that anything reads, also those between an instruction and its posts, and the results."""
+        parts = (part for instruction in self.instructions for part in instruction.parts)
+        return {*self.results, *(number for part in parts for number in part.inputs)}
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 

@@ -49,14 +49,15 @@ def is_unsized(program: Program, instruction: Instruction) -> bool:
 
 
 class Specialization:
-    """Safe for threads."""
+    """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`)."""
 
-    def __init__(self, program: Program, instruction: Instruction, setting: Setting, kernels: Kernels) -> None:
+    def __init__(
+        self, program: Program, instruction: Instruction, read: set[int | None], setting: Setting, kernels: Kernels
+    ) -> None:
         self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
+        self._read = read
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
-        parts = (part for other in program.instructions for part in other.parts)
-        read = {*program.results, *(number for part in parts for number in part.inputs)}
         results = instruction.results
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
@@ -92,7 +93,7 @@ class Specialization:
         if count not in self._rests:
             posts = self._instruction.posts[count:]
             rest = replace(posts[0], posts=posts[1:])
-            self._rests[count] = Specialization(self._program, rest, self._setting, self._kernels)
+            self._rests[count] = Specialization(self._program, rest, self._read, self._setting, self._kernels)
         return self._rests[count]
 
     def _operands(self, count: int, result: Array, others: Sequence[Array | None]) -> Sequence[Array | None]:

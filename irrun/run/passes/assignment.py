@@ -44,9 +44,7 @@ def assign(program: Program, setting: Setting) -> Program:
     if not setting.engines:
         return program
     empty = replace(program, tensors=[*program.tensors], constants={**program.constants}, instructions=[], storage={})
-    parts = (part for instruction in program.instructions for part in instruction.parts)
-    read = {*program.results, *(number for part in parts for number in part.inputs)}
-    assignment = _Assignment(empty, setting, read)
+    assignment = _Assignment(empty, setting, program.read())
     for instruction in program.instructions:
         assignment.add(instruction)
     return assignment.finish()
