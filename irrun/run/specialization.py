@@ -92,7 +92,7 @@ class Specialization:
         """The posts that an engine has left over, as an instruction."""
         if count not in self._rests:
             posts = self._instruction.posts[count:]
-            rest = replace(posts[0], posts=posts[1:])
+            rest = posts[0].changed(posts=posts[1:])
             self._rests[count] = Specialization(self._program, rest, self._read, self._setting, self._kernels)
         return self._rests[count]
 
@@ -112,13 +112,13 @@ class Specialization:
         outputs = inferred.outputs[: self._count]
         if not self._posts_fit(outputs[0], arrays[len(instruction.inputs) :]):
             return _Specialized(None)
+        operands = [
+            None if array is None or number is None else self._operand(number, array)
+            for number, array in zip(instruction.operands, arrays, strict=True)
+        ]
         for engine in self._setting.engines:
-            operands = [
-                None if array is None or number is None else self._operand(number, array, engine)
-                for number, array in zip(instruction.operands, arrays, strict=True)
-            ]
             for count in range(len(instruction.posts), -1, -1):
-                some = replace(instruction, posts=instruction.posts[:count])
+                some = instruction.changed(posts=instruction.posts[:count])
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
                 if not _fit(work, meter):  # which the kernels say
                     return _Specialized(None)
@@ -127,7 +127,7 @@ class Specialization:
                     return _Specialized(engine, work, compiled, count, not inferred.complete)
         return _Specialized(None)
 
-    def _operand(self, number: int, array: Array, engine: Engine) -> Operand:
+    def _operand(self, number: int, array: Array) -> Operand:
         value = self._program.constants.get(number)
         return Operand(self._program.tensors[number].type, array.shape, array.strides, value)
 
