@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 class Frame:
-    """The memory and the calls of a program that engines have compiled. `specializations` are its instructions of
-    unknown sizes, by number. With a `comparison` all that engines compute is held against the ops' kernels.
+    """The calls of a program that engines have compiled, bound to the beginning of a `block` of memory.
+
+    `specializations` are its instructions of unknown sizes, by number. With a `comparison` all that engines compute is
+    held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
     """
@@ -37,6 +39,7 @@ class Frame:
     def __init__(
         self,
         program: Program,
+        block: Array,
         kernels: Kernels,
         specializations: Mapping[int, Specialization],
         comparison: Comparison | None = None,
@@ -44,8 +47,8 @@ class Frame:
         self.program, self._kernels, self._comparison = program, kernels, comparison
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
-        self.memory = allocate(program.size)
-        self._scratch = allocate(program.scratch) if program.scratch else None
+        self.memory = block[: program.size]
+        self._scratch = block[program.size : program.size + program.scratch] if program.scratch else None
         self._arrays: list[Array | None] = [None] * len(program.tensors)
         for number, constant in program.constants.items():
             self._arrays[number] = constant

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
+from irrun.engines.memory import allocate
 from irrun.ir.xml import collector_paused
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 MAX_KEPT = 8
-"""Sets of input shapes whose programs are kept. Each has memory of its own; weights are laid out once for all."""
+"""Sets of input shapes whose programs are kept. They share memory, and weights are laid out once for all."""
 
 MAX_SMALL = 1024
 """Bytes of a result of a body that is small."""
@@ -35,14 +36,28 @@ MAX_SMALL = 1024
 Key = tuple[tuple[tuple[int, ...], ...], bool]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Prepared:
-    """A program and its frames that no run uses right now."""
+    """A program, made ready for frames."""
 
     program: Program
-    setting: Setting
     specializations: dict[int, Specialization]
-    free: list[Frame] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class _Block:
+    """Memory that one run uses at a time, and the frames of the programs that have computed in it.
+
+    They share it because the system takes long to give memory, and less of it stays in the processor's caches.
+    """
+
+    memory: Array
+    frames: dict[_Prepared, Frame] = field(default_factory=dict)
+
+    def grow(self, size: int) -> None:
+        """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
+        if self.memory.nbytes < size:
+            self.memory, self.frames = allocate(size + size // 2), {}
 
 
 class Preparation:
@@ -58,7 +73,8 @@ class Preparation:
         shapes = [program.tensors[number].shape for number in program.parameters]
         static = all(program.tensors[number].static for number in program.parameters)
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
-        self._general = _Prepared(program, replace(setting, engines=()), {})
+        self._general = _Prepared(program, {})
+        self._free: list[_Block] = []
 
     def prepare_ahead(self) -> None:
         """Make the program of a graph whose inputs have sizes that are known already."""
@@ -69,16 +85,16 @@ class Preparation:
     @contextmanager
     def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
         """A frame for inputs of these shapes, until the end of the block."""
-        prepared, frame = self.acquire(arrays, watched=watched)
+        block, frame = self.acquire(arrays, watched=watched)
         try:
             yield frame
         finally:
-            self.release(prepared, frame)
+            self.release(block)
 
     def acquire(
         self, arrays: Sequence[Array], *, watched: bool = False, meter: Meter | None = None
-    ) -> tuple[_Prepared, Frame]:
-        """A frame for inputs of these shapes, which is the caller's until it is released.
+    ) -> tuple[_Block, Frame]:
+        """A frame for inputs of these shapes, which is the caller's until its block is released.
 
         Where a `meter` has no room for its memory it has none, and kernels ask for room one by one.
         """
@@ -87,10 +103,7 @@ class Preparation:
                 prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
                 if meter is not None and meter.live + prepared.program.size > meter.limit:
                     prepared = self._general
-                with self._lock:
-                    if prepared.free:
-                        return prepared, prepared.free.pop()
-                frame = Frame(prepared.program, self._kernels, prepared.specializations, self._comparison)
+                return self._framed(prepared)
             except MemoryError as error:
                 raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
             except EngineFailed as error:
@@ -98,12 +111,30 @@ class Preparation:
                 self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()
-            else:
-                return prepared, frame
 
-    def release(self, prepared: _Prepared, frame: Frame) -> None:
+    def _framed(self, prepared: _Prepared) -> tuple[_Block, Frame]:
+        """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
         with self._lock:
-            prepared.free.append(frame)
+            fitting = [block for block in self._free if prepared in block.frames] or self._free[-1:]
+            block = fitting[0] if fitting else _Block(allocate(0))
+            if fitting:
+                self._free.remove(block)
+        try:
+            if prepared not in block.frames:
+                block.grow(prepared.program.size + prepared.program.scratch)
+                block.frames[prepared] = Frame(
+                    prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
+                )
+        except BaseException:
+            self.release(block)
+            raise
+        return block, block.frames[prepared]
+
+    def release(self, block: _Block) -> None:
+        with self._lock:
+            kept = {self._general, *self._kept.values()}
+            block.frames = {prepared: frame for prepared, frame in block.frames.items() if prepared in kept}
+            self._free.append(block)
 
     def iterations(self, run: Run) -> Iterations:
         return Iterations(self, run, fixed=self._only is not None)
@@ -123,7 +154,7 @@ class Preparation:
         with suppress(ExecutionError), collector_paused():
             program = prepare(self.program, setting)
             if program.peak <= setting.limit:
-                made = _Prepared(program, setting, self._specializations(program, setting))
+                made = _Prepared(program, self._specializations(program, setting))
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > MAX_KEPT:
@@ -145,7 +176,7 @@ class Iterations:
     def __init__(self, preparation: Preparation, run: Run, *, fixed: bool) -> None:
         self._preparation, self._watched, self._fixed = preparation, run.observer is not None, fixed
         self._meter = run.meter
-        self._held: tuple[_Prepared, Frame] | None = None
+        self._held: tuple[_Block, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
         self.results: int | None = None
         self._before: list[Array] = []
@@ -174,5 +205,5 @@ class Iterations:
         if self._held is not None:
             if self._meter is not None:
                 self._meter.let_go(self._held[1].memory)
-            self._preparation.release(*self._held)
+            self._preparation.release(self._held[0])
         self._held, self._before = None, []
