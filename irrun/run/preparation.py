@@ -21,6 +21,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_unsized
+from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
 MAX_KEPT = 8
 """Sets of input shapes whose programs are kept. They share memory, and weights are laid out once for all."""
 
+MAX_OPEN_WEIGHTS = 1 << 16
+"""Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
+
 MAX_SMALL = 1024
 """Bytes of a result of a body that is small."""
 
-Key = tuple[tuple[tuple[int, ...], ...], bool]
+Shapes = tuple[tuple[int, ...], ...]
+"""Of the inputs. In a pattern, sizes below 0 are those that grow from run to run, equal ones by the same number."""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,7 +74,9 @@ class Preparation:
     def __init__(self, program: Program, setting: Setting, kernels: Kernels, comparison: Comparison | None) -> None:
         self.program, self._setting, self._kernels, self._comparison = program, setting, kernels, comparison
         self._lock = Lock()
-        self._kept: OrderedDict[Key, _Prepared] = OrderedDict()
+        self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
+        self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
+        self._latest: Shapes = ()
         shapes = [program.tensors[number].shape for number in program.parameters]
         static = all(program.tensors[number].static for number in program.parameters)
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
@@ -139,27 +146,52 @@ class Preparation:
     def iterations(self, run: Run) -> Iterations:
         return Iterations(self, run, fixed=self._only is not None)
 
-    def prepared(self, shapes: tuple[tuple[int, ...], ...], *, watched: bool = False) -> _Prepared:
-        """The program for inputs of these shapes; the one for any inputs where it would take too much memory."""
+    def prepared(self, shapes: Shapes, *, watched: bool = False) -> _Prepared:
+        """The program for inputs of these shapes; the one for any inputs where it would take too much memory.
+
+        What grows by one from run to run, as the inputs of a model do that writes text, has one program for all sizes.
+        """
         if not self._setting.engines:
             return self._general
-        key = shapes, watched
         with self._lock:
-            found = self._kept.get(key)
+            before, self._latest = self._latest, shapes
+            found = self._found(shapes, watched)
             if found is not None:
-                self._kept.move_to_end(key)
                 return found
-        setting = replace(self._setting, shapes=shapes, watched=watched)
-        made = self._general
-        with suppress(ExecutionError), collector_paused():
-            program = prepare(self.program, setting)
-            if program.peak <= setting.limit:
-                made = _Prepared(program, self._specializations(program, setting))
+            pattern = _grown(before, shapes)
+            tried = pattern in self._patterns
+        if pattern is not None and not tried:
+            made = self._made(pattern, watched)
+            self._patterns[pattern] = worth = made is not self._general and not _reads_weights_openly(made.program)
+            if worth:
+                return self._keep((pattern, watched), made)
+        return self._keep((shapes, watched), self._made(shapes, watched))
+
+    def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
+        """What is kept for inputs of these shapes, made if it is known that a pattern of theirs is worth it."""
+        fitting = (pattern for pattern, worth in self._patterns.items() if worth and _fits(pattern, shapes))
+        for key in ((shapes, watched), *((pattern, watched) for pattern in fitting)):
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        return None
+
+    def _keep(self, key: tuple[Shapes, bool], made: _Prepared) -> _Prepared:
         with self._lock:
             self._kept[key] = made
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+    def _made(self, pattern: Shapes, watched: bool) -> _Prepared:
+        sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
+        shapes = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
+        setting = replace(self._setting, shapes=shapes, watched=watched)
+        with suppress(ExecutionError), collector_paused():
+            program = prepare(self.program, setting)
+            if program.peak <= setting.limit:
+                return _Prepared(program, self._specializations(program, setting))
+        return self._general
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
         read = program.read()
@@ -207,3 +239,41 @@ class Iterations:
                 self._meter.let_go(self._held[1].memory)
             self._preparation.release(self._held[0])
         self._held, self._before = None, []
+
+
+def _grown(before: Shapes, now: Shapes) -> Shapes | None:
+    """The pattern of shapes of which some sizes, but not all, are larger by one than in the run before."""
+    if len(before) != len(now) or any(len(a) != len(b) for a, b in zip(before, now, strict=True)):
+        return None
+    grown = {b for old, new in zip(before, now, strict=True) for a, b in zip(old, new, strict=True) if b == a + 1 > 1}
+    names = {size: -number for number, size in enumerate(sorted(grown), 1)}
+    pattern = tuple(
+        tuple(names[b] if b == a + 1 and b in names else b for a, b in zip(old, new, strict=True))
+        for old, new in zip(before, now, strict=True)
+    )
+    return pattern if names and not all(min(shape, default=-1) < 0 for shape in pattern) else None
+
+
+def _fits(pattern: Shapes, shapes: Shapes) -> bool:
+    """Whether shapes are of a pattern."""
+    sizes: dict[int, int] = {}
+    return len(pattern) == len(shapes) and all(
+        len(wanted) == len(shape)
+        and all(
+            size == own or (own < 0 and size > 1 and sizes.setdefault(own, size) == size)
+            for own, size in zip(wanted, shape, strict=True)
+        )
+        for wanted, shape in zip(pattern, shapes, strict=True)
+    )
+
+
+def _reads_weights_openly(program: Program) -> bool:
+    """Whether an instruction that reads weights has sizes that only a run tells."""
+    return any(
+        is_unsized(program, instruction)
+        and any(
+            number in program.constants and program.constants[number].nbytes > MAX_OPEN_WEIGHTS
+            for number in instruction.operands
+        )
+        for instruction in program.instructions
+    )

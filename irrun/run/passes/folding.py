@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from irrun.check.infer import Inference, infer_body
+from irrun.check.infer import Inference, infer_body, with_values
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -40,6 +40,7 @@ class _Folding:
     def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self.setting = program, setting
         self._constants: dict[int, Tensor] = {}
+        self._inference = Inference(setting.weights)
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=True):
                 program.tensors[number] = Tensor(program.tensors[number].type, shape)
@@ -47,7 +48,7 @@ class _Folding:
     def run(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
             inputs = [self._tensor(number) for number in instruction.inputs]
-            if instruction.open and self.setting.shapes is not None:
+            if self.setting.shapes is not None and (instruction.open or not self._settled(instruction)):
                 instruction = self._asked(instruction, inputs)
             if not self._known(instruction) and not self._computed(instruction, inputs):
                 self.program.instructions.append(instruction)
@@ -64,6 +65,11 @@ class _Folding:
             known = self._constants[number] = Tensor(self.program.tensors[number].type, constant.shape, constant)
         return known
 
+    def _settled(self, instruction: Instruction) -> bool:
+        """Whether no more can become known of the results: no size and no value among them is open."""
+        outputs = [self.program.tensors[number] for number in instruction.outputs]
+        return all(tensor.static and (tensor.value is None or tensor.known) for tensor in outputs)
+
     def _asked(self, instruction: Instruction, inputs: list[Tensor | None]) -> Instruction:
         """The instruction after its rule was asked with what is known of its inputs now."""
         try:
@@ -73,6 +79,9 @@ class _Folding:
         outputs = inferred.outputs
         if len(outputs) < len(instruction.outputs):
             return instruction
+        if any(tensor is not None and tensor.value is not None for tensor in inputs):  # sizes, of which some are open
+            op, layer = instruction.op, instruction.layer
+            outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
             self.program.tensors[number] = tensor
         return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
@@ -80,7 +89,7 @@ class _Folding:
     def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
         op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers
         if instruction.bodies:
-            inference = Inference(self.setting.weights)
+            inference = Inference(self.setting.weights)  # another round knows other sizes
             bodies = {
                 name: replace(body, infer=partial(infer_body, instruction.layer.bodies[name].graph, inference))
                 for name, (body, _) in instruction.bodies.items()

@@ -9,6 +9,7 @@ from irrun.engines.work import Engine
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.run.alignment import Alignment
+from irrun.spec.dims import Shape
 from irrun.spec.op import Inferred
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
@@ -17,7 +18,8 @@ Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
 
 @dataclass(slots=True)
 class Setting:
-    """`shapes` are those of the inputs, None while they are what the model declares. A program may take `limit` bytes.
+    """`shapes` are those of the inputs, None while they are what the model declares; a size may be left open in them,
+    then it is a `Dim`. A program may take `limit` bytes.
 
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
     In a program that is `watched` every tensor has memory of its own, so that it may be written to; where it is
@@ -30,7 +32,7 @@ class Setting:
     weights: Weights
     limit: int
     engines: Sequence[Engine] = ()
-    shapes: tuple[tuple[int, ...], ...] | None = None
+    shapes: tuple[Shape, ...] | None = None
     watched: bool = False
     checked: bool = False
     iterated: bool = False
