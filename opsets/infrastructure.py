@@ -23,8 +23,10 @@ from irrun.spec import (
     Node,
     Op,
     Output,
+    Reading,
     Shape,
     Size,
+    Storing,
     Tensor,
     Undecided,
     Violation,
@@ -345,6 +347,7 @@ def _(node: Node) -> None:
     inputs=[Input("init_value", "T", "...", optional=True)],
     outputs=[Output("value", "variable_type", "...")],
     attrs=[VARIABLE, Attr("variable_type", ELEMENT_TYPE), Attr("variable_shape", SHAPE)],
+    traits=[Reading("variable_id")],
 )
 def read_value(
     init_value: Array | None = None,
@@ -436,6 +439,7 @@ def _assign_op(version: int, opsets: frozenset[int] | None) -> Op:
         view_of="new_value",
         pure=False,
         rule=_check_variable,
+        traits=[Storing("variable_id")],
         doc=ASSIGN.format(version=version),
     )
 

@@ -21,6 +21,8 @@ from irrun.spec import (
     Attr,
     Dim,
     Input,
+    Joining,
+    Lookup,
     Node,
     Output,
     Padding,
@@ -142,7 +144,7 @@ def _(node: Node) -> Shapes:
     return {"output": gathered_shape(data, indices, axis, batch)}
 
 
-@op("Gather-8", of=gather_7)
+@op("Gather-8", of=gather_7, traits=[Lookup("indices", "axis")])
 def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis. Negative indices count from the end; those outside give zeros.
 
@@ -521,6 +523,7 @@ def _(node: Node) -> None:
     outputs=[Output("concat_result", "T", "[*output]")],
     attrs=[Attr("axis", INT)],
     symbolic=True,
+    traits=[Joining("axis")],
 )
 def concat(*inputs: Array, axis: int) -> Any:
     """Join tensors along an axis.

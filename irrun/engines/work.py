@@ -149,6 +149,10 @@ class Compiled:
     doubtful: bool = False
 
 
+OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
+"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them."""
+
+
 class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
@@ -161,6 +165,9 @@ class Engine(Protocol):
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
+
+    def open(self, work: Work) -> OpenCall | None:
+        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none."""
 
     def reorder(self, operand: Operand, layout: Any) -> Compiled:
         """A work of one input and one output that brings a tensor into another layout of its own (None: in C order)."""

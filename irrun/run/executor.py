@@ -145,7 +145,7 @@ class GraphExecutor:
                     run.meter = Meter(self.max_memory, live, [*arrays, *program.constants.values(), frame.memory])
                 results = frame.execute(arrays, run)
                 live = live if run.meter is None else run.meter.live
-                outputs = self._handed_out(results, [*arrays, *run.variables.values()], frame, live)
+                outputs = self._handed_out(results, [*arrays, *run.variables.memories], frame, live)
         finally:
             np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead

@@ -130,6 +130,8 @@ class Frame:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
+        if instruction.quick is not None:
+            return partial(self._by_quick, instruction)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -187,6 +189,14 @@ class Frame:
     def _by_kernel(self, instruction: Instruction) -> None:
         results = self._kernels.compute(self.program, instruction, self._given(instruction.operands), self._run)
         self._store(instruction, results)
+
+    def _by_quick(self, instruction: Instruction) -> None:
+        assert instruction.quick is not None
+        results = instruction.quick(self._given(instruction.operands), self._run)
+        if results is None:
+            self._by_kernel(instruction)
+        else:
+            self._store(instruction, results)
 
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._given(instruction.operands)

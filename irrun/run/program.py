@@ -5,15 +5,21 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irrun.engines.work import Compiled, Engine, Layout, Work
 from irrun.ir.graph import Layer
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Op, Tensor
 from irrun.spec.patterns import shape_text
+
+if TYPE_CHECKING:
+    from irrun.run.session import Run
+
+Quick = Callable[[Sequence[Array | None], "Run"], Sequence[Array] | None]
+"""Computes an instruction as its kernel would, with less to do; None where the arrays are not what it knows."""
 
 KERNEL = "kernel"
 VIEW = "view"
@@ -29,8 +35,8 @@ class Instruction:
     although nothing reads its outputs.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
-    the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `frees` are the
-    tensors of a run that nobody reads afterwards.
+    the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
+    before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
     """
 
     layer: Layer
@@ -46,6 +52,7 @@ class Instruction:
     by: str = KERNEL
     work: Work | None = None
     compiled: Compiled | None = None
+    quick: Quick | None = None
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
 
@@ -149,6 +156,7 @@ class Program:
         ]
         remarks = [f"`{instruction.layer.name}`", instruction.by]
         remarks += ["open"] if instruction.open else []
+        remarks += ["quick"] if instruction.quick else []
         for number, read in zip(instruction.operands, instruction.reads, strict=False):
             if number is not None and read is not None and read != number:
                 remarks.append(f"reads {self._name(read)} for {self._name(number)}")

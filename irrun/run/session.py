@@ -38,12 +38,28 @@ Observer = Callable[[Event], Array | None]
 """Is told of every tensor that is made; an array that it gives takes the tensor's place, of the same type and shape."""
 
 
+SPARE = 256
+"""Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Memory for a variable that grows along one axis, and how many slices of it some array has taken."""
+
+    memory: Array
+    taken: int
+
+
 class Variables(MutableMapping[str, Array]):
     """The variables of a session as one run sees them. What it assigns counts from the end of the graph or body on that
-    does so, whatever the order of layers, and for the session from the end of the run."""
+    does so, whatever the order of layers, and for the session from the end of the run.
 
-    def __init__(self, kept: MutableMapping[str, Array]) -> None:
+    Those that grow lie in `buffers`: an array of `kept` is the beginning of one, and what lies behind it is nobody's.
+    """
+
+    def __init__(self, kept: MutableMapping[str, Array], buffers: MutableMapping[str, Buffer] | None = None) -> None:
         self._kept = kept
+        self._buffers = {} if buffers is None else buffers
         self._seen: dict[str, Array] = {}
         self._assigned: dict[str, Array] = {}
 
@@ -52,6 +68,42 @@ class Variables(MutableMapping[str, Array]):
 
     def __setitem__(self, name: str, value: Array) -> None:
         self._assigned[name] = np.array(value)
+
+    def latest(self, name: str) -> Array | None:
+        """What a variable holds, where it lies in a buffer."""
+        value = self._kept.get(name)
+        buffer = self._buffers.get(name)
+        return value if value is not None and buffer is not None and value.base is buffer.memory else None
+
+    def append(self, name: str, past: Array, new: Array, axis: int) -> Array:
+        """`past` with `new` behind it along an axis, of one type and shape but there, in the buffer of a variable.
+
+        Only `new` is copied where `past` lies there already, and nobody else has taken the room behind it.
+        """
+        begin, end = past.shape[axis], past.shape[axis] + new.shape[axis]
+        buffer = self._buffers.get(name)
+        ahead = (slice(None),) * axis
+        if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
+            shape = (*past.shape[:axis], end + max(SPARE, end // 2), *past.shape[axis + 1 :])
+            buffer = self._buffers[name] = Buffer(np.empty(shape, past.dtype), end)
+            buffer.memory[(*ahead, slice(0, begin))] = past
+        buffer.memory[(*ahead, slice(begin, end))] = new
+        buffer.taken = end
+        whole: Array = buffer.memory[(*ahead, slice(0, end))]
+        return whole
+
+    def store(self, name: str, value: Array) -> bool:
+        """Assign what lies in the buffer of the variable as it is; False where it lies elsewhere."""
+        buffer = self._buffers.get(name)
+        if buffer is None or value.base is not buffer.memory:
+            return False
+        self._assigned[name] = value
+        return True
+
+    @property
+    def memories(self) -> list[Array]:
+        """What the variables lie in, and what they will."""
+        return [*self.values(), *self._assigned.values()]
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("a variable is never deleted by a run")
@@ -106,6 +158,7 @@ class Session:
         self._executor = executor
         self._lock = RLock()
         self.variables: dict[str, Array] = {}
+        self._buffers: dict[str, Buffer] = {}
 
     def run(
         self,
@@ -119,9 +172,10 @@ class Session:
         if not self._executor.stateful:
             return self._executor.execute(arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
-            return self._executor.execute(arrays, Run(Variables(self.variables), profile=profile, observer=observer))
+            variables = Variables(self.variables, self._buffers)
+            return self._executor.execute(arrays, Run(variables, profile=profile, observer=observer))
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
         with self._lock:
-            self.variables = {}
+            self.variables, self._buffers = {}, {}

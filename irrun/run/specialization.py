@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Compiled, Engine, Layout, Operand, Work
+from irrun.engines.work import Call, Compiled, Engine, Layout, OpenCall, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
@@ -22,6 +22,10 @@ from irrun.spec.op import Array, Tensor, Violation
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
+
+
+MAX_SMALL = 4096
+"""Elements that are read by an instruction which its kernel computes in less time than an engine prepares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,18 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
+        self._open = next(((engine.name, call) for engine in setting.engines if (call := self._opened(engine))), None)
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        if self._open is not None and (given := self._open[1](arrays)) is not None:
+            if run.meter is not None:
+                for array in given:
+                    run.meter.add(array)
+            return self._open[0], list(given)
+        if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
+            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
         found = self._kept.get(key)
         if found is None:
@@ -87,6 +99,24 @@ class Specialization:
         if found.posts == len(self._instruction.posts):
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+
+    def _opened(self, engine: Engine) -> OpenCall | None:
+        """The call that an engine has for any sizes."""
+        instruction = self._instruction
+        if instruction.posts:
+            return None
+        operands = [None if number is None else self._open_operand(number) for number in instruction.operands]
+        outputs = [self._open_operand(number) for number in instruction.outputs]
+        try:
+            return engine.open(Work(instruction.op.name, instruction.attrs, operands, outputs))
+        except Exception as error:
+            logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+            return None
+
+    def _open_operand(self, number: int) -> Operand:
+        tensor = self._program.tensors[number]
+        sizes = tuple(size if isinstance(size, int) else -1 for size in tensor.shape or ())
+        return Operand(tensor.type, sizes, (), self._program.constants.get(number))
 
     def _rest(self, count: int) -> Specialization:
         """The posts that an engine has left over, as an instruction."""

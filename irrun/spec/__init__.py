@@ -50,7 +50,19 @@ from irrun.spec.op import (
     variation,
 )
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Products, Reduction, Reshaping
+from irrun.spec.traits import (
+    Convolving,
+    Elementwise,
+    Joining,
+    Lookup,
+    Padding,
+    Permutation,
+    Products,
+    Reading,
+    Reduction,
+    Reshaping,
+    Storing,
+)
 
 __all__ = [
     "ANY",
@@ -81,17 +93,21 @@ __all__ = [
     "Dim",
     "Elementwise",
     "Input",
+    "Joining",
+    "Lookup",
     "Node",
     "Op",
     "Output",
     "Padding",
     "Permutation",
     "Products",
+    "Reading",
     "Reduction",
     "Reshaping",
     "Shape",
     "Shapes",
     "Size",
+    "Storing",
     "Tensor",
     "Undecided",
     "Violation",

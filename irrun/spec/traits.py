@@ -86,4 +86,45 @@ class Products:
     count: Callable[[Sequence[tuple[int, ...]], Mapping[str, Any], tuple[int, ...]], int]
 
 
-Trait = Elementwise | Permutation | Reshaping | Padding | Reduction | Convolving | Products
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """The inputs one behind the other along the axis that the attribute `axis` names."""
+
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Slices of the first input along the axis that the input `axis` names, those that the input `indices` asks for."""
+
+    indices: str
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the variable holds that the attribute `variable` names."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """The first input, which the variable that the attribute `variable` names holds from the end of the graph on."""
+
+    variable: str
+
+
+Trait = (
+    Elementwise
+    | Permutation
+    | Reshaping
+    | Padding
+    | Reduction
+    | Convolving
+    | Products
+    | Joining
+    | Lookup
+    | Reading
+    | Storing
+)

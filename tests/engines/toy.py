@@ -60,6 +60,9 @@ class Toy:
         self.taken += 1
         return Compiled(partial(self._bind, work, wants, gives, taken), 64, wants, gives, frozenset(taken))
 
+    def open(self, work: Work) -> None:
+        return None
+
     def reorder(self, operand: Operand, layout) -> Compiled:
         def bind(inputs, outputs, _):
             return lambda: _write(outputs[0], operand, layout, _read(inputs[0], operand, operand.layout))

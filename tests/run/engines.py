@@ -33,6 +33,9 @@ class Odd:
         self.works.append(work)
         return changed
 
+    def open(self, work: Work) -> None:
+        return None
+
     def reorder(self, operand: Any, layout: Any) -> Compiled:
         return self.inner.reorder(operand, layout)
 

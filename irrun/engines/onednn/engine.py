@@ -39,6 +39,9 @@ class OneDNN:
             return None
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
 
+    def open(self, work: Work) -> None:
+        """Its primitives are made for sizes."""
+
     def reorder(self, operand: Operand, layout: Descriptor | None) -> Compiled:
         return copies.reorder(self._library, operand, layout)
 

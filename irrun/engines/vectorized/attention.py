@@ -14,11 +14,17 @@ from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
-from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work, chain
 from irrun.spec.op import Array
 
 BLOCK = 3 << 17
 """Scores in a block: few enough for the caches, and enough rows for BLAS."""
+
+MAX_FEW = 8
+"""Rows of a query that are few: to read the keys takes longer than to multiply them."""
+
+SLOWER = 8
+"""How much longer products of few rows take than those of many."""
 
 SOFTMAX_SECONDS = 1.2e-9
 """What the softmax of one score takes, about."""
@@ -139,4 +145,66 @@ def _block(
     ]
 
 
+def open_attention(work: Work, threads: Threads) -> OpenCall | None:
+    """Few rows of query, as in generating text: keys and values are as long as the cache, which is read once."""
+    (query, key, value), output = work.required(3), work.outputs[0]
+    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
+    if sink is not None or work.attrs["causal"] or work.posts:
+        return None
+    if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
+        return None
+    if mask is not None and mask.type not in ("f32", "boolean"):
+        return None
+    return partial(_few_rows, threads)
+
+
+def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None:
+    query, key, value, mask, scale = (*arrays, None, None)[:5]
+    *batch, rows, size = query.shape
+    keys = key.shape[-2]
+    if not 0 < rows <= MAX_FEW or not keys or key.shape[-1] != size or value.shape[-2] != keys or len(batch) < 2:
+        return None
+    if query.ndim != key.ndim or key.shape[:-2] != value.shape[:-2] or batch[:-1] != list(key.shape[:-3]):
+        return None
+    if key.shape[-3] not in (1, batch[-1]) or (mask is not None and not _is_mask(mask, (*batch, rows, keys))):
+        return None
+    factor = size**-0.5 if scale is None else float(scale.item())
+    query = query * np.float32(factor)
+    if mask is not None and mask.dtype == np.bool_:
+        mask = np.where(mask, np.float32(0), np.float32(-np.inf))
+    grouped = rows == 1 and key.shape[-3] == 1
+    if grouped:  # the heads of a group read the same keys: they are rows of one product
+        query, key, value = query[..., 0, :], key[..., 0, :, :], value[..., 0, :, :]
+        mask = mask[..., 0, :] if mask is not None and mask.ndim else mask
+    result = np.empty((*query.shape[:-1], value.shape[-1]), np.float32)
+    heads = query.shape[-3]
+    pieces = min(threads.pieces(2 * key.size * max(rows, query.shape[-2]) / PRODUCT_SPEED * SLOWER), heads)
+    shared = mask if mask is None or mask.ndim < 3 or mask.shape[-3] == 1 else None
+
+    def some(piece: int, _: int) -> None:
+        cut = (..., slice(heads * piece // pieces, heads * (piece + 1) // pieces), slice(None), slice(None))
+        own = key if key.shape[-3] == 1 else key[cut]
+        scores = np.matmul(query[cut], own.swapaxes(-1, -2))
+        if mask is not None and mask.ndim:
+            scores += mask[cut] if shared is None else shared
+        scores -= scores.max(-1, keepdims=True)
+        np.exp(scores, scores)
+        total = scores.sum(-1, keepdims=True)
+        np.matmul(scores, value if key.shape[-3] == 1 else value[cut], result[cut])
+        result[cut] /= total
+
+    threads.run(some, pieces)
+    return (result[..., None, :] if grouped else result,)
+
+
+def _is_mask(mask: Array, scores: Sequence[int]) -> bool:
+    """Whether a mask is a scalar or broadcasts to the scores, its rows of all keys."""
+    if mask.ndim < 2 or mask.ndim > len(scores):
+        return mask.ndim == 0 and mask.dtype != np.bool_
+    return mask.shape[-1] == scores[-1] and all(
+        a in (1, b) for a, b in zip(reversed(mask.shape), reversed(scores), strict=False)
+    )
+
+
+OPENERS = {"ScaledDotProductAttention-13": open_attention}
 COMPILERS = {"ScaledDotProductAttention-13": compile_attention}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from irrun.engines import processors
 from irrun.engines.extents import bind_copy
 from irrun.engines.signature import Memory
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Compiled, Layout, Operand, Work
+from irrun.engines.work import Compiled, Layout, OpenCall, Operand, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -34,6 +35,16 @@ def compiler_of(op: str) -> Compiler | None:
     return next((compilers[op] for compilers in map(compilers_of, MODULES) if op in compilers), None)
 
 
+@cache
+def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
+    """What gives calls for works of an op whose sizes are open."""
+    if compiler_of(op) is None:
+        return None
+    modules = (import_module(f"irrun.engines.vectorized.{module}") for module in MODULES)
+    found: dict[str, Any] = next(vars(module).get("OPENERS", {}) for module in modules if op in module.COMPILERS)
+    return found.get(op)
+
+
 class VectorizedEngine:
     """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given."""
 
@@ -52,6 +63,10 @@ class VectorizedEngine:
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))
+
+    def open(self, work: Work) -> OpenCall | None:
+        opener = opener_of(work.name)
+        return None if opener is None else opener(work, self.pool)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""

@@ -1,0 +1,8 @@
+"""What all tests of programs need: engines that do not leave small instructions to kernels."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_small(monkeypatch):
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)

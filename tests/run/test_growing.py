@@ -1,0 +1,206 @@
+"""Variables that grow are appended to where they lie, and sizes that grow from run to run stay open in one program."""
+
+import numpy as np
+import pytest
+from differential.graph import Layer
+
+import irrun
+from irrun.run.preparation import _fits, _grown
+from run.models import ADD, PLAIN, anything, i64, model, saved
+
+F32 = np.float32
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+NAME = {"variable_id": "past"}
+
+
+def cache(folder, engine="numpy", heads=2):
+    """Attention over what all runs have brought: rows [batch, heads, length, 4], reordered by beams; and the rows."""
+    b = model()
+    rows, beams = anything(b, "f4", (-1, heads, -1, 4), "rows"), anything(b, "i4", (-1,), "beams")
+    index = anything(b, "i8", (1,), "index")
+    start = b.constant(np.zeros((1, max(heads, 1), 0, 4), F32))
+    attrs = NAME | {"variable_type": "f32", "variable_shape": "?,?,?,4"}
+    (past,) = b.layer(Layer("ReadValue-6", [start.ref], attrs), [start.arrays], False, False)
+    kept = b.one("Gather-8", past, beams, i64(b, 0), batch_dims=0)
+    whole = b.one("Concat-1", kept, rows, axis=2)
+    b.graph.layers[whole.ref[0]].label = "whole"
+    b.layer(Layer("Assign-6", [whole.ref], dict(NAME)), [whole.arrays], False, False)
+    b.result(b.one("ScaledDotProductAttention-13", rows, whole, whole, causal=False))
+    b.result(whole)
+    b.result(b.one("GatherElements-6", b.constant(F32([1, 2])), index, axis=0))
+    return irrun.GraphExecutor(saved(b, folder), engine=engine)
+
+
+def some(rng, length, batch=1, heads=2):
+    return rng.standard_normal((batch, heads, length, 4), F32)
+
+
+def given(rows, beams=None, index=0):
+    return [rows, np.int32(range(len(rows)) if beams is None else beams), np.int64([index])]
+
+
+def attended(rows, whole):
+    scores = rows @ whole.swapaxes(-1, -2) / 2
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ whole
+
+
+@ENGINES
+def test_what_runs_have_brought_is_attended_to(engine, tmp_path):
+    rng = np.random.default_rng(1)
+    ours = cache(tmp_path, engine)
+    for _ in range(2):
+        past = np.zeros((1, 2, 0, 4), F32)
+        for length in (3, 1, 1, 1, 1, 2, 1, 300, 1, 1, 1):
+            rows = some(rng, length)
+            past = np.concatenate([past, rows], 2)
+            result, whole, _ = ours.run(given(rows)).values()
+            assert whole.tolist() == past.tolist()
+            np.testing.assert_allclose(result, attended(rows, past), rtol=1e-5, atol=1e-6)
+        ours.reset_state()
+
+
+@ENGINES
+def test_beams_change_places(engine, tmp_path):
+    rng = np.random.default_rng(2)
+    ours = cache(tmp_path, engine)
+    past = np.zeros((1, 2, 0, 4), F32)
+    for beams in ([0, 0, 0], [0, 1, 2], [0, 1, 2], [2, 0, 1], [0, 0, 2], [1, 1], [0, 1], [-1, 5], [0, 1], [0]):
+        rows = some(rng, 1, len(beams))
+        padded = np.concatenate([past, np.zeros_like(past[:1])])  # what lies outside is zeros
+        past = np.concatenate([padded[[beam if -len(past) <= beam < len(past) else -1 for beam in beams]], rows], 2)
+        if -1 in beams:
+            past[0, :, :-1] = padded[-2, :, :]
+        result, whole, _ = ours.run(given(rows, beams)).values()
+        assert whole.tolist() == past.tolist()
+        np.testing.assert_allclose(result, attended(rows, past), rtol=1e-5, atol=1e-6)
+
+
+def where(session):
+    array = session.variables["past"]
+    return array.__array_interface__["data"][0]
+
+
+def test_nothing_but_the_new_rows_is_copied(tmp_path):
+    rng = np.random.default_rng(3)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 5)))
+    first = where(session)
+    for _ in range(200):
+        session.run(given(some(rng, 1)))
+        assert where(session) == first
+    assert session.variables["past"].shape == (1, 2, 205, 4)
+    for _ in range(100):
+        session.run(given(some(rng, 1)))
+    assert where(session) != first
+
+
+def test_results_are_nobody_elses(tmp_path):
+    rng = np.random.default_rng(4)
+    session = cache(tmp_path).session()
+    brought = [some(rng, 1) for _ in range(3)]
+    for number, rows in enumerate(brought, 1):
+        _, whole, _ = session.run(given(rows)).values()
+        assert whole.tolist() == np.concatenate(brought[:number], 2).tolist()
+        whole[:] = 7
+
+
+def test_a_run_that_fails_has_appended_nothing(tmp_path):
+    rng = np.random.default_rng(5)
+    session = cache(tmp_path).session()
+    brought = [some(rng, 1) for _ in range(4)]
+    for number, rows in enumerate(brought, 1):
+        with pytest.raises(irrun.ExecutionError):
+            session.run(given(some(rng, 2), index=9))
+        _, whole, _ = session.run(given(rows)).values()
+        assert whole.tolist() == np.concatenate(brought[:number], 2).tolist()
+
+
+def test_variables_may_be_set_back(tmp_path):
+    rng = np.random.default_rng(6)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 3)))
+    before = session.variables["past"]
+    session.run(given(some(rng, 1)))
+    one, values = session.variables["past"], session.variables["past"].tolist()
+    session.variables["past"] = before
+    rows = some(rng, 1)
+    _, whole, _ = session.run(given(rows)).values()
+    assert whole.tolist() == np.concatenate([before, rows], 2).tolist()
+    assert one.tolist() == values
+
+
+def test_sessions_do_not_write_over_what_they_share(tmp_path):
+    rng = np.random.default_rng(7)
+    ours = cache(tmp_path)
+    first, second = ours.session(), ours.session()
+    start = some(rng, 3)
+    first.run(given(start))
+    second.variables.update(first.variables)
+    for session in (first, second, first, second):
+        past, rows = session.variables["past"].copy(), some(rng, 1)
+        _, whole, _ = session.run(given(rows)).values()
+        assert whole.tolist() == np.concatenate([past, rows], 2).tolist()
+
+
+@ENGINES
+def test_rows_that_do_not_fit_the_past(engine, tmp_path):
+    rng = np.random.default_rng(8)
+    ours = cache(tmp_path, engine, heads=-1)
+    ours.run(given(some(rng, 2, heads=1)))
+    with pytest.raises(irrun.ExecutionError, match="Concat-1 C4: dimension 1 is 3"):
+        ours.run(given(some(rng, 1, heads=3)))
+    assert list(ours.run(given(some(rng, 1, heads=1))).values())[1].shape == (1, 1, 3, 4)
+
+
+def test_sizes_that_have_grown_by_one():
+    assert _grown(((1, 8), (1, 8)), ((1, 1), (1, 9))) == ((1, 1), (1, -1))
+    assert _grown(((1, 1), (1, 9), (9, 2)), ((1, 1), (1, 10), (10, 2))) == ((1, 1), (1, -1), (-1, 2))
+    assert _grown(((1, 4), (5,), (2,)), ((1, 5), (6,), (2,))) == ((1, -1), (-2,), (2,))
+    assert _grown(((1, 8),), ((1, 9),)) is None  # nothing stays as it was
+    assert _grown((), ((1, 9),)) is None
+    assert _grown(((1, 8), (3,)), ((1, 8, 1), (3,))) is None
+    assert _grown(((0, 8), (3,)), ((1, 8), (3,))) is None  # 1 broadcasts, and is no size like others
+    assert _grown(((1, 8), (3,)), ((1, 8), (3,))) is None
+
+
+def test_shapes_that_fit_a_pattern():
+    pattern = ((1, 1), (1, -1), (-1, 2), (-2,))
+    assert _fits(pattern, ((1, 1), (1, 9), (9, 2), (9,)))
+    assert _fits(pattern, ((1, 1), (1, 9), (9, 2), (4,)))
+    assert not _fits(pattern, ((1, 1), (1, 9), (8, 2), (4,)))
+    assert not _fits(pattern, ((1, 1), (1, 1), (1, 2), (4,)))
+    assert not _fits(pattern, ((1, 2), (1, 9), (9, 2), (4,)))
+    assert not _fits(pattern, ((1, 1), (1, 9), (9, 2)))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_one_program_for_all_lengths_of_a_mask(engine, tmp_path):
+    """x [1, 4] times weights, scaled by the sum of a mask [1, length]."""
+    b = model()
+    x, mask = anything(b, "f4", (-1, 4), "x"), anything(b, "f4", (-1, -1), "mask")
+    weights = np.arange(20, dtype=F32).reshape(4, 5)
+    total = b.one("ReduceSum-1", mask, i64(b, [1]), keep_dims=True)
+    y = b.one("MatMul-1", x, b.constant(weights), **PLAIN)
+    b.result(b.one("Add-1", y, total, **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    rng = np.random.default_rng(9)
+    for batch, length in [*((1, n) for n in range(5, 40)), (3, 8), (3, 9), (3, 10), (1, 1), (1, 2), (1, 70)]:
+        given = rng.integers(-3, 4, (batch, 4)).astype(F32), rng.integers(0, 2, (batch, length)).astype(F32)
+        (result,) = ours.run(list(given)).values()
+        assert result.tolist() == (given[0] @ weights + given[1].sum(1, keepdims=True)).tolist()
+    shapes = [shapes for shapes, _ in ours._preparation._kept]
+    assert shapes == [((1, 4), (1, 5)), ((3, 4), (3, 8)), ((3, 4), (3, -1)), ((1, 4), (1, 1)), ((1, 4), (1, -1))]
+
+
+def test_weights_are_not_read_at_open_sizes(tmp_path):
+    """A mask of the length of what weights are multiplied with is no cache."""
+    b = model()
+    x, other = anything(b, "f4", (-1, 200), "x"), anything(b, "f4", (1, 200), "other")
+    y = b.one("MatMul-1", x, b.constant(np.ones((200, 200), F32)), **PLAIN)
+    b.result(b.one("Add-1", y, other, **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path))
+    for length in range(3, 7):
+        (result,) = ours.run([np.ones((length, 200), F32), np.ones((1, 200), F32)]).values()
+        assert result.tolist() == np.full((length, 200), 201).tolist()
+    assert [shapes[0] for shapes, _ in ours._preparation._kept] == [(n, 200) for n in range(3, 7)]
