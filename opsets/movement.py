@@ -27,6 +27,7 @@ from irrun.spec import (
     Output,
     Padding,
     Permutation,
+    Repeating,
     Shape,
     Shapes,
     Size,
@@ -879,6 +880,7 @@ def _(node: Node) -> Shapes:
     attrs=[Attr("mode", choice("numpy", "explicit", "none"), "numpy")],
     symbolic=True,
     view_of="data",
+    traits=[Repeating()],
 )
 def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = None, *, mode: str) -> Any:
     """Repeat the data along dimensions of size 1 until it has the target shape.

@@ -16,6 +16,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     Array,
+    Attending,
     Attr,
     Dim,
     Input,
@@ -758,7 +759,7 @@ def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], res
     ],
     outputs=[Output("result", "T", "[*batch, L, Ev]")],
     attrs=[Attr("causal", BOOL)],
-    traits=[Products(_operations)],
+    traits=[Products(_operations), Attending(apart=5)],
 )
 def scaled_dot_product_attention(
     query: Array,

@@ -100,7 +100,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     attrs=[Attr("special_zero", BOOL)],
     symbolic=True,
     view_of="data",
-    traits=[Reshaping()],
+    traits=[Reshaping(free=True)],
 )
 def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     """The same elements in another shape, which may have one -1: the size that is left for it.

@@ -51,6 +51,7 @@ from irrun.spec.op import (
 )
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
+    Attending,
     Convolving,
     Elementwise,
     Joining,
@@ -60,6 +61,7 @@ from irrun.spec.traits import (
     Products,
     Reading,
     Reduction,
+    Repeating,
     Reshaping,
     Storing,
 )
@@ -85,6 +87,7 @@ __all__ = [
     "STRINGS",
     "UNDECIDED",
     "Array",
+    "Attending",
     "Attr",
     "Body",
     "BodyInput",
@@ -103,6 +106,7 @@ __all__ = [
     "Products",
     "Reading",
     "Reduction",
+    "Repeating",
     "Reshaping",
     "Shape",
     "Shapes",

@@ -34,7 +34,12 @@ class Permutation:
 
 @dataclass(frozen=True, slots=True)
 class Reshaping:
-    """The elements of the first input, in the same order, under another shape."""
+    """The elements of the first input, in the same order, under another shape. The kernel refuses what the rule does.
+
+    Where it is `free`, the second input is that shape, in which one size may be -1: what is left over.
+    """
+
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,25 @@ class Products:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeating:
+    """The first input repeated along new axes, and along those of size 1, until it has the shape of the second one.
+
+    Where no more inputs are connected, the kernel refuses what the rule does.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Attending:
+    """Values [..., keys, width] averaged for queries [..., rows, size] by their likeness to keys [..., keys, size].
+
+    These are the first three inputs; what is in front of the last two axes broadcasts, as in the fourth one, a mask
+    [..., rows, keys]. The inputs from number `apart` on hold for shapes as they are.
+    """
+
+    apart: int
+
+
+@dataclass(frozen=True, slots=True)
 class Joining:
     """The inputs one behind the other along the axis that the attribute `axis` names."""
 
@@ -123,8 +147,10 @@ Trait = (
     | Reduction
     | Convolving
     | Products
+    | Attending
     | Joining
     | Lookup
     | Reading
+    | Repeating
     | Storing
 )

@@ -160,6 +160,8 @@ def open_attention(work: Work, threads: Threads) -> OpenCall | None:
 
 def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None:
     query, key, value, mask, scale = (*arrays, None, None)[:5]
+    if key.ndim > 4 and not key.strides[-3] and not value.strides[-3]:  # the heads of a group share them
+        key, value = key[..., :1, :, :], value[..., :1, :, :]
     *batch, rows, size = query.shape
     keys = key.shape[-2]
     if not 0 < rows <= MAX_FEW or not keys or key.shape[-1] != size or value.shape[-2] != keys or len(batch) < 2:

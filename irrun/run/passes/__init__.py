@@ -8,6 +8,7 @@ from dataclasses import replace
 from irrun.run.passes.assignment import assign
 from irrun.run.passes.folding import fold
 from irrun.run.passes.fusion import fuse
+from irrun.run.passes.grouping import group
 from irrun.run.passes.growing import grow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
@@ -17,7 +18,7 @@ from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
 
-PASSES: tuple[Pass, ...] = (fold, rewrite, prune, grow, fuse, assign, plan_memory)
+PASSES: tuple[Pass, ...] = (fold, rewrite, group, prune, grow, fuse, assign, plan_memory)
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
 

@@ -114,7 +114,7 @@ class _Rewriting:
                 layer=instruction.layer,
                 inputs=(between, *maker.inputs[1:]),
                 outputs=instruction.outputs,
-                types=_types(maker, before.type),
+                types=types_for(maker, before.type),
             )
         )
         return True
@@ -249,7 +249,7 @@ class _Rewriting:
         return fill is not None and not fill.any()
 
 
-def _types(instruction: Instruction, type: str) -> Mapping[str, str]:
+def types_for(instruction: Instruction, type: str) -> Mapping[str, str]:
     """The types of an instruction whose first input is of another one now."""
     symbol = instruction.op.inputs[0].type
     return {**instruction.types, symbol: type} if symbol in instruction.types else instruction.types

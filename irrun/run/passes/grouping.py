@@ -1,0 +1,123 @@
+"""Group: heads of an attention that share their keys and values read them where they lie, not from a copy for each.
+
+Models write keys [batch, heads, length, size] with an axis of size 1 behind the heads, repeat them along it for each
+query of a group, and fold both axes into one, which copies them. Attention takes more axes: queries that are split into
+[batch, heads, group, rows, size] read the repetition, which is a view.
+
+Expects a program without posts; leaves one whose results are the same. Lengths may be open; where sizes do not provably
+fit, and where somebody looks at the tensors, it stays as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from irrun.run.passes.rewriting import types_for
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.dims import Dim, Shape, same
+from irrun.spec.op import Tensor
+from irrun.spec.traits import Attending, Repeating, Reshaping
+
+
+def group(program: Program, setting: Setting) -> Program:
+    if not setting.engines or setting.watched:
+        return program
+    grouping = _Grouping(
+        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[])
+    )
+    for instruction in program.instructions:
+        grouping.add(instruction)
+    return grouping.program
+
+
+class _Grouping:
+    """A program in the making."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._makers: dict[int | None, Instruction] = {}
+        self._masks: dict[int, int] = {}
+
+    def add(self, instruction: Instruction) -> None:
+        trait = instruction.op.trait(Attending)
+        if (
+            trait is None
+            or any(number is not None for number in instruction.inputs[trait.apart :])
+            or not self._grouped(instruction)
+        ):
+            self._append(instruction)
+
+    def _append(self, instruction: Instruction) -> None:
+        self.program.instructions.append(instruction)
+        for number in instruction.outputs:
+            self._makers[number] = instruction
+
+    def _grouped(self, instruction: Instruction) -> bool:
+        """Add an attention on keys and values as they are in front of their repetition."""
+        query, key, value, *others = instruction.inputs
+        rows, sizes = self._shape(query), self._shape(instruction.outputs[0])
+        found, also = self._repeated(key), self._repeated(value)
+        if query is None or rows is None or sizes is None or found is None or also is None:
+            return False
+        (fold, keys, heads), (_, values, _) = found, also
+        if any(isinstance(size, Dim) or not size for size in (*rows, *sizes)) or len(rows) != 4 or rows[1] % heads:
+            return False
+        mask = others[0] if others else None
+        if mask is not None and (mask := self._mask(fold, mask)) is None:
+            return False
+        split = (heads, rows[1] // heads)
+        queries = self._reshaped(fold, query, (rows[0], *split, *rows[2:]))
+        made = self._tensor(self.program.tensors[instruction.outputs[0]].type, (sizes[0], *split, *sizes[2:]))
+        inputs = (queries, keys, values, *((mask, *others[1:]) if others else ()))
+        self._append(instruction.changed(inputs=inputs, outputs=(made,)))
+        self._reshaped(fold, made, sizes, instruction.outputs[0])
+        return True
+
+    def _repeated(self, number: int | None) -> tuple[Instruction, int, int] | None:
+        """What folds the axes of repeated heads, the tensor [batch, heads, group, length, size] before, and `heads`."""
+        fold = self._makers.get(number)
+        repeat = None if fold is None else self._makers.get(fold.inputs[0])
+        folding = None if fold is None else fold.op.trait(Reshaping)
+        if fold is None or repeat is None or folding is None or repeat.op.trait(Repeating) is None:
+            return None
+        (made,), folded = repeat.outputs, self._shape(fold.outputs[0])
+        shape = self._shape(made)
+        if not folding.free or shape is None or folded is None or len(shape) != 5 or len(folded) != 4:
+            return None
+        pairs = [(shape[0], folded[0]), (shape[1] * shape[2], folded[1]), *zip(shape[3:], folded[2:], strict=True)]
+        return (fold, made, shape[1]) if isinstance(shape[1], int) and all(same(a, b) for a, b in pairs) else None
+
+    def _mask(self, fold: Instruction, number: int) -> int | None:
+        """The mask [..., 1, rows, length] with an axis for the heads of a group; None where each has its own."""
+        shape = self._shape(number)
+        if shape is None or (len(shape) > 2 and shape[-3] != 1) or len(shape) > 4:
+            return None
+        if len(shape) < 4:
+            return number
+        if sum(not isinstance(size, int) for size in shape) > 1:
+            return None
+        if number not in self._masks:
+            self._masks[number] = self._reshaped(fold, number, (*shape[:2], 1, *shape[2:]))
+        return self._masks[number]
+
+    def _reshaped(self, fold: Instruction, number: int, shape: Shape, result: int | None = None) -> int:
+        """A tensor in another shape, at most one size of which is open, as `fold` makes it."""
+        tensor = self.program.tensors[number]
+        if result is None:
+            result = self._tensor(tensor.type, shape)
+        target = self._tensor("i64", (len(shape),))
+        self.program.constants[target] = np.array([size if isinstance(size, int) else -1 for size in shape])
+        known = all(isinstance(size, int) for size in shape)
+        types = types_for(fold, tensor.type)
+        self._append(fold.changed(inputs=(number, target), outputs=(result,), types=types, open=not known))
+        return result
+
+    def _tensor(self, type: str, shape: Shape) -> int:
+        self.program.tensors.append(Tensor(type, shape))
+        return len(self.program.tensors) - 1
+
+    def _shape(self, number: int | None) -> Shape | None:
+        return None if number is None else self.program.tensors[number].shape

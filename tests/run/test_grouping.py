@@ -1,0 +1,114 @@
+"""Heads that share keys and values read them where they lie."""
+
+import numpy as np
+import pytest
+from differential.graph import Layer
+
+import irrun
+from run.models import anything, i64, model, saved
+
+F32 = np.float32
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+HEADS, SHARED, SIZE, WIDTH = 6, 2, 4, 3
+
+
+def repeated(b, past, new, name):
+    """The rows that all runs have brought, [1, SHARED, length, n], for each of HEADS."""
+    variable = {"variable_id": name}
+    attrs = variable | {"variable_type": "f32", "variable_shape": f"?,{SHARED},?,{new.shape[3]}"}
+    (read,) = b.layer(Layer("ReadValue-6", [past.ref], attrs), [past.arrays], False, False)
+    whole = b.one("Concat-1", read, new, axis=2)
+    b.layer(Layer("Assign-6", [whole.ref], dict(variable)), [whole.arrays], False, False)
+    spread = b.one("Unsqueeze-1", whole, i64(b, 2))
+    groups = HEADS // SHARED
+    shape = b.one("Concat-1", b.one("ShapeOf-3", whole, output_type="i64"), axis=0)
+    sizes = [b.one("Gather-8", shape, i64(b, [n]), i64(b, 0), batch_dims=0) for n in range(4)]
+    target = b.one("Concat-1", sizes[0], sizes[1], i64(b, [groups]), sizes[2], sizes[3], axis=0)
+    copies = b.one("Broadcast-3", spread, target, mode="bidirectional")
+    return b.one("Reshape-1", copies, i64(b, [0, HEADS, -1, new.shape[3]]), special_zero=True)
+
+
+def attention(folder, engine, mask="f4", shape=(1, 1, -1, -1), scale=False):
+    b = model()
+    query, key = anything(b, "f4", (-1, HEADS, -1, SIZE)), anything(b, "f4", (-1, SHARED, -1, SIZE))
+    value = anything(b, "f4", (-1, SHARED, -1, WIDTH))
+    hidden = b.parameter([np.ones(np.abs(shape), mask)], [axis for axis, size in enumerate(shape) if size < 0])
+    starts = [b.constant(np.zeros((1, SHARED, 0, n), F32)) for n in (SIZE, WIDTH)]
+    keys, values = repeated(b, starts[0], key, "keys"), repeated(b, starts[1], value, "values")
+    more = [b.constant(F32(0.25))] if scale else []
+    b.result(b.one("ScaledDotProductAttention-13", query, keys, values, hidden, *more, causal=False))
+    return irrun.GraphExecutor(saved(b, folder), engine=engine)
+
+
+def plain(query, key, value, mask, scale):
+    """A slow obvious loop over heads and rows."""
+    result = np.zeros((*query.shape[:3], WIDTH))
+    mask = np.broadcast_to(mask, (1, HEADS, query.shape[2], key.shape[2]))
+    for head in range(HEADS):
+        own = head // (HEADS // SHARED)
+        for row in range(query.shape[2]):
+            scores = key[0, own] @ query[0, head, row] * scale
+            scores = (
+                np.where(mask[0, head, row], scores, -np.inf) if mask.dtype == bool else scores + mask[0, head, row]
+            )
+            weights = np.exp(scores - scores.max())
+            result[0, head, row] = weights / weights.sum() @ value[0, own]
+    return result
+
+
+def programs(ours):
+    return [kept.program for kept in ours._preparation._kept.values()]
+
+
+def ranks(ours):
+    """Of the queries of all attentions."""
+    return {
+        len(program.tensors[i.inputs[0]].shape)
+        for program in programs(ours)
+        for i in program.instructions
+        if i.op.name == "ScaledDotProductAttention-13"
+    }
+
+
+CASES = {
+    "numbers": ("f4", (1, 1, -1, -1), False, 5),
+    "booleans": ("?", (1, 1, -1, -1), True, 5),
+    "of few axes": ("f4", (-1, -1), True, 5),
+    "of three axes": ("f4", (1, -1, -1), False, 5),
+    "for each head": ("f4", (1, HEADS, -1, -1), False, 4),
+}
+
+
+@ENGINES
+@pytest.mark.parametrize("case", CASES)
+def test_heads_that_share_keys(case, engine, tmp_path):
+    type, shape, scale, rank = CASES[case]
+    rng = np.random.default_rng(1)
+    ours = attention(tmp_path, engine, type, shape, scale)
+    keys, values = np.zeros((1, SHARED, 0, SIZE), F32), np.zeros((1, SHARED, 0, WIDTH), F32)
+    for rows in (5, 1, 1, 1, 2, 2, 40, 1, 1):
+        query = rng.standard_normal((1, HEADS, rows, SIZE), F32)
+        key, value = (rng.standard_normal((1, SHARED, rows, n), F32) for n in (SIZE, WIDTH))
+        keys, values = np.concatenate([keys, key], 2), np.concatenate([values, value], 2)
+        sizes = [*[size for size in shape if size > 0], rows, keys.shape[2]]
+        mask = rng.standard_normal(sizes, F32)
+        if type == "?":
+            mask = mask > -1
+            mask[..., 0] = True
+        (result,) = ours.run([query, key, value, mask]).values()
+        expected = plain(query, keys, values, mask, 0.25 if scale else 0.5)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    if engine != "reference":
+        assert ranks(ours) == {rank}
+
+
+def test_somebody_who_looks_sees_the_repetition(tmp_path):
+    seen = {}
+    ours = attention(tmp_path, "numpy")
+    rng = np.random.default_rng(2)
+    given = [rng.standard_normal(s, F32) for s in ((1, HEADS, 2, SIZE), (1, SHARED, 2, SIZE), (1, SHARED, 2, WIDTH))]
+    ours.run(
+        [*given, np.zeros((1, 1, 2, 2), F32)], observer=lambda e: seen.setdefault(e.layer.type, e.array.shape) and None
+    )
+    assert seen["Reshape"] == (1, HEADS, 2, SIZE)
+    assert seen["ScaledDotProductAttention"] == (1, HEADS, 2, WIDTH)
