@@ -68,6 +68,7 @@ def unary(
         opsets=opsets,
         symbolic=symbolic,
         view_of=view_of,
+        self_checking=True,
         traits=[Elementwise(1)],
         doc=doc,
     )
@@ -105,6 +106,7 @@ def binary(
         types={"T": types},
         opsets=opsets,
         symbolic=symbolic,
+        self_checking=rule is None,
         traits=[Elementwise(2, commutative)],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",

@@ -94,6 +94,7 @@ def _(node: Node) -> list[Tensor]:
     outputs=[Output("output", "T", "[*output]")],
     attrs=AUTO_BROADCAST,
     symbolic=True,
+    self_checking=True,
     traits=[Elementwise(3)],
 )
 def select(cond: Array, then: Array, else_: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:

@@ -41,6 +41,7 @@ DATA = Input("data", "T", "...")
     outputs=[Output("shape", "i64", "[rank]")],
     opsets=frozenset({1, 2}),
     symbolic=True,
+    self_checking=True,
 )
 def shape_of_1(data: Array) -> Any:
     """The shape of a tensor.

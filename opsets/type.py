@@ -46,6 +46,7 @@ _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 
     opsets=frozenset(range(1, 18)),
     symbolic=True,
     view_of="data",
+    self_checking=True,
     traits=[Elementwise(1)],
 )
 def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> Any:

@@ -142,7 +142,7 @@ class GraphExecutor:
                 live = program.reserved + program.size if program.size else program.peak
                 if program.unsized:
                     live = program.reserved + program.size
-                    run.meter = Meter(self.max_memory, live, [*arrays, *program.constants.values(), frame.memory])
+                    run.meter = Meter(self.max_memory, live, arrays, frame.owners)
                 results = frame.execute(arrays, run)
                 live = live if run.meter is None else run.meter.live
                 outputs = self._handed_out(results, [*arrays, *run.variables.memories], frame, live)

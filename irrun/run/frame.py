@@ -14,10 +14,11 @@ from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.kernels import Kernels
+from irrun.run.memory import owners
 from irrun.run.passes.assignment import REORDER, EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
-from irrun.run.program import VIEW, Instruction, Program, Storage
+from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
 from irrun.run.session import Event, Observer, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
@@ -48,6 +49,7 @@ class Frame:
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
         self.memory = block[: program.size]
+        self.owners = owners([*program.constants.values(), block])
         self._scratch = block[program.size : program.size + program.scratch] if program.scratch else None
         self._arrays: list[Array | None] = [None] * len(program.tensors)
         for number, constant in program.constants.items():
@@ -131,7 +133,7 @@ class Frame:
         if instruction.compiled is not None:
             return self._engine_call(instruction)
         if instruction.quick is not None:
-            return partial(self._by_quick, instruction)
+            return self._quick_call(instruction, instruction.quick)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -190,13 +192,24 @@ class Frame:
         results = self._kernels.compute(self.program, instruction, self._given(instruction.operands), self._run)
         self._store(instruction, results)
 
-    def _by_quick(self, instruction: Instruction) -> None:
-        assert instruction.quick is not None
-        results = instruction.quick(self._given(instruction.operands), self._run)
-        if results is None:
-            self._by_kernel(instruction)
-        else:
-            self._store(instruction, results)
+    def _quick_call(self, instruction: Instruction, quick: Quick) -> Call:
+        """A call by the quick way, if it knows the arrays. It does no more than it must: steps have many such calls."""
+        arrays, operands = self._arrays, instruction.operands
+        stored = any(number in self.program.storage for number in instruction.results)
+        (result,), frees = instruction.results, instruction.frees
+
+        def call() -> None:
+            results = quick([None if number is None else arrays[number] for number in operands], self._run)
+            if results is None:
+                self._by_kernel(instruction)
+            elif stored or self._run.observer is not None:
+                self._store(instruction, results)
+            else:
+                (arrays[result],) = results
+                for number in frees:
+                    arrays[number] = None
+
+        return call
 
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._given(instruction.operands)

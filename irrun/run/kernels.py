@@ -15,11 +15,10 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.run.memory import outputs_text, refusal, result_bytes
-from irrun.run.program import Instruction, Program, Quick
+from irrun.run.program import Instruction, Program
 from irrun.run.session import Run
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
-from irrun.spec.traits import Repeating, Reshaping
+from irrun.spec.op import Array, Inferred, Tensor, Violation
 
 
 class Prepared(Protocol):
@@ -190,28 +189,6 @@ class _Body:
         self._iterations.close()
         if self._run.meter is not None:
             self._run.meter.live -= self._counted
-
-
-def unquestioned(instruction: Instruction, program: Program) -> Quick | None:
-    """The kernel alone, for an instruction of open sizes whose rule would let all arrays pass that the kernel takes.
-
-    These are functions of one tensor, and other shapes of one, also repeated.
-    """
-    op, (data, *others) = instruction.op, instruction.inputs or (None,)
-    alone = op.rule is None and len(op.inputs) == 1
-    reshaped = op.trait(Reshaping) is not None and all(number in program.constants for number in others)
-    repeated = op.trait(Repeating) is not None and len(others) == 1
-    if not instruction.open or not instruction.plain or op.context or instruction.posts or data is None:
-        return None
-    return partial(_passed, op, instruction.attrs) if alone or reshaped or repeated else None
-
-
-def _passed(op: Op, attrs: Mapping[str, Any], arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
-    try:
-        result = op.kernel(*arrays, **attrs)
-    except Exception:  # of which the rule knows more
-        return None
-    return (result,) if isinstance(result, np.ndarray) else None
 
 
 def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:

@@ -7,7 +7,7 @@ it computes, and what the caller gives and keeps, is not.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from weakref import finalize
 
@@ -82,11 +82,14 @@ class Meter:
 
     __slots__ = ("_counted", "_known", "limit", "live")
 
-    def __init__(self, limit: int, live: int, outside: Sequence[Array | None]) -> None:
-        """`live` bytes are in use from the start; the memory of arrays `outside` is not the run's."""
+    def __init__(self, limit: int, live: int, outside: Sequence[Array], known: Set[int] = frozenset()) -> None:
+        """`live` bytes are in use from the start; the memory of arrays `outside` is not the run's.
+
+        Nor is that of the arrays whose owners have these ids, `known` in advance (`owners`).
+        """
         self.limit = limit
         self.live = live
-        self._known = {id(owner_of(array)) for array in outside if array is not None}
+        self._known = owners(outside) | known
         self._counted: set[int] = set()
 
     def add(self, array: Array) -> None:
@@ -117,6 +120,11 @@ def owner_of(array: Array) -> Array:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def owners(arrays: Iterable[Array]) -> set[int]:
+    """The ids of the arrays that have the memory of these."""
+    return {id(owner_of(array)) for array in arrays}
 
 
 def owned_bytes(array: Array) -> int:

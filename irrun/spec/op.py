@@ -269,7 +269,9 @@ class Op:
     `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
     that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
-    `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind.
+    `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind. Of one that is
+    `self_checking` the kernel raises whatever the rule refuses in arrays of ranks and types that it has passed; an
+    attribute auto_broadcast must be "numpy" for it.
     """
 
     name: str
@@ -283,6 +285,7 @@ class Op:
     symbolic: bool = False
     view_of: str | None = None
     pure: bool = True
+    self_checking: bool = False
     traits: Sequence[Trait] = ()
     rule: Rule | None = None
     doc: str | None = None

@@ -49,7 +49,7 @@ def verified(monkeypatch):
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
-    assert set(verified) == {"fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "plan_memory"}
+    assert set(verified) == {"fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "shorten", "plan_memory"}
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -14,11 +14,12 @@ from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
+from irrun.run.passes.shortening import shorten
 from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
 
-PASSES: tuple[Pass, ...] = (fold, rewrite, group, prune, grow, fuse, assign, plan_memory)
+PASSES: tuple[Pass, ...] = (fold, rewrite, group, prune, grow, fuse, assign, shorten, plan_memory)
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
-from irrun.run.kernels import unquestioned
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting, Views
@@ -250,8 +249,6 @@ class _Assignment:
 
     def _keep(self, instruction: Instruction) -> None:
         """Leave an instruction to the kernels."""
-        if instruction.quick is None and (quick := unquestioned(instruction, self.program)):
-            instruction = instruction.changed(quick=quick)
         if not any(map(self._is_opaque, instruction.operands)):
             self.program.instructions.append(instruction)
             return

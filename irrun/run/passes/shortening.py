@@ -1,0 +1,95 @@
+"""Shorten: instructions of open sizes whose rules need not be asked again are computed by their kernels alone.
+
+To ask a rule takes ten times as long as to compute the small tensors that shapes, masks and positions are made of.
+Kernels that are self-checking fail where the rule does, and then it is asked, for its message.
+
+Expects what engines have left to the kernels; leaves some of it with a quick way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from irrun.run.passes.setting import Setting
+from irrun.run.program import KERNEL, Instruction, Program, Quick
+from irrun.run.session import Run
+from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Array
+from irrun.spec.traits import Repeating, Reshaping
+
+MAX_SMALL = 4096
+"""Elements of an array that is small. Of others a rule tells in advance how much memory the result takes."""
+
+
+def shorten(program: Program, setting: Setting) -> Program:
+    if not setting.engines:
+        return program
+    instructions = [
+        instruction.changed(quick=quick) if (quick := _quick(instruction, program)) else instruction
+        for instruction in program.instructions
+    ]
+    return replace(program, instructions=instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A kernel, with where its arguments are among the arrays of the operands; -1 is the result before it."""
+
+    kernel: Callable[..., Any]
+    arguments: Sequence[int | None]
+
+
+def _quick(instruction: Instruction, program: Program) -> Quick | None:
+    """The kernels of an instruction and of its posts, one after the other."""
+    if not instruction.open or instruction.quick is not None or instruction.by != KERNEL:
+        return None
+    if len(instruction.outputs) > 1 or not all(_is_plain(part, program) for part in instruction.parts):
+        return None
+    if not all(_is_known(number, program) for number in (*instruction.operands, *instruction.results)):
+        return None
+    views = not instruction.posts and not instruction.op.self_checking
+    parts: list[_Part] = []
+    position, made = 0, -1
+    for part in instruction.parts:
+        arguments: list[int | None] = []
+        for number in part.inputs:
+            given = number == made
+            arguments.append(-1 if given else None if number is None else position)
+            position += not given
+        context = {"types": part.types} if part.op.context else {}
+        parts.append(_Part(partial(part.op.kernel, **part.attrs, **context), arguments))
+        made = part.outputs[0]
+    return partial(_computed, parts, views)
+
+
+def _is_plain(instruction: Instruction, program: Program) -> bool:
+    """Whether its kernel refuses what its rule does."""
+    op = instruction.op
+    if not instruction.plain or instruction.attrs.get("auto_broadcast", "numpy") != "numpy":
+        return False
+    if op.trait(Reshaping) is not None:
+        return all(number in program.constants for number in instruction.inputs[1:])
+    return op.self_checking or (op.trait(Repeating) is not None and len(instruction.inputs) == 2)
+
+
+def _is_known(number: int | None, program: Program) -> bool:
+    tensor = None if number is None else program.tensors[number]
+    return tensor is None or (tensor.shape is not None and tensor.type in ELEMENT_TYPES and tensor.type != "string")
+
+
+def _computed(parts: Sequence[_Part], views: bool, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+    if not views and any(array is not None and array.size > MAX_SMALL for array in arrays):
+        return None
+    result: Any = None
+    try:
+        for part in parts:
+            given = [None if n is None else result if n < 0 else arrays[n] for n in part.arguments]
+            result = part.kernel(*given)
+    except Exception:  # of which the rule knows more
+        return None
+    return (np.asarray(result),)
