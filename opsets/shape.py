@@ -190,7 +190,7 @@ AXES = Input("axes", "T_INT", "[] | [num_axes]")
 
 def _squeezed(shape: Shape, axes: Sequence[int] | None) -> tuple[int, ...]:
     """The axes that go, of a shape without unknown sizes."""
-    candidates = {axis % len(shape) for axis in axes} if axes else range(len(shape))
+    candidates = {axis % len(shape) for axis in axes} if axes and shape else range(len(shape))
     return tuple(axis for axis in candidates if shape[axis] == 1)
 
 

@@ -157,6 +157,7 @@ def test_reshape_1_c4_other_number_of_elements():
         ((1, 3, 1), 0, (3, 1)),
         ((1, 1), [0, -2], (1,)),
         ((), None, ()),
+        ((), [-1], ()),
     ],
 )
 def test_squeeze_drops_ones(name, shape, axes, expected):
