@@ -30,12 +30,18 @@ MAX_UNROLLED = 4
 ARGUMENTS = (
     *("next", "chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers"),
     *("scale", "scale_row", "scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
+    *("part", "room", "room_row", "room_size"),
 )
 """Of every kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes.
 
 Any number of threads may run a kernel on the same arguments: each takes `chunk` columns, from `next` on, until all
-`columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group.
+`columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first,
+that is `part` groups of a chunk at a time, a column every `room_row` bytes, in memory that the first thread finds at
+`room` and the next one `room_size` bytes behind.
 """
+
+COUNTERS = ("next", "room")
+"""The arguments that a kernel changes."""
 
 _FLOAT, _BYTE, _SHORT, _INT, _LONG = ir.FloatType(), *map(ir.IntType, (8, 16, 32, 64))
 _FLOATS, _BYTES, _SHORTS, _INTS = (ir.VectorType(type, LANES) for type in (_FLOAT, _BYTE, _SHORT, _INT))
@@ -47,9 +53,10 @@ Values = Sequence[Any]
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a kernel is compiled for: the type of the codes, whether there are scales and zero points, and how many
-    columns and rows of the result are computed at once; no rows: weights [columns, inner] are written as f32.
+    columns and rows of the result are computed at once.
 
-    `steps` are those of a group, 0 where they are told in a call.
+    `steps` are those of a group, 0 where they are told in a call. With `blocks` weights are made f32 before, which pays
+    where there are many rows; else each code is for every few rows that it meets.
     """
 
     type: str
@@ -58,6 +65,7 @@ class Kind:
     columns: int
     rows: int
     steps: int = 0
+    blocks: bool = False
 
 
 def bytes_of_step(type: str) -> int:
@@ -132,12 +140,16 @@ class _Writer:
         self._module = function.module
         self._b = ir.IRBuilder(function.append_basic_block())
         (self._arguments,) = function.args
-        self._at = {name: self._argument(number) for number, name in enumerate(ARGUMENTS) if name != "next"}
+        self._at = {name: self._argument(number) for number, name in enumerate(ARGUMENTS) if name not in COUNTERS}
         self._numbers = self._load(self._at["numbers"], _FLOATS) if kind.type in PACKED else None
 
     def write(self) -> None:
         """Chunks of columns until there are none left."""
         b, at = self._b, self._at
+        if self._kind.blocks:
+            room = b.gep(self._arguments, [ir.Constant(_INT, ARGUMENTS.index("room"))])
+            self._nowhere = b.ptrtoint(b.alloca(_FLOAT), _LONG)
+            self._room = b.atomic_rmw("add", room, at["room_size"], "monotonic")
         chunks, body, end = (b.append_basic_block() for _ in range(3))
         b.branch(chunks)
         b.position_at_end(chunks)
@@ -145,39 +157,36 @@ class _Writer:
         b.cbranch(b.icmp_unsigned("<", first, at["columns"]), body, end)
         b.position_at_end(body)
         last = self._least(b.add(first, at["chunk"]), at["columns"])
-        size = _long(self._kind.columns)
-        blocks = b.udiv(b.add(b.sub(last, first), b.sub(size, _long(1))), size)
-
-        def block(number: Any, _: Values) -> Values:
-            # the last block begins earlier where columns are left over: some are computed twice
-            column = self._least(b.add(first, b.mul(number, size)), b.sub(at["columns"], size))
-            if self._kind.rows:
-                self._rows(column)
-            else:
-                self._unpacked(column)
-            return ()
-
-        self._loop(blocks, (), block)
+        self._block(first, last) if self._kind.blocks else self._columns(first, last)
         b.branch(chunks)
         b.position_at_end(end)
         b.ret_void()
 
+    def _columns(self, first: Any, last: Any) -> None:
+        b, at, size = self._b, self._at, _long(self._kind.columns)
+
+        def block(number: Any, _: Values) -> Values:
+            # the last block begins earlier where columns are left over: some are computed twice
+            self._rows(self._least(b.add(first, b.mul(number, size)), b.sub(at["columns"], size)))
+            return ()
+
+        self._loop(self._blocks(b.sub(last, first), size), (), block)
+
     def _rows(self, column: Any) -> None:
         b, at, size = self._b, self._at, _long(self._kind.rows)
-        blocks = b.udiv(b.add(at["rows"], b.sub(size, _long(1))), size)
 
         def block(number: Any, _: Values) -> Values:
             self._tile(column, self._least(b.mul(number, size), b.sub(at["rows"], size)))
             return ()
 
-        self._loop(blocks, (), block)
+        self._loop(self._blocks(at["rows"], size), (), block)
 
     def _tile(self, column: Any, row: Any) -> None:
         """Some columns of some rows of the result: sums over the steps of a group are scaled and added up."""
         b, at, kind = self._b, self._at, self._kind
         columns, rows = range(kind.columns), range(kind.rows)
-        codes = [self._place("codes", "code_row", column, n) for n in columns]
-        data = [self._place("data", "data_row", row, n) for n in rows]
+        codes = [self._place("codes", "code_row", b.add(column, _long(n))) for n in columns]
+        data = [self._place("data", "data_row", b.add(row, _long(m))) for m in rows]
         zeros = ir.Constant(_FLOATS, [0.0] * LANES)
         parted = 2 if len(columns) * len(rows) <= 4 else 1  # chains of sums that do not wait for one another
 
@@ -213,7 +222,7 @@ class _Writer:
         totals = self._loop(at["groups"], [zeros] * (len(columns) * len(rows)), group)
         for n in columns:
             for m in rows:
-                place = self._place("result", "result_row", row, m)
+                place = self._place("result", "result_row", b.add(row, _long(m)))
                 place = b.add(place, b.mul(b.add(column, _long(n)), _long(4)))
                 total = self._call(
                     "llvm.vector.reduce.fadd.v16f32", _FLOAT, ir.Constant(_FLOAT, 0.0), totals[n * len(rows) + m]
@@ -221,33 +230,112 @@ class _Writer:
                 total.fastmath.add("reassoc")
                 b.store(total, b.inttoptr(place, _FLOAT.as_pointer()))
 
-    def _unpacked(self, column: Any) -> None:
-        """The values of a row of the weights, in order."""
+    def _block(self, first: Any, last: Any) -> None:
+        """A chunk of columns, a part of the groups after the other: the weights are made f32, and multiplied."""
         b, at, kind = self._b, self._at, self._kind
-        codes, result = self._place("codes", "code_row", column, 0), self._place("result", "result_row", column, 0)
+        many, size, rows = b.sub(last, first), _long(kind.columns), _long(kind.rows)
 
-        def group(number: Any, _: Values) -> Values:
-            shift, scale = self._factor("zero", column, number), self._factor("scale", column, number)
-            begin = b.mul(number, at["steps"])
+        def part(number: Any, _: Values) -> Values:
+            group = b.mul(number, at["part"])
+            groups = self._least(at["part"], b.sub(at["groups"], group))
+
+            def unpack(column: Any, _: Values) -> Values:
+                self._unpack(b.add(first, column), b.add(self._room, b.mul(column, at["room_row"])), group, groups)
+                return ()
+
+            def some_rows(block: Any, _: Values) -> Values:
+                def some_columns(tile: Any, _: Values) -> Values:
+                    self._sums(b.mul(block, rows), first, b.mul(tile, size), many, group, groups)
+                    return ()
+
+                self._loop(self._blocks(many, size), (), some_columns)
+                return ()
+
+            self._loop(many, (), unpack)
+            self._loop(self._blocks(at["rows"], rows), (), some_rows)
+            return ()
+
+        self._loop(self._blocks(at["groups"], at["part"]), (), part)
+
+    def _unpack(self, column: Any, target: Any, group: Any, groups: Any) -> None:
+        """Write the values of some groups of a column."""
+        b, at, kind = self._b, self._at, self._kind
+        codes = self._place("codes", "code_row", column)
+
+        def each(number: Any, _: Values) -> Values:
+            own = b.add(group, number)
+            shift, scale = self._factor("zero", column, own), self._factor("scale", column, own)
 
             def step(position: Any, _: Values) -> Values:
-                place = b.add(begin, position)
-                halves = self._decoded(b.add(codes, b.mul(place, _long(bytes_of_step(kind.type)))), shift)
-                if kind.type in PACKED:
-                    orders = [[n // 2 + n % 2 * LANES for n in range(start, start + LANES)] for start in (0, LANES)]
-                    halves = [b.shuffle_vector(*halves, ir.Constant(_INTS, order)) for order in orders]
-                for half, values in enumerate(halves):
-                    target = b.add(result, b.add(b.mul(place, _long(4 * STEP)), _long(64 * half)))
-                    stored = b.store(
-                        values if scale is None else b.fmul(values, scale), b.inttoptr(target, _FLOATS.as_pointer())
-                    )
-                    stored.align = 4
+                code = b.mul(b.add(b.mul(own, at["steps"]), position), _long(bytes_of_step(kind.type)))
+                place = b.mul(b.add(b.mul(number, at["steps"]), position), _long(4 * STEP))
+                for half, values in enumerate(self._decoded(b.add(codes, code), shift)):
+                    address = b.add(b.add(target, place), _long(64 * half))
+                    scaled = values if scale is None else b.fmul(values, scale)
+                    b.store(scaled, b.inttoptr(address, _FLOATS.as_pointer())).align = 4
                 return ()
 
             self._steps(step, ())
             return ()
 
-        self._loop(at["groups"], (), group)
+        self._loop(groups, (), each)
+
+    def _sums(self, row: Any, first: Any, column: Any, many: Any, group: Any, groups: Any) -> None:
+        """What some groups add to some rows and columns of the result; those beyond its end go nowhere."""
+        b, at, kind = self._b, self._at, self._kind
+        columns, rows = range(kind.columns), range(kind.rows)
+        lengths = b.mul(groups, at["steps"])
+        begin = b.mul(b.mul(group, at["steps"]), _long(4 * STEP))
+        own = [self._least(b.add(column, _long(n)), b.sub(many, _long(1))) for n in columns]
+        weights = [b.add(self._room, b.mul(place, at["room_row"])) for place in own]
+        inside = [self._least(b.add(row, _long(m)), b.sub(at["rows"], _long(1))) for m in rows]
+        data = [b.add(self._place("data", "data_row", place), begin) for place in inside]
+
+        def step(number: Any, sums: Values) -> Values:
+            made = list(sums)
+            offset = b.mul(number, _long(4 * STEP))
+            for half in (0, 64):
+                at_half = b.add(offset, _long(half))
+                factors = [self._load(b.add(place, at_half), _FLOATS) for place in weights]
+                for m in rows:
+                    values = self._load(b.add(data[m], at_half), _FLOATS)
+                    for n in columns:
+                        made[m * kind.columns + n] = self._added(values, factors[n], made[m * kind.columns + n])
+            return made
+
+        sums = self._loop(lengths, [ir.Constant(_FLOATS, [0.0] * LANES)] * (len(columns) * len(rows)), step)
+        fresh = b.icmp_unsigned("==", group, _long(0))
+        for m in rows:
+            totals = self._totals(sums[m * kind.columns : (m + 1) * kind.columns])
+            start = b.add(self._place("result", "result_row", inside[m]), b.mul(first, _long(4)))
+            for n in columns:
+                there = b.and_(
+                    b.icmp_unsigned("<", b.add(row, _long(m)), at["rows"]),
+                    b.icmp_unsigned("<", b.add(column, _long(n)), many),
+                )
+                place = b.select(there, b.add(start, b.mul(b.add(column, _long(n)), _long(4))), self._nowhere)
+                before = b.select(fresh, ir.Constant(_FLOAT, 0.0), self._load(place, _FLOAT))
+                b.store(b.fadd(before, totals[n]), b.inttoptr(place, _FLOAT.as_pointer()))
+
+    def _totals(self, vectors: Values) -> list[Any]:
+        """The sums of the lanes of four vectors, halves of which are added until one vector has a lane for each."""
+        b, count = self._b, LANES
+        left = list(vectors)
+        while count > 1:
+            half = count // 2
+            if len(left) > 1:  # the halves of two beside each other
+                low = [start + n for start in range(0, 2 * LANES, count) for n in range(half)]
+                order = [ir.Constant(_INTS, [n + more for n in low]) for more in (0, half)]
+                left = [
+                    b.fadd(*(b.shuffle_vector(one, other, own) for own in order))
+                    for one, other in zip(left[::2], left[1::2], strict=True)
+                ]
+            else:
+                moved = ir.Constant(_INTS, [n ^ half for n in range(LANES)])
+                left = [b.fadd(left[0], b.shuffle_vector(left[0], left[0], moved))]
+            count = half
+        lanes = [n * LANES // len(vectors) for n in range(len(vectors))]
+        return [b.extract_element(left[0], ir.Constant(_INT, lane)) for lane in lanes]
 
     # Codes
 
@@ -313,8 +401,12 @@ class _Writer:
         place = self._b.gep(self._arguments, [ir.Constant(_INT, number)])
         return self._b.load(place)
 
-    def _place(self, base: str, step: str, first: Any, number: int) -> Any:
-        return self._b.add(self._at[base], self._b.mul(self._b.add(first, _long(number)), self._at[step]))
+    def _place(self, base: str, step: str, number: Any) -> Any:
+        return self._b.add(self._at[base], self._b.mul(number, self._at[step]))
+
+    def _blocks(self, count: Any, size: Any) -> Any:
+        """How many blocks of a size there are; the last one may be smaller."""
+        return self._b.udiv(self._b.add(count, self._b.sub(size, _long(1))), size)
 
     def _load(self, address: Any, type: ir.Type) -> Any:
         value = self._b.load(self._b.inttoptr(address, type.as_pointer()))

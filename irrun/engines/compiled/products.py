@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import rows_of
 from irrun.engines.compiled.kernels import ARGUMENTS, STEP, Kind, address_of, bytes_of_step, is_possible
-from irrun.engines.compiled.team import _KERNEL, team_call
+from irrun.engines.compiled.team import team_call
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
-from irrun.engines.memory import ITEM, aligned
+from irrun.engines.memory import ALIGNMENT, ITEM, aligned
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
+from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
-FEW = 24
+FEW = 8
 """Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
 
-COLUMNS, ROWS = {1: 4, 2: 2, 3: 2, 4: 2}, 4
-"""Columns that a kernel computes at once for so many rows at once, and the most rows."""
+COLUMNS = {1: 4, 2: 2, 3: 2, 4: 2}
+"""Columns that a kernel computes at once, by how many rows it does."""
+
+BLOCK_COLUMNS = {4: 4, 5: 4, 6: 4}
+"""The same where weights are made f32 first."""
 
 CODE_SPEED = 20e9
 """Codes per second that one thread multiplies with one row, about."""
@@ -33,8 +36,11 @@ CODE_SPEED = 20e9
 SHARED_SECONDS = 12e-6
 """What one thread must need for threads to share it: to wake another one costs about as much."""
 
-BLOCK = 1 << 17
-"""Elements of a block of weights that are made f32: it stays in the cache of a processor."""
+CHUNK, PART = 64, 1024
+"""Columns of weights that are made f32 at once, and their elements: they stay in the cache of a processor."""
+
+TILE = 16
+"""Columns that a chunk has a multiple of: f32 of a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,6 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
     return _Groups(weights, count, size // STEP, arguments)
 
 
-def _array_of(arguments: dict[str, int]) -> Array:
-    return np.array([arguments.get(name, 0) for name in ARGUMENTS], np.uint64)
-
-
 def matmul(work: Work, pool: Threads) -> Compiled | None:
     """MatMul-1 of f32 rows and compressed weights [columns, inner]."""
     left, right = work.required(2)
@@ -118,86 +120,73 @@ COMPRESSED = {"MatMul-1": matmul}
 
 
 def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool: Threads) -> Compiled | None:
+    """Every code is read for each few rows."""
+    columns, inner = groups.weights.shape
+    at_once = _at_once(rows, [size for size in COLUMNS if size <= rows])
+    kind = groups.kind(COLUMNS[at_once] if columns >= COLUMNS[at_once] else 1, at_once)
+    threads = pool.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
+    chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
+    return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, pool)
+
+
+def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool: Threads) -> Compiled | None:
+    """Codes are made f32 once for all rows."""
+    columns = groups.weights.shape[0]
+    arguments = dict(groups.arguments)
+    if groups.count == 1:  # smaller groups of one scale
+        steps = gcd(groups.steps, 4)
+        arguments |= {"groups": groups.steps // steps, "steps": steps}
+    size = STEP * arguments["steps"]
+    part = max(min(PART // size, arguments["groups"]), 1)
+    chunk = min(CHUNK, max(-(-columns // (pool.count * TILE)), 1) * TILE)
+    row = part * size * ITEM + ALIGNMENT
+    room = {"chunk": chunk, "part": part, "room_row": row, "room_size": chunk * row}
+    groups = replace(groups, arguments=arguments)
+    at_once = _at_once(rows, BLOCK_COLUMNS)
+    kind = replace(groups.kind(BLOCK_COLUMNS[at_once], at_once), steps=arguments["steps"], blocks=True)
+    return _compiled(work, groups, kind, rows, strides, room, pool.count, pool)
+
+
+def _at_once(rows: int, sizes: Iterable[int]) -> int:
+    """The size of blocks of rows that computes the fewest twice or for nothing; a large one if it can."""
+    return min(sizes, key=lambda size: (-(-rows // size) * size, -size))
+
+
+def _compiled(
+    work: Work,
+    groups: _Groups,
+    kind: Kind,
+    rows: int,
+    strides: tuple[int, int],
+    sizes: dict[str, int],
+    threads: int,
+    pool: Threads,
+) -> Compiled | None:
     columns, inner = groups.weights.shape
     posts = posts_of(work, (rows, columns))
     if posts is None:
         return None
-    at_once = min(rows, ROWS)
-    kind = groups.kind(COLUMNS[at_once] if columns >= COLUMNS[at_once] else 1, at_once)
     address = address_of(kind)
-    halved = groups.weights.type in PACKED
-    copied = halved or strides[1] != ITEM
-    threads = pool.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
-    chunk = max(-(-columns // (4 * threads * 16)), 1) * 16
-    order = (rows, inner // STEP, 2, STEP // 2) if halved else (rows, inner)
-    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if halved else strides
+    parted = groups.weights.type in PACKED
+    order = (rows, inner // STEP, 2, STEP // 2) if parted else (rows, inner)
+    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if parted else strides
+    copied = aligned(rows * inner * ITEM) if parted or strides[1] != ITEM else 0
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         data = view(inputs[0], order, steps)
         first: list[Call] = []
+        row = strides[0]
         if copied:
-            room = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
-            first, data = [partial(np.copyto, room, data)], room
-        row = inner * ITEM if copied else strides[0]
+            dense = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
+            first, data, row = [partial(np.copyto, dense, data)], dense, inner * ITEM
         output = outputs[0].reshape(rows, columns)
-        arguments = _array_of(
-            {
-                **groups.arguments,
-                "chunk": chunk,
-                "data": data.ctypes.data,
-                "data_row": row,
-                "rows": rows,
-                "result": output.ctypes.data,
-                "result_row": columns * ITEM,
-            }
-        )
-        return chain([*first, team_call(address, arguments, threads, pool), *posts.bind(inputs, output)(...)])
+        own = {"data": data.ctypes.data, "data_row": row, "rows": rows}
+        own |= {"result": output.ctypes.data, "result_row": columns * ITEM}
+        if kind.blocks:
+            own["room"] = scratch[copied:].ctypes.data
+        arguments = groups.arguments | sizes | own
+        held = (groups.weights, data, output, scratch)
+        array = np.array([arguments.get(name, 0) for name in ARGUMENTS], np.uint64)
+        return chain([*first, team_call(address, array, held, threads, pool), *posts.bind(inputs, output)(...)])
 
-    return Compiled(bind, aligned(rows * inner * ITEM) if copied else 0)
-
-
-def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool: Threads) -> Compiled | None:
-    columns, inner = groups.weights.shape
-    posts = posts_of(work, (rows, columns))
-    if posts is None:
-        return None
-    unpack = _KERNEL(address_of(groups.kind(1, 0)))
-    pieces = cuts(columns, pool.pieces(2.0 * rows * columns * inner / PRODUCT_SPEED), 16)
-    step = max(BLOCK // inner // 16, 1) * 16
-    room = aligned(min(step, columns) * inner * ITEM)
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        data = view(inputs[0], (rows, inner), strides)
-        output = outputs[0].reshape(rows, columns)
-        on = posts.bind(inputs, output)
-        calls = []
-        for number, piece in enumerate(pieces):
-            memory = scratch[number * room : (number + 1) * room].view(np.float32)
-            some: list[Call] = []
-            for start in range(piece.start, piece.stop, step):
-                cut = slice(start, min(start + step, piece.stop))
-                matrix = memory[: (cut.stop - start) * inner].reshape(-1, inner)
-                some += [
-                    partial(_unpack, unpack, _unpacking(groups, cut, matrix)),
-                    partial(np.matmul, data, matrix.T, output[:, cut]),
-                    *on((slice(None), cut)),
-                ]
-            calls.append(chain(some))
-        return pool.call(calls)
-
-    return Compiled(bind, room * len(pieces))
-
-
-def _unpacking(groups: _Groups, cut: slice, matrix: Array) -> Array:
-    """The arguments of a kernel that writes some rows of weights to a matrix."""
-    own = dict(groups.arguments)
-    for name, row in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
-        own[name] = own.get(name, 0) + cut.start * own.get(row, 0)
-    size = cut.stop - cut.start
-    own |= {"columns": size, "chunk": size, "result": matrix.ctypes.data, "result_row": matrix.shape[1] * ITEM}
-    return _array_of(own)
-
-
-def _unpack(kernel: Any, arguments: Array) -> None:
-    arguments[0] = 0
-    kernel(arguments.ctypes.data)
+    return Compiled(bind, copied + threads * sizes.get("room_size", 0))

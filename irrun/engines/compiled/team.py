@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from irrun.engines.compiled.kernels import ARGUMENTS, COUNTERS
 from irrun.engines.onednn.bindings import load_parallel
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call
@@ -22,24 +24,28 @@ def _parallel() -> Any:
     return load_parallel()
 
 
-def team_call(address: int, arguments: Array, threads: int, pool: Threads) -> Call:
-    """What runs a kernel on so many threads. Its first argument, the column that comes next, is 0 at the start."""
-    kernel, pointer = _KERNEL(address), arguments.ctypes.data
+def team_call(address: int, arguments: Array, held: Sequence[Any], threads: int, pool: Threads) -> Call:
+    """What runs a kernel on so many threads, with the same arguments each time; their memory is in `held`."""
+    kernel, pointer, holding = _KERNEL(address), arguments.ctypes.data, (arguments, *held)
+    counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
 
-    def alone() -> None:
-        arguments[0] = 0
+    def alone(_: object = holding) -> None:
+        for number, begin in counters:
+            arguments[number] = begin
         kernel(pointer)
 
     def pooled() -> None:
-        arguments[0] = 0
+        for number, begin in counters:
+            arguments[number] = begin
         pool.run(lambda *_: kernel(pointer), threads)
 
-    def together() -> None:
+    def together(_: object = holding) -> None:
         parallel = None if _forked else _parallel()
         if parallel is None:
             pooled()
         else:
-            arguments[0] = 0
+            for number, begin in counters:
+                arguments[number] = begin
             parallel(address, pointer, threads, 0)
 
     return alone if threads == 1 else together
