@@ -16,7 +16,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import kernels, products, team
+from irrun.engines.compiled import kernels, products
 from irrun.engines.compiled.engine import CompiledEngine
 
 ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
@@ -115,14 +115,6 @@ def test_processors_without_tables_in_registers(type, monkeypatch):
     for rows in (1, 20):
         data = rng.standard_normal((rows, 64)).astype(np.float32)
         assert_product(compiled(CompiledEngine(1), matrix, data)(), data, matrix.dense().T)
-
-
-def test_the_pool_where_there_is_no_openmp(monkeypatch):
-    monkeypatch.setattr(team, "_parallel", lambda: None)
-    for rows in (1, 30):
-        matrix = weights("i4", 900, 640, 64)
-        data = rng.standard_normal((rows, 640)).astype(np.float32)
-        assert_product(compiled(CompiledEngine(2), matrix, data)(), data, matrix.dense().T)
 
 
 @ENGINES

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from irrun.engines.extents import bind_copy, checked
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Compiled, Layout, Operand, Work
+
+if TYPE_CHECKING:
+    from irrun.engines.compiled.team import Team
 
 
 class CompiledEngine:
@@ -14,17 +18,20 @@ class CompiledEngine:
     unaligned = False
 
     def __init__(self, threads: int) -> None:
-        self.pool = Threads(threads)
         self.threads = threads
+        self._team: Team | None = None
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
         if not work.compressed or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+        from irrun.engines.compiled.team import Team
 
+        if self._team is None:
+            self._team = Team(self.threads)
         compile = COMPRESSED.get(work.name)
-        compiled = None if compile is None else compile(work, self.pool)
+        compiled = None if compile is None else compile(work, self._team)
         return None if compiled is None else checked(work, compiled)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

@@ -102,17 +102,24 @@ class _Compiler:
         with self._lock:
             found = self._addresses.get(kind)
             if found is None:
-                found = self._addresses[kind] = self._compiled(kind, f"kernel_{len(self._addresses)}")
+                name = f"kernel_{len(self._addresses)}"
+                (found,) = self.functions(_module(kind, name), name)
+                self._addresses[kind] = found
             return found
 
-    def _compiled(self, kind: Kind, name: str) -> int:
-        module = llvm.parse_assembly(str(_module(kind, name)))
+    def helping(self) -> tuple[int, int]:
+        with self._lock:
+            lead, help = self.functions(_helping(), "lead", "help")
+        return lead, help
+
+    def functions(self, module: ir.Module, *names: str) -> list[int]:
+        """Where the functions of a module lie."""
+        parsed = llvm.parse_assembly(str(module))
         passes = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(module, passes)
-        self._engine.add_module(module)
+        passes.getModulePassManager().run(parsed, passes)
+        self._engine.add_module(parsed)
         self._engine.finalize_object()
-        address: int = self._engine.get_function_address(name)
-        return address
+        return [self._engine.get_function_address(name) for name in names]
 
 
 _compiler = cache(_Compiler)
@@ -121,6 +128,87 @@ _compiler = cache(_Compiler)
 def address_of(kind: Kind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
     return _compiler().address(kind)
+
+
+def helping() -> tuple[int, int]:
+    """Where two functions lie. Both are given u64 that threads share: the number of calls and ends of calls, then, each
+    64 bytes on, how many helpers are at work, and the kernel and its arguments.
+
+    `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
+    `help(shared, last, spins)` helps with calls that it sees, until it has seen none for `spins` looks: it returns the
+    number of the last one that it has helped with, and is given that the next time.
+    """
+    return _compiler().helping()
+
+
+def _helping() -> ir.Module:
+    module = ir.Module()
+    module.triple = llvm.get_default_triple()
+    kernel_type = ir.FunctionType(ir.VoidType(), [_LONG])
+    _lead(ir.Function(module, ir.FunctionType(ir.VoidType(), [_LONG] * 3), "lead"), kernel_type)
+    _help(ir.Function(module, ir.FunctionType(_LONG, [_LONG] * 3), "help"), kernel_type)
+    return module
+
+
+def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
+    return b.inttoptr(b.add(state, _long(64 * number)), _LONG.as_pointer())
+
+
+def _pause(b: ir.IRBuilder) -> None:
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        name = "llvm.x86.sse2.pause"
+        pause = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(ir.VoidType(), []), name)
+        b.call(pause, [])
+
+
+def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
+    b = ir.IRBuilder(function.append_basic_block())
+    state, kernel, arguments = function.args
+    calls, working, code, given = (_shared(b, state, number) for number in range(4))
+    b.store(kernel, code)
+    b.store(arguments, given)
+    b.atomic_rmw("add", calls, _long(1), "seq_cst")
+    b.call(b.inttoptr(kernel, kernel_type.as_pointer()), [arguments])
+    b.atomic_rmw("add", calls, _long(1), "seq_cst")
+    wait, end = b.append_basic_block(), b.append_basic_block()
+    b.branch(wait)
+    b.position_at_end(wait)
+    _pause(b)
+    b.cbranch(b.icmp_unsigned("==", b.load_atomic(working, "seq_cst", 8), _long(0)), end, wait)
+    b.position_at_end(end)
+    b.ret_void()
+
+
+def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
+    b = ir.IRBuilder(function.append_basic_block())
+    state, before, spins = function.args
+    calls, working, code, given = (_shared(b, state, number) for number in range(4))
+    start = b.block
+    look, found, run, leave, idle, end = (b.append_basic_block() for _ in range(6))
+    b.branch(look)
+    b.position_at_end(look)
+    last, left = b.phi(_LONG), b.phi(_LONG)
+    now = b.load_atomic(calls, "seq_cst", 8)
+    fresh = b.and_(b.icmp_unsigned("!=", now, last), b.trunc(now, ir.IntType(1)))  # an odd number is a call
+    b.cbranch(fresh, found, idle)
+    b.position_at_end(found)
+    b.atomic_rmw("add", working, _long(1), "seq_cst")
+    b.cbranch(b.icmp_unsigned("==", b.load_atomic(calls, "seq_cst", 8), now), run, leave)
+    b.position_at_end(run)
+    b.call(b.inttoptr(b.load(code), kernel_type.as_pointer()), [b.load(given)])
+    b.branch(leave)
+    b.position_at_end(leave)
+    b.atomic_rmw("sub", working, _long(1), "seq_cst")
+    b.branch(look)
+    b.position_at_end(idle)
+    _pause(b)
+    rest = b.sub(left, _long(1))
+    b.cbranch(b.icmp_unsigned("==", rest, _long(0)), end, look)
+    b.position_at_end(end)
+    b.ret(last)
+    for phi, values in ((last, (before, now, last)), (left, (spins, spins, rest))):
+        for value, block in zip(values, (start, leave, idle), strict=True):
+            phi.add_incoming(value, block)
 
 
 def _module(kind: Kind, name: str) -> ir.Module:

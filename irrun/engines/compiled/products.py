@@ -12,12 +12,11 @@ import numpy as np
 
 from irrun.engines.axes import rows_of
 from irrun.engines.compiled.kernels import ARGUMENTS, STEP, Kind, address_of, bytes_of_step, is_possible
-from irrun.engines.compiled.team import team_call
+from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
@@ -99,7 +98,7 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
     return _Groups(weights, count, size // STEP, arguments)
 
 
-def matmul(work: Work, pool: Threads) -> Compiled | None:
+def matmul(work: Work, team: Team) -> Compiled | None:
     """MatMul-1 of f32 rows and compressed weights [columns, inner]."""
     left, right = work.required(2)
     weights, found = right.compressed, None if left.compressed is not None else rows_of(work)
@@ -109,7 +108,7 @@ def matmul(work: Work, pool: Threads) -> Compiled | None:
     if groups is None or any(operand is not None and operand.compressed for operand in work.inputs[2:]):
         return None
     rows, strides, wants = found
-    made = (_few if rows <= FEW else _many)(work, groups, rows, strides, pool)
+    made = (_few if rows <= FEW else _many)(work, groups, rows, strides, team)
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
     return made
@@ -119,17 +118,17 @@ COMPRESSED = {"MatMul-1": matmul}
 """For works of which an input is compressed."""
 
 
-def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool: Threads) -> Compiled | None:
+def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
     """Every code is read for each few rows."""
     columns, inner = groups.weights.shape
     at_once = _at_once(rows, [size for size in COLUMNS if size <= rows])
     kind = groups.kind(COLUMNS[at_once] if columns >= COLUMNS[at_once] else 1, at_once)
-    threads = pool.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
+    threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
     chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
-    return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, pool)
+    return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
 
 
-def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool: Threads) -> Compiled | None:
+def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
     """Codes are made f32 once for all rows."""
     columns = groups.weights.shape[0]
     arguments = dict(groups.arguments)
@@ -138,13 +137,13 @@ def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], pool
         arguments |= {"groups": groups.steps // steps, "steps": steps}
     size = STEP * arguments["steps"]
     part = max(min(PART // size, arguments["groups"]), 1)
-    chunk = min(CHUNK, max(-(-columns // (pool.count * TILE)), 1) * TILE)
+    chunk = min(CHUNK, max(-(-columns // (team.count * TILE)), 1) * TILE)
     row = part * size * ITEM + ALIGNMENT
     room = {"chunk": chunk, "part": part, "room_row": row, "room_size": chunk * row}
     groups = replace(groups, arguments=arguments)
     at_once = _at_once(rows, BLOCK_COLUMNS)
     kind = replace(groups.kind(BLOCK_COLUMNS[at_once], at_once), steps=arguments["steps"], blocks=True)
-    return _compiled(work, groups, kind, rows, strides, room, pool.count, pool)
+    return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 
 def _at_once(rows: int, sizes: Iterable[int]) -> int:
@@ -160,7 +159,7 @@ def _compiled(
     strides: tuple[int, int],
     sizes: dict[str, int],
     threads: int,
-    pool: Threads,
+    team: Team,
 ) -> Compiled | None:
     columns, inner = groups.weights.shape
     posts = posts_of(work, (rows, columns))
@@ -187,6 +186,6 @@ def _compiled(
         arguments = groups.arguments | sizes | own
         held = (groups.weights, data, output, scratch)
         array = np.array([arguments.get(name, 0) for name in ARGUMENTS], np.uint64)
-        return chain([*first, team_call(address, array, held, threads, pool), *posts.bind(inputs, output)(...)])
+        return chain([*first, team.call(address, array, held, shared=threads > 1), *posts.bind(inputs, output)(...)])
 
     return Compiled(bind, copied + threads * sizes.get("room_size", 0))

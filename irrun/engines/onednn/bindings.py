@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 DISTRIBUTION, FILE = "onednn-cpu-gomp", "libdnnl.so.3"
-OPENMP = "libgomp.so.1"
 MAJOR = 3
 """The version of the API."""
 MAX_AXES = 12
@@ -161,20 +160,6 @@ def load_threads(dll: ctypes.CDLL) -> tuple[Any, Any]:
     get.argtypes, get.restype = (), c_int
     change.argtypes, change.restype = (c_int,), None
     return get, change
-
-
-def load_parallel() -> Any:
-    """OpenMP's function that calls another one on several threads at once, in GNU's form, which is the library's own:
-    GOMP_parallel(function, its argument, how many threads, 0). None where it is not there."""
-    if sys.platform != "linux":
-        return None
-    try:
-        with _surroundings(GOMP_SPINCOUNT=_SPINS):
-            parallel = ctypes.CDLL(OPENMP).GOMP_parallel
-    except (OSError, AttributeError):
-        return None
-    parallel.argtypes, parallel.restype = (c_void_p, c_void_p, c_uint, c_uint), None
-    return parallel
 
 
 def _path() -> Path | None:
