@@ -45,6 +45,11 @@ def load_engines(name: str = "auto", threads: int | None = None, *, small: bool 
             found.append(engine)
         elif name == "onednn":
             raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
+    if name in ("auto", CHECK, "onednn"):
+        from irrun.engines.compiled import load as load_compiled
+
+        compiled = load_compiled(count)
+        found += [] if compiled is None else [compiled]
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     return [*found, VectorizedEngine(count)]

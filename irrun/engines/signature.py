@@ -54,7 +54,9 @@ class Memory:
 
 def _has_weights(work: Work) -> bool:
     """Whether an input of the op itself is a constant whose values its signature leaves out."""
-    return any(operand is not None and operand.value is not None and not _is_small(operand) for operand in work.own)
+    return work.compressed or any(
+        operand is not None and operand.value is not None and not _is_small(operand) for operand in work.own
+    )
 
 
 def _is_small(operand: Operand) -> bool:
@@ -64,5 +66,9 @@ def _is_small(operand: Operand) -> bool:
 def _described(operand: Operand | None) -> Hashable:
     if operand is None:
         return None
-    value = operand.value.tobytes() if operand.value is not None and _is_small(operand) else operand.value is not None
+    value: Hashable = (
+        operand.value.tobytes() if operand.value is not None and _is_small(operand) else operand.value is not None
+    )
+    if (weights := operand.compressed) is not None:
+        value = weights.type, weights.stored, *(None if f is None else f.shape for f in (weights.scale, weights.zero))
     return operand.type, operand.shape, operand.strides, operand.layout, value

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from irrun.engines.compressed import CompressedWeights
 from irrun.spec.op import Array
 
 BUFFER = 512
@@ -36,6 +37,9 @@ class Operand:
     `strides` are those of numpy, in bytes: an input may be a view (transposed, cut, reversed, repeated); an output is
     in C order unless the engine gives it a layout. `value` is its array where that is constant. With a `layout`, which
     is one of the engine's own without strides, `strides` mean nothing.
+
+    Weights that stay `compressed` are f32 that is nowhere in memory: `value` is None, and an engine that takes such an
+    input counts it among those that it has `taken`. One that knows nothing of them leaves the work to others.
     """
 
     type: str
@@ -43,6 +47,7 @@ class Operand:
     strides: tuple[int, ...]
     value: Array | None = None
     layout: Layout | None = None
+    compressed: CompressedWeights | None = None
 
 
 @dataclass(slots=True)
@@ -78,6 +83,11 @@ class Work:
     def own(self) -> list[Operand | None]:
         """The inputs of the op itself."""
         return self.inputs[: min((post.operand for post in self.posts if post.operand is not None), default=None)]
+
+    @property
+    def compressed(self) -> bool:
+        """Whether an input is of weights that stay compressed."""
+        return any(operand is not None and operand.compressed is not None for operand in self.inputs)
 
     def required(self, count: int) -> list[Operand]:
         """The first inputs, which the op cannot be without."""

@@ -220,6 +220,16 @@ class Weights:
             return _frozen(decode(self._mapped(), blob))
         return _frozen(decode(self._read(blob.offset, blob.needed), blob._replace(offset=0)))
 
+    def packed(self, layer: Layer) -> Array:
+        """The bytes of a Const of numbers as the file has them, a read-only vector; a view of it where they are many.
+
+        Raises WeightsError as `constant` does.
+        """
+        blob = self.check(layer)
+        if blob.needed > MAX_COPIED:
+            return _frozen(np.frombuffer(self._mapped(), np.uint8, blob.needed, blob.offset))
+        return _frozen(np.frombuffer(self._read(blob.offset, blob.needed), np.uint8))
+
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
         blob = self.check(layer)
@@ -385,7 +395,12 @@ def decode(data: mmap.mmap | bytes, blob: Blob) -> Array:
     if name == "boolean":
         flags: Array = raw != 0
         return flags.reshape(blob.shape)
-    return _from_codes(name, _unpacked(name, raw)[:count]).reshape(blob.shape)
+    return unpacked(name, raw, count).reshape(blob.shape)
+
+
+def unpacked(name: str, raw: Array, count: int) -> Array:
+    """The first elements of a type of less than 8 bits, from the bytes that hold them."""
+    return _from_codes(name, _unpacked(name, raw)[:count])
 
 
 def _unpacked(name: str, raw: Array) -> Array:

@@ -78,9 +78,9 @@ class GraphExecutor:
             from irrun.run.comparison import Comparison
 
             self._comparison = Comparison()
-        plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK)
+        plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK, compressed=bool(engines))
         try:
-            program = prepare(build(graph, inference, self.max_memory), plain)
+            program = prepare(build(graph, inference, self.max_memory, compressed=bool(engines)), plain)
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:

@@ -54,6 +54,8 @@ class Frame:
         self._arrays: list[Array | None] = [None] * len(program.tensors)
         for number, constant in program.constants.items():
             self._arrays[number] = constant
+        for number, weights in program.compressed.items():  # of which kernels have their values
+            self._arrays[number] = weights.stand_in
         for number, storage in program.storage.items():
             if storage.root not in program.constants:
                 self._arrays[number] = self._placed(number, storage)

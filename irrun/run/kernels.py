@@ -53,6 +53,11 @@ class Kernels:
     ) -> list[Array]:
         """The results for the arrays of its operands. Raises ExecutionError where they break a rule."""
         size = len(instruction.inputs)
+        if program.compressed:
+            arrays = [
+                program.compressed[number].dense() if number in program.compressed else array
+                for number, array in zip(instruction.operands, arrays, strict=True)
+            ]
         results = self._compute(program, instruction, arrays[:size], run)
         operands, made = iter(arrays[size:]), instruction.outputs[0] if instruction.posts else None
         for post in instruction.posts:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
 from irrun.ir.graph import Layer
 from irrun.spec.body import Body
@@ -109,8 +110,9 @@ class Storage:
 
 @dataclass(slots=True)
 class Program:
-    """`tensors` are what is known of each; `constants` are those that no run changes. `reserved` are the bytes of
-    constants that are not in the .bin file.
+    """`tensors` are what is known of each; `constants` are those that no run changes, beside those that stay
+    `compressed`, which only engines that know them read. `reserved` are the bytes of constants that are not in the
+    .bin file.
 
     Once its memory is planned, `storage` has the tensors whose place is fixed, in `size` bytes that each frame has, and
     `scratch` is the most that a call of an engine needs besides; `peak` are the most bytes that are in use at once, as
@@ -122,6 +124,7 @@ class Program:
     parameters: tuple[int, ...]
     results: tuple[int, ...]
     instructions: list[Instruction]
+    compressed: dict[int, CompressedWeights] = field(default_factory=dict)
     reserved: int = 0
     storage: dict[int, Storage] = field(default_factory=dict)
     size: int = 0
@@ -142,6 +145,8 @@ class Program:
         yield f"{indent}program({given}) -> {', '.join(map(self._name, self.results))}"
         for number, array in sorted(self.constants.items()):
             yield f"{indent}  {self._name(number)} = constant {self._known(number)}{_few(array)}"
+        for number, weights in sorted(self.compressed.items()):
+            yield f"{indent}  {self._name(number)} = compressed {self._known(number)} of {_stored(weights)}"
         for instruction in self.instructions:
             yield f"{indent}  {self._text(instruction)}"
             for name, (_, program) in instruction.bodies.items():
@@ -175,3 +180,10 @@ class Program:
 
 def _few(array: Array) -> str:
     return f" = {array.tolist()}" if array.size <= 8 else ""
+
+
+def _stored(weights: CompressedWeights) -> str:
+    parts = [f"{weights.type}{shape_text(weights.stored)}"]
+    for name, factor in (("scale", weights.scale), ("zero", weights.zero)):
+        parts += [] if factor is None else [f"{name} {shape_text(factor.shape)}"]
+    return ", ".join(parts)

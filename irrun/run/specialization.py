@@ -159,7 +159,8 @@ class Specialization:
 
     def _operand(self, number: int, array: Array) -> Operand:
         value = self._program.constants.get(number)
-        return Operand(self._program.tensors[number].type, array.shape, array.strides, value)
+        weights = self._program.compressed.get(number)
+        return Operand(self._program.tensors[number].type, array.shape, array.strides, value, compressed=weights)
 
     def _posts_fit(self, result: Tensor, others: Sequence[Array | None]) -> bool:
         """Whether the rules of all posts are kept by these shapes, and none changes the result's."""

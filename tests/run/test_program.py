@@ -170,7 +170,7 @@ def test_engines_that_are_not_there(name, message):
 
 
 def test_little_work_goes_without_onednn():
-    assert [engine.name for engine in load_engines("auto", 1, small=True)] == ["numpy"]
+    assert "onednn" not in [engine.name for engine in load_engines("auto", 1, small=True)]
     assert load_engines("auto", 1)[-1].name == "numpy"
     assert load_engines("reference") == []
 

@@ -12,10 +12,12 @@ import pytest
 from differential.generate import case
 from differential.graph import save
 from engines.toy import Toy
+from ir_builder import Model
 
 import irrun
 from irrun.run import passes
 from irrun.run.program import VIEW
+from run.compressed_models import CHAINS, Chain, product
 from run.models import ADD, PLAIN, anything, i64, model, saved
 from run.test_program import SAMPLES, SIZES, executor, random_model
 from run.verification import VerificationError, verify
@@ -49,7 +51,24 @@ def verified(monkeypatch):
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
-    assert set(verified) == {"fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "shorten", "plan_memory"}
+    expected = {"compress", "fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "shorten", "plan_memory"}
+    assert set(verified) == expected
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
+@pytest.mark.parametrize("name", ["u4 in groups", "turned i8", "nf4 by channel"])
+def test_programs_with_compressed_weights(name, engine, verified, tmp_path):
+    """One is looked up and multiplied; another one, of packed codes, is read as the graph has it."""
+    chain, model = CHAINS[name], Model()
+    weights = chain.added(model)
+    inner = weights[3][1]
+    model.result(product(model, model.parameter("x", "f32", ("?", inner)), weights, True))
+    plain = Chain("u4", (300, 100), (300, 100)).added(model)
+    model.result(plain)
+    ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
+    for rows in (1, 3):
+        ours.run([np.ones((rows, inner), np.float32)])
+    assert len(ours._preparation.program.compressed) == 1
 
 
 @pytest.mark.parametrize("seed", range(60))

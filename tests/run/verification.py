@@ -13,7 +13,7 @@ from irrun.engines.work import Operand
 from irrun.run.passes.assignment import REORDER
 from irrun.run.program import KERNEL, VIEW, Instruction, Program
 from irrun.spec.dims import same
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Tensor
 
 
@@ -42,7 +42,7 @@ def verify(program: Program, *, planned: bool = False, checked: bool = False, it
 class _Verification:
     def __init__(self, program: Program, planned: bool) -> None:
         self.program, self.planned = program, planned
-        self.made = {*program.parameters, *program.constants}
+        self.made = {*program.parameters, *program.constants, *program.compressed}
         self.hidden: set[int] = set()
         """What lies between an instruction and its posts, and is never made."""
         self.where = "the program"
@@ -64,6 +64,20 @@ class _Verification:
             self.require(fits, f"the constant %{number} of shape {tensor.shape} holds an array of {array.shape}")
             held = tensor.type in ("dynamic", "string") or numpy_dtype(tensor.type) == array.dtype
             self.require(held, f"the constant %{number} of {tensor.type} holds an array of {array.dtype}")
+
+        for number, weights in program.compressed.items():
+            tensor = program.tensors[number]
+            self.require(number not in program.constants, f"the compressed %{number} is a constant")
+            self.require(number not in program.storage, f"the compressed %{number} has memory in a frame")
+            same = tensor.shape == weights.shape and tensor.type in ("f32", weights.type)
+            self.require(
+                same, f"%{number}, {tensor.type}{tensor.shape}, is compressed to {weights.type}{weights.shape}"
+            )
+            bits = prod(weights.stored) * ELEMENT_TYPES[weights.type].bits
+            held = len(weights.codes) == -(-bits // 8) and prod(weights.stored) == prod(weights.shape)
+            self.require(
+                held, f"%{number} has {len(weights.codes)} bytes of codes for {weights.stored} of {weights.type}"
+            )
 
     def instruction(self, position: int, instruction: Instruction) -> None:
         self.where = f"instruction {position} (`{instruction.layer.name}`, {instruction.by})"
@@ -178,6 +192,7 @@ class _Verification:
                 freed[number] = position
         self.where = "the program"
         kept = {*self.program.results, *self.program.storage, *self.program.constants, *self.program.parameters}
+        kept |= self.program.compressed.keys()
         for instruction in reversed(self.program.instructions):
             if not kept.isdisjoint(instruction.results):
                 kept.update(_shared(instruction))

@@ -35,7 +35,11 @@ class OneDNN:
         self.threads = library.threads
 
     def compile(self, work: Work) -> Compiled | None:
-        if work.name not in COMPILERS or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs)):
+        if (
+            work.compressed
+            or work.name not in COMPILERS
+            or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs))
+        ):
             return None
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
 

@@ -10,6 +10,7 @@ from typing import Any
 from irrun.engines import processors
 from irrun.engines.extents import bind_copy
 from irrun.engines.signature import Memory
+from irrun.engines.vectorized import compressed
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Compiled, Layout, OpenCall, Operand, Work
 
@@ -59,7 +60,7 @@ class VectorizedEngine:
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
         tensors = [*work.inputs, *work.outputs]
-        compiler = compiler_of(work.name)
+        compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))

@@ -61,7 +61,12 @@ class _Assignment:
         for number, tensor in enumerate(program.tensors):
             if number in program.constants:
                 self._templates[number] = program.constants[number]
-            elif tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string":
+            elif (
+                number not in program.compressed
+                and tensor.static
+                and tensor.type in ELEMENT_TYPES
+                and tensor.type != "string"
+            ):
                 self._place(number, tensor)
 
     def _place(self, number: int, tensor: Tensor) -> None:
@@ -99,7 +104,7 @@ class _Assignment:
             self.add(_rest(instruction, 0))
 
     def _is_known(self, number: int) -> bool:
-        return number in self.program.constants or number in self.program.storage
+        return any(number in known for known in (self.program.constants, self.program.compressed, self.program.storage))
 
     def _readable(self, instruction: Instruction, compiled: Compiled) -> bool:
         """Whether the inputs are at hand in a run as the op's rule can read them."""
@@ -161,6 +166,8 @@ class _Assignment:
             if not engine.unaligned:
                 constant = self._aligned(number)
             return Operand(tensor.type, constant.shape, constant.strides, constant)
+        if (weights := self.program.compressed.get(number)) is not None:
+            return replace(dense_operand(tensor), compressed=weights)
         shape = _static(tensor)
         if storage is not None and storage.opaque:
             layout = storage.layout if storage.engine is engine else None

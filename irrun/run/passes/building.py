@@ -7,6 +7,7 @@ computed. Every later pass takes a program and gives another one.
 from __future__ import annotations
 
 from irrun.check.infer import Inference, body_of
+from irrun.engines.compressed import PACKED, CompressedWeights
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
@@ -18,8 +19,13 @@ STRUCTURAL = ("Parameter", "Const", "Result")
 """Layers that are no instructions: they say which tensors come from outside, and which go there."""
 
 
-def build(graph: Graph, inference: Inference, limit: int) -> Program:
-    """The program of a graph whose constants take at most `limit` bytes.
+LAZY = 1 << 16
+"""Bytes of f32 from which on codes that share bytes stay as they are in the file until somebody needs them."""
+
+
+def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = False) -> Program:
+    """The program of a graph whose constants take at most `limit` bytes; large ones of packed codes may be left to
+    `compress` as the file has them.
 
     Raises ExecutionError where they take more, WeightsError where the .bin cannot be read any more.
     """
@@ -33,10 +39,16 @@ def build(graph: Graph, inference: Inference, limit: int) -> Program:
         for value in layer.outputs:
             numbers[value] = len(program.tensors)
             program.tensors.append(inference.tensor(value))
-        if layer.type == "Const":
+        if layer.type == "Const" and compressed and _is_packed(layer, inference.weights):
+            blob = inference.weights.check(layer)
+            codes = inference.weights.packed(layer)
+            program.compressed[numbers[layer.outputs[0]]] = CompressedWeights(
+                blob.element_type, codes, blob.shape, blob.shape
+            )
+        elif layer.type == "Const":
             program.constants[numbers[layer.outputs[0]]] = _constant(layer, inference.weights, program, limit)
         elif layer.type not in STRUCTURAL:
-            instruction = _instruction(layer, inference, numbers, limit - program.reserved)
+            instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed)
             instruction.effects |= layer in sinks
             program.instructions.append(instruction)
     program.parameters = tuple(numbers[layer.outputs[0]] for layer in graph.parameters)
@@ -57,6 +69,11 @@ def _needed(graph: Graph) -> set[Layer]:
     return needed
 
 
+def _is_packed(layer: Layer, weights: Weights) -> bool:
+    blob = weights.check(layer)
+    return blob.element_type in PACKED and 4 * blob.elements >= LAZY
+
+
 def _present(value: Value | None) -> Value:
     assert value is not None, "a Result without an edge is an error of the model"
     return value
@@ -74,10 +91,13 @@ def _constant(layer: Layer, weights: Weights, program: Program, limit: int) -> A
     return array
 
 
-def _instruction(layer: Layer, inference: Inference, numbers: dict[Value, int], limit: int) -> Instruction:
+def _instruction(
+    layer: Layer, inference: Inference, numbers: dict[Value, int], limit: int, compressed: bool
+) -> Instruction:
     node = inference.nodes[layer]
     bodies = {
-        name: (body_of(body, inference), build(body.graph, inference, limit)) for name, body in layer.bodies.items()
+        name: (body_of(body, inference), build(body.graph, inference, limit, compressed=compressed))
+        for name, body in layer.bodies.items()
     }
     return Instruction(
         layer,

@@ -20,4 +20,5 @@ def prune(program: Program, setting: Setting) -> Program:
             kept.append(instruction)
             read.update(instruction.operands)
     constants = {number: array for number, array in program.constants.items() if number in read}
-    return replace(program, instructions=kept[::-1], constants=constants)
+    compressed = {number: weights for number, weights in program.compressed.items() if number in read}
+    return replace(program, instructions=kept[::-1], constants=constants, compressed=compressed)

@@ -24,7 +24,8 @@ class Setting:
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
     In a program that is `watched` every tensor has memory of its own, so that it may be written to; where it is
     `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program are kept to
-    its end, so that the next run need not be given again what is the same.
+    its end, so that the next run need not be given again what is the same. Where weights may stay `compressed` there
+    are engines that read them so.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants.
     """
@@ -36,6 +37,7 @@ class Setting:
     watched: bool = False
     checked: bool = False
     iterated: bool = False
+    compressed: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)

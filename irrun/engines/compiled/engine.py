@@ -1,0 +1,44 @@
+"""The compiled engine: which works it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from irrun.engines.extents import bind_copy, checked
+from irrun.engines.work import Compiled, Layout, Operand, Work
+
+if TYPE_CHECKING:
+    from irrun.engines.compiled.team import Team
+
+
+class CompiledEngine:
+    """The engine "compiled": products with compressed weights, on `threads` threads. Others cost it nothing."""
+
+    name = "compiled"
+    unaligned = False
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._team: Team | None = None
+
+    def compile(self, work: Work) -> Compiled | None:
+        tensors = [*work.inputs, *work.outputs]
+        if not work.compressed or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+            return None
+        from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+        from irrun.engines.compiled.team import Team
+
+        if self._team is None:
+            self._team = Team(self.threads)
+        compile = COMPRESSED.get(work.name)
+        compiled = None if compile is None else compile(work, self._team)
+        return None if compiled is None else checked(work, compiled)
+
+    def open(self, work: Work) -> None:
+        """Its products are made for sizes."""
+
+    def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
+        """A copy: this engine knows no layouts but numpy's own."""
+        if operand.layout is not None or layout is not None:
+            raise ValueError(f"the engine {self.name} has no layouts of its own")
+        return Compiled(bind_copy)

@@ -1,0 +1,191 @@
+"""Products with compressed weights: of a few rows from the codes as they are, of many with blocks made f32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd, prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import rows_of
+from irrun.engines.compiled.kernels import ARGUMENTS, STEP, Kind, address_of, bytes_of_step, is_possible
+from irrun.engines.compiled.team import Team
+from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
+from irrun.engines.extents import view
+from irrun.engines.memory import ALIGNMENT, ITEM, aligned
+from irrun.engines.vectorized.posts import posts_of
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.spec.op import Array
+
+FEW = 8
+"""Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
+
+COLUMNS = {1: 4, 2: 2, 3: 2, 4: 2}
+"""Columns that a kernel computes at once, by how many rows it does."""
+
+BLOCK_COLUMNS = {4: 4, 5: 4, 6: 4}
+"""The same where weights are made f32 first."""
+
+CODE_SPEED = 20e9
+"""Codes per second that one thread multiplies with one row, about."""
+
+SHARED_SECONDS = 12e-6
+"""What one thread must need for threads to share it: to wake another one costs about as much."""
+
+CHUNK, PART = 64, 1024
+"""Columns of weights that are made f32 at once, and their elements: they stay in the cache of a processor."""
+
+TILE = 16
+"""Columns that a chunk has a multiple of: f32 of a cache line."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Weights [columns, inner] as `count` groups of codes a row; the arguments of kernels that say how they lie."""
+
+    weights: CompressedWeights
+    count: int
+    steps: int
+    arguments: dict[str, int]
+
+    def kind(self, columns: int, rows: int) -> Kind:
+        weights = self.weights
+        return Kind(
+            weights.type,
+            weights.scale is not None,
+            weights.zero is not None,
+            columns,
+            rows,
+            self.steps if self.count > 1 else 0,
+        )
+
+
+def _groups(weights: CompressedWeights) -> _Groups | None:
+    """None where groups are no whole steps, or scales are not those of groups along rows."""
+    columns, inner = weights.shape
+    factors = {"scale": weights.scale, "zero": weights.zero}
+    there = [factor for factor in factors.values() if factor is not None]
+    if not is_possible(weights.type) or any(factor.shape[-1] != 1 for factor in there):
+        return None
+    stored = (columns, 1, inner)
+    if any(factor.ndim > 1 and prod(factor.shape[1:]) > 1 for factor in there):
+        if len(weights.stored) != 3 or weights.stored[0] != columns:
+            return None
+        stored = weights.stored
+    elif there and (weights.stored[0] != columns and any(factor.size > 1 for factor in there)):
+        return None
+    _, count, size = stored
+    if size % STEP:
+        return None
+    step = bytes_of_step(weights.type)
+    arguments = {
+        "columns": columns,
+        "codes": weights.codes.ctypes.data,
+        "code_row": inner // STEP * step,
+        "groups": count,
+        "steps": size // STEP,
+    }
+    if weights.type in PACKED:
+        arguments["numbers"] = numbers_of(weights.type).ctypes.data
+    for name, factor in factors.items():
+        if factor is not None:
+            arguments[name] = factor.ctypes.data
+            arguments[f"{name}_row"] = prod(factor.shape[1:]) * ITEM if factor.shape[0] > 1 else 0
+            arguments[f"{name}_group"] = ITEM if prod(factor.shape[1:]) > 1 else 0
+    return _Groups(weights, count, size // STEP, arguments)
+
+
+def matmul(work: Work, team: Team) -> Compiled | None:
+    """MatMul-1 of f32 rows and compressed weights [columns, inner]."""
+    left, right = work.required(2)
+    weights, found = right.compressed, None if left.compressed is not None else rows_of(work)
+    if weights is None or found is None or not work.attrs["transpose_b"]:
+        return None
+    groups = _groups(weights)
+    if groups is None or any(operand is not None and operand.compressed for operand in work.inputs[2:]):
+        return None
+    rows, strides, wants = found
+    made = (_few if rows <= FEW else _many)(work, groups, rows, strides, team)
+    if made is not None:
+        made.wants, made.taken = wants, frozenset({1})
+    return made
+
+
+COMPRESSED = {"MatMul-1": matmul}
+"""For works of which an input is compressed."""
+
+
+def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
+    """Every code is read for each few rows."""
+    columns, inner = groups.weights.shape
+    at_once = _at_once(rows, [size for size in COLUMNS if size <= rows])
+    kind = groups.kind(COLUMNS[at_once] if columns >= COLUMNS[at_once] else 1, at_once)
+    threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
+    chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
+    return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
+
+
+def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
+    """Codes are made f32 once for all rows."""
+    columns = groups.weights.shape[0]
+    arguments = dict(groups.arguments)
+    if groups.count == 1:  # smaller groups of one scale
+        steps = gcd(groups.steps, 4)
+        arguments |= {"groups": groups.steps // steps, "steps": steps}
+    size = STEP * arguments["steps"]
+    part = max(min(PART // size, arguments["groups"]), 1)
+    chunk = min(CHUNK, max(-(-columns // (team.count * TILE)), 1) * TILE)
+    row = part * size * ITEM + ALIGNMENT
+    room = {"chunk": chunk, "part": part, "room_row": row, "room_size": chunk * row}
+    groups = replace(groups, arguments=arguments)
+    at_once = _at_once(rows, BLOCK_COLUMNS)
+    kind = replace(groups.kind(BLOCK_COLUMNS[at_once], at_once), steps=arguments["steps"], blocks=True)
+    return _compiled(work, groups, kind, rows, strides, room, team.count, team)
+
+
+def _at_once(rows: int, sizes: Iterable[int]) -> int:
+    """The size of blocks of rows that computes the fewest twice or for nothing; a large one if it can."""
+    return min(sizes, key=lambda size: (-(-rows // size) * size, -size))
+
+
+def _compiled(
+    work: Work,
+    groups: _Groups,
+    kind: Kind,
+    rows: int,
+    strides: tuple[int, int],
+    sizes: dict[str, int],
+    threads: int,
+    team: Team,
+) -> Compiled | None:
+    columns, inner = groups.weights.shape
+    posts = posts_of(work, (rows, columns))
+    if posts is None:
+        return None
+    address = address_of(kind)
+    parted = groups.weights.type in PACKED
+    order = (rows, inner // STEP, 2, STEP // 2) if parted else (rows, inner)
+    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if parted else strides
+    copied = aligned(rows * inner * ITEM) if parted or strides[1] != ITEM else 0
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        data = view(inputs[0], order, steps)
+        first: list[Call] = []
+        row = strides[0]
+        if copied:
+            dense = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
+            first, data, row = [partial(np.copyto, dense, data)], dense, inner * ITEM
+        output = outputs[0].reshape(rows, columns)
+        own = {"data": data.ctypes.data, "data_row": row, "rows": rows}
+        own |= {"result": output.ctypes.data, "result_row": columns * ITEM}
+        if kind.blocks:
+            own["room"] = scratch[copied:].ctypes.data
+        arguments = groups.arguments | sizes | own
+        held = (groups.weights, data, output, scratch)
+        array = np.array([arguments.get(name, 0) for name in ARGUMENTS], np.uint64)
+        return chain([*first, team.call(address, array, held, shared=threads > 1), *posts.bind(inputs, output)(...)])
+
+    return Compiled(bind, copied + threads * sizes.get("room_size", 0))

@@ -1,0 +1,125 @@
+"""The threads that run a kernel: helpers that look for work for a while before they sleep, and are never waited for.
+
+Whoever calls computes all chunks of columns that nobody else takes: helpers that are still asleep, or have no
+processor, come too late and do nothing. OpenMP's threads have to come to a barrier, which takes 100 us where another
+process has the processor of one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from irrun.engines.compiled.kernels import ARGUMENTS, COUNTERS, helping
+from irrun.engines.memory import allocate
+from irrun.engines.work import Call
+from irrun.spec.op import Array
+
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+
+SPINS = 1000
+"""How often a helper looks for work before it sleeps: some 50 us, in which the next product of a model comes."""
+
+
+class Team:
+    """`count` threads, the caller's among them; the others are started when first needed and end with this object.
+
+    Any number of threads may call at once: one has the helpers, the others compute alone meanwhile.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._forget()
+        _teams.add(self)
+
+    def _forget(self) -> None:
+        """Begin without helpers, as a forked child has to."""
+        self._busy = threading.Lock()
+        self._helpers: list[_Helper] = []
+        self._state = allocate(256)  # what native code shares: see `kernels.helping`
+        self._state[...] = 0
+
+    def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool) -> Call:
+        """What runs a kernel, `shared` or by the caller alone, with the same arguments each time; their memory is in
+        `held`."""
+        kernel, pointer = _KERNEL(address), arguments.ctypes.data
+        counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
+        holding = (arguments, *held)
+
+        def alone(_: object = holding) -> None:
+            for number, begin in counters:
+                arguments[number] = begin
+            kernel(pointer)
+
+        def together(_: object = holding) -> None:
+            if not self._busy.acquire(blocking=False):
+                alone()
+                return
+            try:
+                for number, begin in counters:
+                    arguments[number] = begin
+                self._wake()
+                _functions()[0](self._state.ctypes.data, address, pointer)
+            finally:
+                self._busy.release()
+
+        return together if shared and self.count > 1 else alone
+
+    def _wake(self) -> None:
+        while len(self._helpers) < self.count - 1:
+            self._helpers.append(_Helper(self, self._state))
+        for helper in self._helpers:
+            if helper.asleep:
+                helper.asleep = False
+                helper.start.release()
+
+
+class _Helper:
+    """A thread, and the lock that it waits for when it finds nothing to do."""
+
+    def __init__(self, team: Team, state: Array) -> None:
+        self.start = threading.Lock()
+        self.start.acquire()
+        self.asleep = self.ended = False
+        threading.Thread(target=_serve, args=(self, state), name="irrun-helper", daemon=True).start()
+        weakref.finalize(team, _end, self).atexit = False
+
+
+def _serve(helper: _Helper, state: Array) -> None:
+    help, last = _functions()[1], 0
+    while not helper.ended:
+        last = help(state.ctypes.data, last, SPINS)
+        helper.asleep = True
+        helper.start.acquire()
+
+
+def _end(helper: _Helper) -> None:
+    helper.ended = True
+    with suppress(RuntimeError):  # it was woken just now
+        helper.start.release()
+
+
+@cache
+def _functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    lead, help = helping()
+    return _LEAD(lead), _HELP(help)
+
+
+_teams: weakref.WeakSet[Team] = weakref.WeakSet()
+
+
+def _forget_teams() -> None:
+    for team in list(_teams):
+        team._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_teams)

@@ -1,0 +1,251 @@
+"""Compress: weights that a file holds in few bits stay as they are where products and look-ups read them.
+
+Exporters write: a constant of codes, converted to floats, with a zero point subtracted, times a scale, reshaped from
+groups, converted to f32. What comes out of such a chain becomes one tensor, of `Program.compressed`, if all that read
+it can read it so; no value of it is touched. Scales and zero points are applied in f32, whatever the graph says.
+
+Expects a program as it was built, for any inputs; leaves one without the chains that nobody reads any more, and with
+constants of packed codes unpacked that somebody does read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from irrun.engines.compressed import CODES, PACKED, CompressedWeights
+from irrun.run.memory import refusal
+from irrun.run.passes.pruning import prune
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.dims import Dim
+from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Array, Tensor
+from irrun.spec.traits import Permutation, Reshaping
+
+LEAST = 1 << 16
+"""Bytes of f32 from which on weights stay compressed."""
+
+FEW_ROWS = 16
+"""Rows of a product up to which it takes longer to read weights than to compute. Where there are always more, weights
+of 16 bits are converted once: they would take half the memory, and be converted in every run."""
+
+FLOATS = ("f16", "bf16", "f32")
+
+
+def compress(program: Program, setting: Setting) -> Program:
+    """Raises ExecutionError where constants that are unpacked take more memory than they may."""
+    if not setting.compressed or setting.shapes is not None:
+        return program
+    compression = _Compression(program)
+    taken = compression.taken()
+    instructions = [
+        compression.turned(instruction)
+        for instruction in program.instructions
+        if taken.keys().isdisjoint(instruction.outputs)
+    ]
+    compressed = {**program.compressed, **taken}
+    program = prune(replace(program, instructions=instructions, compressed=compressed), setting)
+    _unpack(program, setting)
+    factors = {id(f): f.nbytes for w in program.compressed.values() for f in (w.scale, w.zero) if f is not None}
+    program.reserved += sum(factors.values())
+    return program
+
+
+def _unpack(program: Program, setting: Setting) -> None:
+    """Make constants of packed codes that somebody reads as they are."""
+    for number, weights in list(program.compressed.items()):
+        if program.tensors[number].type not in PACKED:
+            continue
+        wanted = prod(weights.shape)
+        if program.reserved + wanted > setting.limit:
+            reader = next((i for i in program.instructions if number in i.inputs), program.instructions[0])
+            raise refusal(reader.layer, "an unpacked constant", wanted, program.reserved, setting.limit)
+        array = program.constants[number] = weights.plain()
+        array.flags.writeable = False
+        program.reserved += wanted
+        del program.compressed[number]
+
+
+class _Compression:
+    """What of a program is compressed weights, and who reads them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._makers = {number: i for i in program.instructions for number in i.outputs}
+        self._readers: dict[int, list[tuple[Instruction | None, int]]] = defaultdict(list)
+        for position, number in enumerate(program.results):
+            self._readers[number].append((None, position))
+        for instruction in program.instructions:
+            for position, read in enumerate(instruction.inputs):
+                if read is not None:
+                    self._readers[read].append((instruction, position))
+        self._found: dict[int, CompressedWeights | None] = {}
+        self._turns: dict[int, int] = {}
+
+    def taken(self) -> dict[int, CompressedWeights]:
+        """The tensors that stay compressed."""
+        taken: dict[int, CompressedWeights] = {}
+        for instruction in self._program.instructions:
+            for read in instruction.inputs:
+                number = self._source(read)
+                if number is None or number in taken or not self._reads(instruction, read):
+                    continue
+                weights = self._weights(number)
+                if weights is not None and self._fits(number, weights):
+                    taken[number] = weights
+        self._turns = {number: source for number, source in self._turns.items() if source in taken}
+        return taken
+
+    def turned(self, instruction: Instruction) -> Instruction:
+        """A product that reads the transposition of weights, as one that reads the weights."""
+        source = self._turns.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
+        if source is None:
+            return instruction
+        attrs = {**instruction.attrs, "transpose_b": not instruction.attrs["transpose_b"]}
+        return instruction.changed(attrs=attrs, inputs=(instruction.inputs[0], source))
+
+    # Who reads them
+
+    def _source(self, number: int | None) -> int | None:
+        """The tensor itself, or the matrix that it is the transposition of."""
+        maker = None if number is None else self._makers.get(number)
+        trait = None if maker is None else maker.op.trait(Permutation)
+        if number is None or maker is None or trait is None or maker.inputs[0] is None:
+            return number
+        order = None if maker.inputs[1] is None else self._program.constants.get(maker.inputs[1])
+        if order is None or order.tolist() not in ([1, 0], []) or len(self._shape(maker.inputs[0]) or ()) != 2:
+            return number
+        self._turns[number] = maker.inputs[0]
+        return maker.inputs[0]
+
+    def _fits(self, number: int, weights: CompressedWeights) -> bool:
+        """Whether the weights are worth it, and all that read them can read them compressed."""
+        if self._program.tensors[number].type != "f32" or 4 * prod(weights.shape) < LEAST or len(weights.shape) != 2:
+            return False
+        halves = ELEMENT_TYPES[weights.type].bits == 16
+        for reader, _ in self._readers[number]:
+            if reader is None:
+                return False
+            turned = reader.outputs[0] if reader.op.trait(Permutation) is not None else None
+            if turned is not None and self._source(turned) == number:
+                final = [(other, turned) for other, _ in self._readers[turned]]
+            else:
+                final = [(reader, number)]
+            for other, read in final:
+                if other is None or not self._reads(other, read) or (halves and self._has_many_rows(other)):
+                    return False
+        return True
+
+    def _reads(self, instruction: Instruction, number: int | None) -> bool:
+        """Whether an instruction is a product with the tensor as its second matrix, or a look-up of rows of it."""
+        inputs, attrs = instruction.inputs, instruction.attrs
+        if inputs.count(number) != 1 or number is None or self._program.tensors[number].type != "f32":
+            return False
+        if instruction.op.type == "MatMul":
+            return inputs[1] == number
+        if instruction.op.type != "Gather" or inputs[0] != number or number in self._turns:
+            return False
+        axis = None if inputs[2] is None else self._program.constants.get(inputs[2])
+        indices = self._program.tensors[inputs[1]].shape if inputs[1] is not None else None
+        batch = attrs.get("batch_dims", 0)
+        return (
+            axis is not None and axis.ravel().tolist() in ([0], [-2]) and (batch == 0 or batch == -len(indices or ()))
+        )
+
+    def _has_many_rows(self, instruction: Instruction) -> bool:
+        shape = self._shape(instruction.inputs[0], static=False) if instruction.op.type == "MatMul" else None
+        if shape is None:
+            return False
+        least = [(size.low or 0) if isinstance(size, Dim) else size for size in shape]
+        inner = least.pop(-2 if instruction.attrs["transpose_a"] and len(least) > 1 else -1) if least else 1
+        return prod(least) > FEW_ROWS and inner > 0
+
+    # What they are
+
+    def _weights(self, number: int | None) -> CompressedWeights | None:
+        """What a chain of instructions makes of a constant of codes, if it makes nothing else of it."""
+        if number is None:
+            return None
+        if number not in self._found:
+            self._found[number] = None  # there are no cycles
+            self._found[number] = self._constant(number) or self._made(number)
+        return self._found[number]
+
+    def _constant(self, number: int) -> CompressedWeights | None:
+        if number in self._program.compressed:
+            return self._program.compressed[number]
+        array, type = self._program.constants.get(number), self._program.tensors[number].type
+        if array is None or type not in CODES - PACKED or not array.flags.c_contiguous or not array.size:
+            return None
+        return CompressedWeights(type, array.reshape(-1).view(np.uint8), array.shape, array.shape)
+
+    def _made(self, number: int) -> CompressedWeights | None:
+        maker = self._makers.get(number)
+        if maker is None or not maker.plain or maker.open or self._program.tensors[number].type not in FLOATS:
+            return None
+        kind, (first, *others) = maker.op.type, maker.inputs or (None,)
+        weights = self._weights(first)
+        if kind == "Multiply" and weights is None:
+            weights, others = self._weights(others[0]), [first]
+        if weights is None:
+            return None
+        if maker.op.trait(Reshaping) is not None:
+            shape = self._shape(number)
+            if shape is None or prod(shape) != prod(weights.shape):
+                return None
+            plain = weights.scale is None and weights.zero is None
+            return replace(weights, shape=shape, stored=shape if plain else weights.stored)
+        if kind == "Convert":
+            return weights if self._keeps(first, number, weights) else None
+        grouped = weights.shape == weights.stored and self._shape(number) == weights.stored
+        if kind not in ("Subtract", "Multiply") or not grouped or weights.scale is not None:
+            return None
+        if kind == "Subtract" and weights.zero is not None:
+            return None
+        if self._program.tensors[first or 0].type not in FLOATS:  # integers wrap around
+            return None
+        factor = self._factor(others[0], weights.stored)
+        if factor is None:
+            return None
+        return replace(weights, scale=factor) if kind == "Multiply" else replace(weights, zero=factor)
+
+    def _keeps(self, source: int | None, target: int, weights: CompressedWeights) -> bool:
+        """Whether a conversion leaves numbers as they are, but for the rounding of scaled ones to f16 or bf16."""
+        tensors = self._program.tensors
+        before, after = tensors[source or 0].type, tensors[target].type
+        if before in CODES - {"f16", "bf16"}:
+            return True
+        return after == "f32" or before == after
+
+    def _factor(self, number: int | None, stored: tuple[int, ...]) -> Array | None:
+        """A scale or zero point that broadcasts to what is stored, and is much smaller, as f32 of the same rank."""
+        value = self._value(number)
+        if value is None or value.ndim > len(stored) or 2 * value.size > prod(stored):
+            return None
+        value = np.ascontiguousarray(value, np.float32).reshape((1,) * (len(stored) - value.ndim) + value.shape)
+        fits = all(size in (1, whole) for size, whole in zip(value.shape, stored, strict=True))
+        return value if fits else None
+
+    def _value(self, number: int | None) -> Array | None:
+        """A constant, perhaps converted, as f32."""
+        if number is None:
+            return None
+        type = self._program.tensors[number].type
+        if number in self._program.compressed:
+            return None if type == "nf4" else self._program.compressed[number].plain().astype(np.float32)
+        if number in self._program.constants:
+            return None if type in ("nf4", "string") else self._program.constants[number].astype(np.float32)
+        maker = self._makers.get(number)
+        if maker is None or maker.op.type != "Convert" or type not in FLOATS:
+            return None
+        return self._value(maker.inputs[0])
+
+    def _shape(self, number: int | None, *, static: bool = True) -> tuple[int, ...] | None:
+        tensor: Tensor | None = None if number is None else self._program.tensors[number]
+        if tensor is None or tensor.shape is None or (static and not tensor.static):
+            return None
+        return tensor.shape  # type: ignore[return-value] # sizes that are known, if asked for

@@ -1,0 +1,218 @@
+"""Products with compressed weights, by the engines that read them, against products with their values."""
+
+import threading
+
+import numpy as np
+import pytest
+from engines.agreement import share_all
+from engines.works import aligned_empty, work_of
+
+from irrun.engines import load_engines
+from irrun.engines.compressed import CODES, PACKED, CompressedWeights, numbers_of
+from irrun.engines.signature import signature
+from irrun.engines.vectorized.engine import VectorizedEngine
+from irrun.engines.work import Operand, Post
+from irrun.spec.dtypes import ELEMENT_TYPES
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from irrun.engines.compiled import kernels, products
+from irrun.engines.compiled.engine import CompiledEngine
+
+ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
+TYPES = sorted(CODES)
+BIAS = Post("Add-1", {"auto_broadcast": "numpy"}, 2)
+
+rng = np.random.default_rng(0)
+
+
+def weights(type, columns, inner, group=0, zero=True, shift=0):
+    """Random codes of finite numbers, in groups along `inner` unless 0; the codes begin at any address."""
+    count = columns * inner
+    if type in ("f16", "bf16"):
+        numbers = rng.standard_normal(count).astype(np.float32)
+        halves = numbers.astype(np.float16).view(np.uint16) if type == "f16" else numbers.view(np.uint32) >> 16
+        codes = halves.astype(np.uint16).view(np.uint8)
+    elif type in PACKED:
+        codes = rng.integers(0, 256, -(-count // 2)).astype(np.uint8)
+    else:
+        codes = rng.choice(np.flatnonzero(np.isfinite(numbers_of(type))), count).astype(np.uint8)
+    memory = np.zeros(len(codes) + shift, np.uint8)
+    memory[shift:] = codes
+    stored = (columns, inner // group, group) if group else (columns, inner)
+    factors = (*stored[:-1], 1)
+    scale = rng.uniform(0.01, 0.1, factors).astype(np.float32)
+    zeros = rng.integers(0, 9, factors).astype(np.float32)
+    plain = type in ("f16", "bf16")
+    return CompressedWeights(
+        type, memory[shift:], stored, (columns, inner), None if plain else scale, zeros if zero and not plain else None
+    )
+
+
+def compiled(engine, matrix, data, posts=(), operands=(), transposed=True, **attrs):
+    """The work as an engine compiles it, and how to call it on other data: that gives its result."""
+    columns = matrix.shape[0 if transposed else 1]
+    shape = (*data.shape[:-1], columns)
+    flags = {"transpose_a": False, "transpose_b": transposed, **attrs}
+    if flags["transpose_a"]:
+        shape = (*data.shape[:-2], data.shape[-1], columns)
+    work = work_of("MatMul-1", flags, [data, data, *operands], [(shape, "f32")], posts)
+    work.inputs[1] = Operand("f32", matrix.shape, (4 * matrix.shape[1], 4), compressed=matrix)
+    made = engine.compile(work)
+    assert made is not None
+    assert made.taken == {1}
+
+    def call(given=data):
+        output = aligned_empty(shape, np.float32)
+        scratch = aligned_empty((made.scratch,), np.uint8) if made.scratch else None
+        bound = made.bind([given, None, *operands], [output], scratch)
+        del scratch
+        for _ in range(2):
+            bound()
+        return output
+
+    return call
+
+
+def assert_product(found, data, matrix):
+    expected = data.astype(np.float64) @ matrix.astype(np.float64)
+    room = np.abs(data).astype(np.float64) @ np.abs(matrix).astype(np.float64)
+    assert (np.abs(found - expected) <= 1e-6 * room).all()
+
+
+@ENGINES
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("type", TYPES)
+def test_types_and_rows(type, threads, make):
+    """Of every type, in groups and without, so many rows at once and so many columns left over."""
+    engine = make(threads)
+    for columns, inner, group in ((70, 192, 64), (33, 96, 32), (1, 320, 0), (3, 640, 128), (130, 64, 0)):
+        for zero in (True, False):
+            matrix = weights(type, columns, inner, group, zero, shift=columns % 4)
+            for rows in (1, 2, 3, 4, 5, 8, 9, 17, 33):
+                data = rng.standard_normal((rows, inner)).astype(np.float32)
+                assert_product(compiled(engine, matrix, data)(), data, matrix.dense().T)
+
+
+@pytest.mark.parametrize("rows", [1, 6, 40])
+@pytest.mark.parametrize("type", ["u4", "i8", "f16"])
+def test_threads_that_share_large_products(type, rows):
+    """More columns than a chunk has, and longer rows than a part."""
+    for columns, inner, group in ((700, 2304, 0), (515, 2560, 128)):
+        matrix = weights(type, columns, inner, group)
+        data = rng.standard_normal((rows, inner)).astype(np.float32)
+        for engine in (CompiledEngine(2), CompiledEngine(1), VectorizedEngine(2)):
+            assert_product(compiled(engine, matrix, data)(), data, matrix.dense().T)
+
+
+@pytest.mark.parametrize("type", sorted(PACKED))
+def test_processors_without_tables_in_registers(type, monkeypatch):
+    """A kernel for these computes or chooses numbers; it is compiled as another one."""
+    compiler = kernels._Compiler()
+    monkeypatch.setattr(kernels, "_compiler", lambda: compiler)
+    monkeypatch.setattr(kernels, "features", lambda: frozenset({"f16c"}))
+    matrix = weights(type, 20, 64, 32)
+    for rows in (1, 20):
+        data = rng.standard_normal((rows, 64)).astype(np.float32)
+        assert_product(compiled(CompiledEngine(1), matrix, data)(), data, matrix.dense().T)
+
+
+@ENGINES
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_posts(rows, make):
+    for transposed in (True, False) if make is VectorizedEngine else (True,):
+        matrix = weights("u4", 64, 96, 32)
+        dense = matrix.dense().T if transposed else matrix.dense()
+        data = rng.standard_normal((2, rows, len(dense))).astype(np.float32)
+        for shape in ((dense.shape[1],), (2, rows, dense.shape[1]), (1, 1, dense.shape[1])):
+            bias = rng.standard_normal(shape).astype(np.float32)
+            call = compiled(make(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias], transposed)
+            np.testing.assert_allclose(call(), np.maximum(data @ dense + bias, 0), 1e-4, 1e-4)
+
+
+@ENGINES
+def test_data_that_lie_otherwise(make):
+    """Rows that are apart, backwards and transposed, of several batches."""
+    matrix = weights("i4", 50, 64, 32)
+    wide = rng.standard_normal((8, 200)).astype(np.float32)
+    for data in (wide[:, 3:67], wide[::2, :128:2], np.asfortranarray(wide[:, :64])):
+        assert_product(compiled(make(2), matrix, data)(), data, matrix.dense().T)
+    data = rng.standard_normal((3, 64, 1)).astype(np.float32)
+    found = compiled(make(2), matrix, data, transpose_a=True)()
+    assert_product(found[:, 0], data[..., 0], matrix.dense().T)
+
+
+@pytest.mark.parametrize("columns", [64, 301])
+def test_weights_that_are_not_transposed(columns, monkeypatch):
+    share_all(monkeypatch)
+    monkeypatch.setattr("irrun.engines.vectorized.compressed.DECODED", 2000)
+    matrix = weights("u4", 96, columns, 0)
+    for rows in (1, 30):
+        data = rng.standard_normal((rows, 96)).astype(np.float32)
+        assert_product(compiled(VectorizedEngine(2), matrix, data, transposed=False)(), data, matrix.dense())
+
+
+def test_what_the_compiled_engine_leaves_to_others():
+    """Groups that are no whole steps, scales along columns, weights that are not transposed, no weights at all."""
+    engine = CompiledEngine(1)
+
+    def taken(matrix, transposed=True):
+        inner = matrix.shape[1 if transposed else 0]
+        data = np.zeros((1, inner), np.float32)
+        work = work_of("MatMul-1", {"transpose_a": False, "transpose_b": transposed}, [data, data], [((1, 1), "f32")])
+        work.inputs[1] = Operand("f32", matrix.shape, (4, 4), compressed=matrix)
+        return engine.compile(work) is not None
+
+    good = weights("i8", 64, 64)
+    assert taken(good)
+    assert not taken(good, transposed=False)
+    assert not taken(weights("i8", 64, 48))
+    assert not taken(weights("u4", 64, 96, 16))
+    columns = CompressedWeights("i8", good.codes, (64, 64), (64, 64), np.ones((1, 64), np.float32))
+    assert not taken(columns)
+    data = np.zeros((4, 4), np.float32)
+    plain = work_of("MatMul-1", {"transpose_a": False, "transpose_b": True}, [data, data], [((4, 4), "f32")])
+    assert engine.compile(plain) is None
+
+
+def test_engines_that_do_not_know_compressed_weights():
+    matrix = weights("i8", 64, 64)
+    data = np.zeros((1, 64), np.float32)
+    work = work_of("MatMul-1", {"transpose_a": False, "transpose_b": True}, [data, data], [((1, 64), "f32")])
+    dense = signature(work)
+    work.inputs[1] = Operand("f32", (64, 64), (256, 4), compressed=matrix)
+    assert signature(work) != dense
+    work.inputs[1].compressed = weights("u8", 64, 64)
+    assert signature(work) != dense
+    for engine in load_engines("onednn") if len(load_engines("auto")) > 2 else ():
+        if engine.name == "onednn":
+            assert engine.compile(work) is None
+
+
+def test_threads_that_compute_at_the_same_time():
+    """Two engines, of 1 and of 2 threads, in four threads; each has data of its own."""
+    matrix = weights("u4", 512, 256, 64)
+    dense = matrix.dense().T
+    wrong = []
+
+    def compute(seed, engine):
+        own = np.random.default_rng(seed)
+        for number in range(40):
+            data = own.standard_normal((1 + number % 20, 256)).astype(np.float32)
+            found = compiled(engine, matrix, data)()
+            if not np.allclose(found, data @ dense, 1e-4, 1e-3):
+                wrong.append((seed, number))
+
+    engines = [CompiledEngine(1), CompiledEngine(2)]
+    threads = [threading.Thread(target=compute, args=(seed, engines[seed % 2])) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_bytes_of_codes():
+    for type in TYPES:
+        assert kernels.bytes_of_step(type) == kernels.STEP * ELEMENT_TYPES[type].bits // 8
+    assert products.FEW < 17

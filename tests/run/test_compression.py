@@ -1,0 +1,297 @@
+"""Compressed weights: which chains stay compressed, and what is computed of them."""
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+from run.compressed_models import CHAINS, Chain, K, N, constant, convert, lookup, packed, product
+
+ENGINES = pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
+EACH = pytest.mark.parametrize("name", CHAINS)
+
+
+def executor(model, folder, engine="numpy", **options):
+    return irrun.GraphExecutor(model.save(folder), engine=engine, **options)
+
+
+def compressed(ours):
+    return ours._preparation.program.compressed
+
+
+def run(ours, *inputs):
+    return list(ours.run(list(inputs)).values())
+
+
+def rows_of(count, inner, seed=0):
+    return np.random.default_rng(seed).standard_normal((count, inner)).astype(np.float32)
+
+
+def assert_close(found, data, weights):
+    """Products within a few roundings of f32 of their sums of absolute values."""
+    expected = data.astype(np.float64) @ weights
+    room = np.abs(data).astype(np.float64) @ np.abs(weights)
+    assert found.dtype == np.float32
+    assert found.shape == expected.shape
+    assert (np.abs(found - expected) <= 1e-6 * room + 1e-30).all()
+
+
+def model_of(chain, turned, shift=0, shape=("?",)):
+    """x [?, inner] times the weights of a chain, `[columns, inner]` where turned."""
+    model = Model()
+    weights = chain.added(model, shift=shift)
+    inner = weights[3][-1 if turned else -2]
+    model.result(product(model, model.parameter("x", "f32", (*shape, inner)), weights, turned))
+    return model
+
+
+@ENGINES
+@pytest.mark.parametrize("turned", [True, False])
+@EACH
+def test_products(name, turned, engine, tmp_path):
+    chain = CHAINS[name]
+    ours = executor(model_of(chain, turned), tmp_path, engine)
+    assert [weights.type for weights in compressed(ours).values()] == [chain.type]
+    assert not {"Convert", "Multiply", "Subtract"} & {i.op.type for i in ours._preparation.program.instructions}
+    weights = chain.values().T if turned else chain.values()
+    for count in (1, 2, 5, 17, 100):
+        data = rows_of(count, len(weights))
+        assert_close(run(ours, data)[0], data, weights)
+
+
+@EACH
+def test_dense_values(name, tmp_path):
+    """All of them, and some rows."""
+    chain = CHAINS[name]
+    (weights,) = compressed(executor(model_of(chain, True), tmp_path)).values()
+    expected = chain.values().T if chain.turned else chain.values()
+    np.testing.assert_allclose(weights.dense(), expected, 3e-7)
+    size = len(expected)
+    for start, stop in ((0, 1), (size // 2, size // 2 + 1), (min(3, size - 1), size)):
+        np.testing.assert_allclose(weights.dense(start, stop), expected[start:stop], 3e-7)
+    places = np.array([size - 1, 0, size // 2, size - 1])
+    found = np.empty((4, *expected.shape[1:]), np.float32)
+    weights.take(places, found)
+    np.testing.assert_allclose(found, expected[places], 3e-7)
+
+
+@ENGINES
+@EACH
+def test_lookups(name, engine, tmp_path):
+    """Indices may count from the end; those outside of the table give zeros."""
+    chain = CHAINS[name]
+    if chain.turned:
+        pytest.skip("a transposed table is looked up in columns")
+    model = Model()
+    table = chain.added(model)
+    model.result(lookup(model, table, model.parameter("i", "i64", ("?", 2))))
+    ours = executor(model, tmp_path, engine)
+    assert len(compressed(ours)) == 1
+    size = chain.shape[0]
+    indices = np.int64([[0, size - 1], [-1, size], [size // 2, -size]])
+    (found,) = run(ours, indices)
+    expected = chain.values()[indices % size]
+    expected[1, 1] = 0
+    np.testing.assert_allclose(found, expected, 3e-7)
+
+
+@ENGINES
+def test_the_reference_computes_what_the_graph_says(engine, tmp_path):
+    """In f16: 1 / 3 of 3 codes is rounded there, and not by others."""
+    chain = CHAINS["u8 asymmetric"]
+    model = model_of(chain, True)
+    plain = executor(model, tmp_path, "reference")
+    assert not compressed(plain)
+    data = np.eye(K, dtype=np.float32)
+    scale, zero = chain.factors()
+    halves = ((chain.codes() - zero).astype(np.float16) * scale).astype(np.float32)
+    np.testing.assert_array_equal(run(plain, data)[0], halves.T)
+    np.testing.assert_allclose(run(executor(model, tmp_path, engine), data)[0], chain.values().T, 3e-7)
+
+
+@ENGINES
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_table_that_is_looked_up_and_multiplied(turned, engine, tmp_path):
+    """As tied embeddings are; in f16 and in 8 bits, and multiplied through a transposition."""
+    for name in ("f16", "u8 asymmetric"):
+        chain = CHAINS[name]
+        model = Model()
+        table = chain.added(model)
+        rows = lookup(model, table, model.parameter("i", "i64", ("?",)))
+        weights = table
+        if turned:
+            order = model.constant(np.int64([1, 0]))
+            (weights,) = model.layer("Transpose", [table, order], [("f32", (K, N))])
+        model.result(rows)
+        model.result(product(model, rows, weights, not turned))
+        ours = executor(model, tmp_path, engine)
+        assert len(compressed(ours)) == 1
+        values = chain.values()
+        for indices in ([5], [3, 3, 0, N - 1]):
+            found, scores = run(ours, np.int64(indices))
+            np.testing.assert_allclose(found, values[indices], 3e-7)
+            assert_close(scores, found, values.T)
+
+
+@ENGINES
+@pytest.mark.parametrize("shift", [1, 3, 4])
+def test_codes_at_any_address(shift, engine, tmp_path):
+    for name in ("f16", "u4 in groups", "i8 symmetric"):
+        ours = executor(model_of(CHAINS[name], True, shift), tmp_path, engine)
+        for count in (1, 20):
+            data = rows_of(count, K)
+            assert_close(run(ours, data)[0], data, CHAINS[name].values().T)
+
+
+@ENGINES
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (1, 2, 2, 3)])
+def test_batches_of_rows(shape, engine, tmp_path):
+    for name, turned in (("u4 in groups", True), ("i8 by row", False)):
+        chain = CHAINS[name]
+        for unknown in (False, True):
+            model = model_of(chain, turned, shape=["?"] * len(shape) if unknown else shape)
+            weights = chain.values().T if turned else chain.values()
+            data = rows_of(1, int(np.prod(shape)) * len(weights)).reshape(*shape, -1)
+            (found,) = run(executor(model, tmp_path, engine), data)
+            assert found.shape == (*shape, weights.shape[1])
+            assert_close(found.reshape(-1, weights.shape[1]), data.reshape(-1, len(weights)), weights)
+
+
+@ENGINES
+@pytest.mark.parametrize("count", [1, 7])
+def test_transposed_rows(count, engine, tmp_path):
+    chain = CHAINS["u4 in groups"]
+    model = Model()
+    x = model.parameter("x", "f32", (2, K, count))
+    flags = {"transpose_a": "true", "transpose_b": "true"}
+    model.result(model.layer("MatMul", [x, chain.added(model)], [("f32", (2, count, N))], **flags)[0])
+    data = rows_of(2 * K, count).reshape(2, K, count)
+    (found,) = run(executor(model, tmp_path, engine), data)
+    assert_close(found.reshape(-1, N), data.swapaxes(1, 2).reshape(-1, K), chain.values().T)
+
+
+@ENGINES
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_a_bias_and_an_activation_behind(count, engine, tmp_path):
+    for name, turned in (("i4 in groups of 32", True), ("u4 in groups of rows", False)):
+        chain = CHAINS[name]
+        model = Model()
+        weights = chain.added(model)
+        values = chain.values().T if turned else chain.values()
+        inner, columns = values.shape
+        y = product(model, model.parameter("x", "f32", ("?", inner)), weights, turned)
+        bias, more = rows_of(1, columns, 3)[0], rows_of(count, columns, 4)
+        other = model.parameter("y", "f32", ("?", columns))
+        for operand in (model.constant(bias), other):
+            (y,) = model.layer("Add", [y, operand], [("f32", (-1, columns))], auto_broadcast="numpy")
+        model.result(model.layer("Sigmoid", [y], [("f32", (-1, columns))])[0])
+        ours = executor(model, tmp_path, engine)
+        data = rows_of(count, inner)
+        expected = 1 / (1 + np.exp(-(data.astype(np.float64) @ values + bias + more)))
+        np.testing.assert_allclose(run(ours, data, more)[0], expected, 1e-4, 1e-6)
+
+
+@ENGINES
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none(odd, count, engine, tmp_path):
+    """They reach all the columns of their row, and no other row."""
+    for name in ("u4 in groups", "i8 symmetric", "u8 asymmetric", "nf4 in groups", "f16", "f8e4m3"):
+        chain = CHAINS[name]
+        ours = executor(model_of(chain, True), tmp_path, engine)
+        data = rows_of(count, K)
+        data[-1, 77] = odd
+        with np.errstate(all="ignore"):
+            expected = data @ chain.values().T.astype(np.float32)
+        (found,) = run(ours, data)
+        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+        np.testing.assert_array_equal(found[-1], expected[-1])
+
+
+UNTOUCHED = {
+    "a result": lambda model, value: model.result(value),
+    "a sum": lambda model, value: model.result(
+        model.layer("Add", [value, value], [("f32", value[3])], auto_broadcast="numpy")[0]
+    ),
+    "columns looked up": lambda model, value: model.result(
+        model.layer(
+            "Gather",
+            [value, model.constant(np.int64([1])), model.constant(np.int64(1))],
+            [("f32", (N, 1))],
+            "opset8",
+            batch_dims="0",
+        )[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("other", UNTOUCHED)
+def test_what_others_read_is_made_dense_once(other, tmp_path):
+    chain = CHAINS["u4 in groups"]
+    model = Model()
+    weights = chain.added(model)
+    model.result(product(model, model.parameter("x", "f32", ("?", K)), weights, True))
+    UNTOUCHED[other](model, weights)
+    ours = executor(model, tmp_path)
+    assert not compressed(ours)
+    data = rows_of(2, K)
+    np.testing.assert_allclose(run(ours, data)[0], data @ chain.values().T, 2e-3, 2e-3)
+
+
+def test_chains_that_compute_something_else(tmp_path):
+    """Integers that wrap around, a scale as large as the weights, f32 that is rounded on the way: as the graph says."""
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 256, (N, K))
+    model = Model()
+    x = model.parameter("x", "f32", ("?", K))
+    one = constant(model, "u8", (N, K), packed("u8", codes))
+    (wrapped,) = model.layer(
+        "Subtract", [one, model.constant(np.full((N, 1), 100, np.uint8))], [("u8", (N, K))], auto_broadcast="numpy"
+    )
+    two = convert(model, constant(model, "u8", (N, K), packed("u8", codes)), "f32")
+    factor = random.random((N, K)).astype(np.float32)
+    (scaled,) = model.layer("Multiply", [two, model.constant(factor)], [("f32", (N, K))], auto_broadcast="numpy")
+    third = convert(model, constant(model, "u8", (N, K), packed("u8", codes)), "f32")
+    (small,) = model.layer(
+        "Multiply", [third, model.constant(np.float32([[1 / 3]]))], [("f32", (N, K))], auto_broadcast="numpy"
+    )
+    for weights in (convert(model, wrapped, "f32"), scaled, convert(model, convert(model, small, "f16"), "f32")):
+        model.result(product(model, x, weights, True))
+    ours = executor(model, tmp_path)
+    assert not compressed(ours)
+    data = rows_of(2, K)
+    wanted = [(codes - 100) % 256, codes * factor, (codes * np.float32(1 / 3)).astype(np.float16)]
+    for found, weights in zip(run(ours, data), wanted, strict=True):
+        np.testing.assert_allclose(found, data @ weights.T.astype(np.float32), 1e-4, 1e-2)
+
+
+def test_weights_of_16_bits_are_converted_once_for_many_rows(tmp_path):
+    for shape, kept in (((1, 16), True), ((1, 17), False), (("?", 17), True)):
+        ours = executor(model_of(CHAINS["f16"], True, shape=shape), tmp_path)
+        assert len(compressed(ours)) == kept
+        assert len(compressed(executor(model_of(CHAINS["u4 in groups"], True, shape=shape), tmp_path))) == 1
+
+
+def test_small_constants_are_folded(tmp_path):
+    chain = Chain("u4", (64, 2, 32), (64, 64), (64, 2, 1))
+    ours = executor(model_of(chain, True), tmp_path)
+    assert not compressed(ours)
+    data = rows_of(3, 64)
+    np.testing.assert_allclose(run(ours, data)[0], data @ chain.values().T, 1e-3, 1e-2)
+
+
+def test_a_program_says_what_is_compressed(tmp_path):
+    text = str(executor(model_of(CHAINS["u4 in groups"], True), tmp_path)._preparation.program)
+    assert "= compressed f32[96, 192] of u4[96, 3, 64], scale [96, 3, 1], zero [96, 3, 1]" in text
+
+
+@ENGINES
+def test_what_reads_weights_within_a_body(engine, tmp_path):
+    """An observer sees the product; what is given in its place is what goes on."""
+    chain = CHAINS["u4 in groups"]
+    ours = executor(model_of(chain, True), tmp_path, engine)
+    data = rows_of(2, K)
+    seen = []
+    (found,) = ours.run([data], observer=lambda event: seen.append(event.array.copy())).values()
+    np.testing.assert_array_equal(seen[-1], found)
+    assert_close(found, data, chain.values().T)
