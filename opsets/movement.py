@@ -21,6 +21,7 @@ from irrun.spec import (
     Attr,
     Dim,
     Input,
+    Lookup,
     Node,
     Output,
     Padding,
@@ -84,6 +85,7 @@ BATCH_DIMS = Attr("batch_dims", INT, 0)
     ],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
+    traits=[Lookup("data", "indices", "axis")],
 )
 def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     """Take slices of the data along an axis.

@@ -50,7 +50,7 @@ from irrun.spec.op import (
     variation,
 )
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Products, Reduction, Reshaping
+from irrun.spec.traits import Convolving, Elementwise, Lookup, Padding, Permutation, Products, Reduction, Reshaping
 
 __all__ = [
     "ANY",
@@ -81,6 +81,7 @@ __all__ = [
     "Dim",
     "Elementwise",
     "Input",
+    "Lookup",
     "Node",
     "Op",
     "Output",

@@ -77,6 +77,15 @@ class Convolving:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """Slices of the input `table` along the scalar input `axis`, one for each element of the input `indices`."""
+
+    table: str
+    indices: str
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
 class Products:
     """Sums of products: `count(shapes, attrs, result)` is the number of multiplications and additions of a call.
 
@@ -86,4 +95,4 @@ class Products:
     count: Callable[[Sequence[tuple[int, ...]], Mapping[str, Any], tuple[int, ...]], int]
 
 
-Trait = Elementwise | Permutation | Reshaping | Padding | Reduction | Convolving | Products
+Trait = Elementwise | Permutation | Reshaping | Padding | Reduction | Convolving | Lookup | Products
