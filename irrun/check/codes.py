@@ -262,7 +262,7 @@ CODES: dict[str, Code] = {
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
         "so an op that came later is not in it, and opset17 holds seven ops only. OpenVINO refuses to read such a "
         "layer if a Result needs it, and never looks at it otherwise. Ops of your own come from a module given "
-        "with --ops.",
+        "with --ops. `extension` is the version of ops that a package brings along, as openvino-tokenizers does.",
         ('type="Relux" version="opset1"', 'type="ReLU" version="opset1"'),
     ),
     "E302": Code(
