@@ -7,16 +7,11 @@ _TOKENIZER = frozenset(
         *("BPETokenizer", "ByteFallback", "BytesToChars", "CaseFold", "CharsMapNormalization"),
         *("CharsToBytes", "CombineSegments", "ContribStringJoin", "ContribStringSplit", "EqualStr"),
         *("FuzeRagged", "NormalizeUnicode", "NumericToString", "RaggedTensorPack", "RaggedToDense"),
-        *("RaggedToRagged", "RaggedToSparse", "RegexNormalization", "RegexSplit", "SentencepieceDetokenizer"),
-        *(
-            "SentencepieceStreamDetokenizer",
-            "SentencepieceTokenizer",
-            "SpecialTokensSplit",
-            "StringTensorPack",
-            "StringTensorUnpack",
-        ),
-        *("StringToHashBucket", "TrieTokenizer", "Truncate", "UTF8Validate", "UnigramTokenizer"),
-        *("VocabDecoder", "VocabEncoder", "WordpieceTokenizer"),
+        *("RaggedToRagged", "RaggedToSparse", "RegexNormalization", "RegexSplit"),
+        *("SentencepieceDetokenizer", "SentencepieceStreamDetokenizer", "SentencepieceTokenizer"),
+        *("SpecialTokensSplit", "StringTensorPack", "StringTensorUnpack", "StringToHashBucket"),
+        *("TrieTokenizer", "Truncate", "UTF8Validate", "UnigramTokenizer", "VocabDecoder"),
+        *("VocabEncoder", "WordpieceTokenizer"),
     ]
 )
 """All that the library of openvino-tokenizers 2026.4 registers."""
