@@ -73,7 +73,9 @@ def extra_inputs(decoder: Decoder, batch: int, rng: np.random.Generator) -> Arra
     return arrays
 
 
-def scenario(decoder: Decoder, step: Step, lengths: tuple[int, ...], beams: bool, given: list[Any], steps: int):
+def scenario(
+    decoder: Decoder, step: Step, lengths: tuple[int, ...], beams: bool, given: list[Any], steps: int
+) -> np.ndarray:
     """The last logits of each step [steps + 1, batch, vocabulary]; `given` are the tokens to take, or gets them."""
     rng = np.random.default_rng(SEED)
     longest, batch = max(lengths), len(lengths)
@@ -101,7 +103,7 @@ SCENARIOS = {"plain": (LENGTHS[:1], False), "padded": (LENGTHS, False), "beams":
 
 
 def compare(path: Path, engines: list[str], steps: int, threads: int) -> dict[tuple[str, str], str]:
-    """What is to be said of a model, by engine and scenario."""
+    """How far apart the logits are, or what is to be said instead, by engine and scenario."""
     cells: dict[tuple[str, str], str] = {}
     begun = openvino_steps(path, threads)
     expected: dict[str, tuple[np.ndarray, list[Any]]] = {}
@@ -133,7 +135,14 @@ def compare(path: Path, engines: list[str], steps: int, threads: int) -> dict[tu
     return cells
 
 
+def model_in(folder: Path) -> Path | None:
+    """The decoder that the exporter has written there, the one with a cache where there are two."""
+    files = (folder / f"openvino_{part}.xml" for part in ("decoder_with_past_model", "decoder_model", "model"))
+    return next((file for file in files if file.is_file()), None)
+
+
 def good(cell: str) -> bool:
+    """Whether all tokens are the same, and the logits within `MOST`."""
     try:
         return cell == "-" or float(cell) <= MOST
     except ValueError:
@@ -154,8 +163,7 @@ def main() -> None:
     print(f"{'model':20}", *(f"{' '.join(column):>14}" for column in columns), flush=True)
     bad = 0
     for folder in sorted(arguments.folder.iterdir()):
-        files = (folder / f"openvino_{part}.xml" for part in ("decoder_with_past_model", "decoder_model", "model"))
-        path = next((file for file in files if file.is_file()), None)
+        path = model_in(folder)
         if path is None or (arguments.names and folder.name not in arguments.names):
             continue
         try:
