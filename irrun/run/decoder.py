@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from irrun.check.infer import Inference
 from irrun.check.validate import input_names
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
+from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor
@@ -32,6 +34,9 @@ _PREFIXED = ("input_ids", "attention_mask")
 
 _PRESENT = (("past_key_values", "present"), ("past_key_values", "present_key_values"), ("past", "present"))
 """How the name of a cache that is an input becomes that of the output with its next value."""
+
+_DIGITS = 4
+"""Of the length of a convolutional state, at most."""
 
 _HELP = "`irrun generate` runs decoders that keep a cache, in variables or as inputs; `irrun execute` runs any model"
 
@@ -57,13 +62,21 @@ class Decoder:
     window: int | None
     recurrent: bool
 
-    def empty_caches(self, batch: int) -> dict[str, Array]:
-        """What the inputs that are caches are before the first token: nothing, or zeros where their sizes are fixed."""
-        empty = {}
+    def empty_caches(self, batch: int, most: int) -> dict[str, Array]:
+        """What the inputs that are caches are before the first token: nothing, or zeros where their sizes are fixed.
+
+        Raises InputError where they take more than `most` bytes together.
+        """
+        empty, total = {}, 0
         for name in self.caches:
-            shape = self.inputs[name].shape or ()
-            sizes = [size if isinstance(size, int) else 0 for size in shape]
-            empty[name] = np.zeros([batch, *sizes[1:]], numpy_dtype(self.inputs[name].type))
+            sizes = [size if isinstance(size, int) else 0 for size in self.inputs[name].shape or ()]
+            shape, dtype = [batch, *sizes[1:]], numpy_dtype(self.inputs[name].type)
+            total += prod(shape) * dtype.itemsize
+            if total > most:
+                raise InputError(
+                    f"the caches take {as_text(total)} up to `{name}`, more than the limit of {as_text(most)}"
+                )
+            empty[name] = np.zeros(shape, dtype)
         return empty
 
     def step(self, ids: Array, mask: Array) -> dict[str, Array]:
@@ -127,7 +140,7 @@ def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
         _logits(executor, inference, outputs, set(caches.values())),
         _rows(layers[sought["input_ids"]], inference),
         _rows(layers["position_ids"], inference) if "position_ids" in made else None,
-        next((int(length) for length in lengths if length.isdecimal()), None),
+        next((int(length) for length in lengths if length.isdecimal() and len(length) <= _DIGITS), None),
         all("conv" in name or "ssm" in name for name in states),
     )
 

@@ -62,7 +62,7 @@ def generate(
 
     def steps(ids: Array, mask: Array) -> Iterator[list[int]]:
         session.reset_state()
-        caches, latest = decoder.empty_caches(len(ids)), list[int]()
+        caches, latest = decoder.empty_caches(len(ids), executor.max_memory), list[int]()
         for _ in range(max_tokens):
             results = session.run({**given, **caches, **decoder.step(ids, mask)}, profile=profile)
             chosen = _most_likely(results[decoder.logits], executor, mask.shape[1])

@@ -82,7 +82,7 @@ def scenario(
     mask = np.array([[0] * (longest - length) + [1] * length for length in lengths], np.int64)
     ids = rng.integers(3, decoder.vocabulary or 256, (batch, longest)) * mask
     extra = extra_inputs(decoder, batch, rng)
-    caches, logits = decoder.empty_caches(batch), []
+    caches, logits = decoder.empty_caches(batch, 1 << 30), []
     order = np.arange(batch)
     for number in range(steps + 1):
         made = decoder.step(ids, mask)
