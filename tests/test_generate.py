@@ -147,11 +147,31 @@ def test_files_that_hold_something_else(model, tmp_path):
     assert done.stderr == f"error: {tmp_path / 'prompt.txt'}: `one` is not a token id; they are given as 1,2,3\n"
     (tmp_path / "prompt.txt").write_bytes(b"\xff\xfe")
     assert "cannot be read" in irrun("generate", model, "--prompt-file", tmp_path / "prompt.txt", status=1).stderr
-    assert "cannot be read" in irrun("generate", model, "--prompt-file", tmp_path, status=1).stderr
+    done = irrun("generate", model, "--prompt-file", tmp_path, status=1)
+    assert done.stderr == f"error: {tmp_path} cannot be read: it is not a regular file\n"
     pytest.importorskip("tokenizers", reason="it says what is wrong with its file")
     (tmp_path / "tokenizer.json").write_text("{}")
     done = irrun("generate", model, "--tokenizer", tmp_path, "--prompt", "a", status=1)
     assert done.stderr.startswith(f"error: {tmp_path / 'tokenizer.json'} is no tokenizer: ")
+
+
+def test_a_tokenizer_without_its_package(model, tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "tokenizers.py").write_text("raise ImportError")
+    arguments = ("--tokenizer", tmp_path, "--prompt", "a")
+    done = irrun("generate", model, *arguments, status=2, env={"PYTHONPATH": str(tmp_path)})
+    assert "--tokenizer needs the package `tokenizers`: pip install 'irrun[tokenizers]'" in done.stderr
+
+
+def test_a_text_that_is_no_utf8(model, words):
+    done = irrun("generate", model, "--tokenizer", words, "--prompt", "\udcff", status=1)
+    assert done.stderr.startswith("error: the prompt cannot be made tokens of: ")
+
+
+def test_a_model_that_takes_more_memory_than_allowed(model):
+    done = irrun("generate", model, "--prompt-ids", "3,1,4", "--max-memory", 200, status=1)
+    assert done.stdout == ""
+    assert "error[E603]" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def generate(
             say("error", f"{prompt_file}: {error}")
             context.exit(1)
     if tokenizer and texts:
-        rows = [tokenizer.encode(text).ids for text in texts]
+        rows = [_encoded(context, tokenizer, text) for text in texts]
 
     from irrun.diagnostics import InputError, IRError
     from irrun.run import generation
@@ -204,16 +204,28 @@ def _tokenizer(context: click.Context, path: Path) -> Tokenizer:
     except ImportError:
         message = "--tokenizer needs the package `tokenizers`: pip install 'irrun[tokenizers]'"
         raise click.UsageError(message, context) from None
+    content = _read(context, path)
     try:
-        return Tokenizer.from_file(str(path))
+        return Tokenizer.from_str(content)
     except Exception as error:  # the package raises nothing more special
         say("error", f"{path} is no tokenizer: {error}")
         context.exit(1)
 
 
-def _read(context: click.Context, path: Path) -> str:
+def _encoded(context: click.Context, tokenizer: Tokenizer, text: str) -> list[int]:
     try:
-        return path.read_text("utf-8")
+        return list(tokenizer.encode(text).ids)
+    except Exception as error:  # as above; such as for a text that is no UTF-8
+        say("error", f"the prompt cannot be made tokens of: {error}")
+        context.exit(1)
+
+
+def _read(context: click.Context, path: Path) -> str:
+    from irrun.files import open_regular
+
+    try:
+        with open_regular(path) as file:
+            return file.read().decode("utf-8")
     except (OSError, ValueError) as error:
         say("error", f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
         context.exit(1)
