@@ -87,6 +87,7 @@ BATCH_DIMS = Attr("batch_dims", INT, 0)
     ],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
+    traits=[Lookup("data", "indices", "axis")],
 )
 def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     """Take slices of the data along an axis.
@@ -145,7 +146,7 @@ def _(node: Node) -> Shapes:
     return {"output": gathered_shape(data, indices, axis, batch)}
 
 
-@op("Gather-8", of=gather_7, traits=[Lookup("indices", "axis")])
+@op("Gather-8", of=gather_7)
 def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis. Negative indices count from the end; those outside give zeros.
 

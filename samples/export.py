@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
-from openvino import opset1, opset3, opset5, opset6, opset12, opset13, opset16
+from openvino import opset1, opset3, opset5, opset6, opset8, opset12, opset13, opset16
 
 HERE = Path(__file__).parent
 Sample = tuple[ov.Model, dict[str, Any], dict[str, Any] | None]
@@ -145,6 +145,39 @@ def stateful_loop() -> Sample:
     return model, {"x": np.float32([[0.1, -0.2, 0.3, 0.4]]), "steps": np.int32(3)}, None
 
 
+def language_model() -> Sample:
+    """A layer of attention with two heads over 16 tokens; keys and values of the text so far are kept in variables."""
+    rng = np.random.default_rng(5)
+    vocabulary, heads, size = 16, 2, 8
+    ids, beams = input_("input_ids", [-1, -1], np.int64), input_("beam_idx", [-1], np.int32)
+    mask, positions = input_("attention_mask", [-1, -1], np.int64), input_("position_ids", [-1, -1], np.int64)
+
+    def table(rows: int) -> Any:
+        return opset1.constant(rng.standard_normal((rows, heads * size), np.float32))
+
+    def by_head(x: Any) -> Any:
+        projected = opset1.matmul(x, table(heads * size), False, False)
+        split = opset1.reshape(projected, np.int64([0, 0, heads, size]), True)
+        return opset1.transpose(split, np.int64([0, 2, 1, 3]))
+
+    tokens = opset8.gather(table(vocabulary), ids, np.int64(0))
+    tokens = opset1.add(tokens, opset8.gather(table(64), positions, np.int64(0)))
+    batch = opset8.gather(opset3.shape_of(ids), np.int64([0]), np.int64(0))
+    nothing = opset3.broadcast(np.float32(0), opset1.concat([batch, np.int64([heads, 0, size])], 0))
+    assigns, caches = [], []
+    for name in ("key", "value"):
+        before = opset6.read_value(nothing, name, np.float32, [-1, heads, -1, size])
+        caches.append(opset1.concat([opset8.gather(before, beams, np.int64(0)), by_head(tokens)], 2))
+        assigns.append(opset6.assign(caches[-1], name))
+    visible = opset1.convert(opset1.unsqueeze(mask, np.int64([1, 2])), "boolean")
+    attended = opset13.scaled_dot_product_attention(by_head(tokens), *caches, visible)
+    merged = opset1.reshape(opset1.transpose(attended, np.int64([0, 2, 1, 3])), np.int64([0, 0, heads * size]), True)
+    logits = opset1.matmul(opset1.add(tokens, merged), table(vocabulary), False, True)
+    model = ov.Model([result(logits.output(0), "logits")], assigns, [ids, mask, positions, beams], "language_model")
+    inputs = {"input_ids": np.int64([[3, 1, 4]]), "attention_mask": np.ones((1, 3), np.int64)}
+    return model, inputs | {"position_ids": np.int64([[0, 1, 2]]), "beam_idx": np.int32([0])}, None
+
+
 SAMPLES: dict[str, Callable[[], Sample]] = {
     "sparse-fill-empty-rows": sparse_fill_empty_rows,
     "embedding-segments-sum": embedding_segments_sum,
@@ -152,6 +185,7 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "cnn": cnn,
     "transformer-block": transformer_block,
     "stateful-loop": stateful_loop,
+    "language-model": language_model,
 }
 
 

@@ -41,7 +41,7 @@ def test_validate_does_not_load_scipy():
 
 def test_version_and_help():
     assert "version" in irrun("--version").stdout
-    for command in ("validate", "execute", "ops", "explain"):
+    for command in ("validate", "execute", "generate", "ops", "explain", "schema"):
         assert "Usage" in irrun(command, "--help").stdout
 
 

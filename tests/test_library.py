@@ -14,6 +14,7 @@ from irrun.spec import (
     REQUIRED,
     Convolving,
     Elementwise,
+    Lookup,
     Op,
     Padding,
     Permutation,
@@ -315,6 +316,15 @@ def test_the_ops_of_the_elementwise_categories_have_the_trait():
     members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}
     assert len(members) > 70
     assert {name for name in members if not OPS[name].trait(Elementwise)} == NOT_ELEMENTWISE
+
+
+@ops_that_are(Lookup)
+def test_a_lookup_takes_slices_of_its_table_by_its_indices(op):
+    trait = op.trait(Lookup)
+    assert [port.name for port in op.inputs] == [trait.table, trait.indices, trait.axis]
+    table, indices = elements(op, 0, (4, 3)), np.array([[2, 0], [3, 3]], np.int64)
+    np.testing.assert_array_equal(call(op, table, indices, np.array(0)), table[indices])
+    np.testing.assert_array_equal(call(op, table.T, indices, np.array(1)), table.T[:, indices])
 
 
 @ops_that_are(Permutation)

@@ -28,8 +28,26 @@ def test_a_sample_has_its_page(folder):
     assert f"samples/{folder.name}/model.xml" in text
 
 
-def test_there_are_six_samples():
-    assert len(SAMPLES) == 6
+def test_there_are_seven_samples():
+    assert len(SAMPLES) == 7
+
+
+def test_the_language_model_goes_on_from_its_prompt():
+    folder = next(folder for folder in SAMPLES if folder.name == "language-model")
+    session = irrun.GraphExecutor(folder / "model.xml").session()
+    (prompt,) = np.load(folder / "inputs.npz")["input_ids"].tolist()
+    text = list(prompt)
+    for token in session.generate(prompt, max_tokens=12):
+        whole = {
+            "input_ids": np.array([text]),
+            "attention_mask": np.ones((1, len(text)), np.int64),
+            "position_ids": np.arange(len(text))[None],
+            "beam_idx": np.int32([0]),
+        }
+        logits = irrun.GraphExecutor(folder / "model.xml").run(whole)["logits"]
+        assert token == logits[0, -1].argmax()
+        text.append(token)
+    assert text == [3, 1, 4, 9, 9, 6, 6, 14, 0, 0, 10, 7, 2, 14, 6]
 
 
 def test_the_stateful_sample_goes_on_where_it_ended():

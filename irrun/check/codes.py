@@ -262,7 +262,7 @@ CODES: dict[str, Code] = {
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
         "so an op that came later is not in it, and opset17 holds seven ops only. OpenVINO refuses to read such a "
         "layer if a Result needs it, and never looks at it otherwise. Ops of your own come from a module given "
-        "with --ops.",
+        "with --ops. `extension` is the version of ops that a package brings along, as openvino-tokenizers does.",
         ('type="Relux" version="opset1"', 'type="ReLU" version="opset1"'),
     ),
     "E302": Code(
@@ -429,6 +429,21 @@ CODES: dict[str, Code] = {
         "it with --engine reference, and please report it with the model and its inputs. The one difference that is "
         "known: oneDNN may make a number of the NaN of a product or a convolution, in what it computes with it.",
         ("--engine check, which stops at a layer", "--engine reference, which computes it by its op's kernel"),
+    ),
+    "E605": Code(
+        "not a language model that generates",
+        "Generation needs a decoder: an input `input_ids` [batch, length] (or `decoder_input_ids`), an output `logits` "
+        "[batch, length, vocabulary], and a cache of what came before, in variables (ReadValue, Assign) or as inputs "
+        "such as `past_key_values.0.key` with outputs such as `present.0.key`. Export the model with its cache, as "
+        "optimum-intel does for the task text-generation-with-past. `irrun execute` runs any other model.",
+        ("--task text-generation", "--task text-generation-with-past"),
+    ),
+    "E606": Code(
+        "the logits are not numbers",
+        "A logit of the next token is NaN, so that no token is the most likely one. Most often a row has nothing that "
+        "it may attend to, or an f16 or bf16 tensor has overflowed on the way. Look for the first layer whose result "
+        "is NaN, with an observer in Python.",
+        ("a mask of -inf for a whole row", "a mask that leaves the token itself visible"),
     ),
     "W901": Code(
         "second <data>",

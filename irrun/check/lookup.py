@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
+from irrun.check.foreign import foreign_op
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_span
@@ -33,7 +34,11 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
     versions = known.versions(layer.type)
     name = "version"
     hint: str | None = None
-    if layer.version in PLUGIN_OPSETS:
+    foreign = foreign_op(layer.type, layer.version)
+    if foreign is not None:
+        name = "type"
+        message, hint = foreign
+    elif layer.version in PLUGIN_OPSETS:
         message = f"`{layer.version}` is an operation set of plugins: {PLUGIN_OPSETS[layer.version]}"
         hint = "the file was dumped while a device compiled it; OpenVINO cannot read it back, so use the original IR"
     elif versions and opset_number(layer.version) is None:

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from irrun.cli.options import (
+    ENGINE,
+    MAX_MEMORY,
     MODEL,
+    THREADS,
     WEIGHTS,
     colour,
     existing_folder,
     ops_option,
     paint,
     parse_shape_option,
+    say,
+    show,
+    show_warning,
 )
-from irrun.engines import ENGINES, EngineError
-
-_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
-_UNITS = {
-    **dict.fromkeys(("", "b"), 1),
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
-    **{f"{letter}{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "i", "ib")},
-}
+from irrun.engines import EngineError
 
 if TYPE_CHECKING:
-    from irrun.diagnostics import Diagnostic
     from irrun.run.executor import GraphExecutor
     from irrun.run.profile import Profile
     from irrun.spec.op import Array
@@ -44,13 +41,6 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
             raise click.BadParameter(f"`{text}` is not of the form NAME=file.npy", context, parameter)
         files[name] = Path(path)
     return files
-
-
-def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    found = _SIZE.fullmatch(text) if text is not None else None
-    if text is not None and found is None:
-        raise click.BadParameter(f"`{text}` is not a size such as 4GiB, 500MB or 1000000", context, parameter)
-    return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
 
 
 @click.command()
@@ -83,29 +73,9 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     callback=existing_folder,
     help="Write the results to an .npz file.",
 )
-@click.option(
-    "--max-memory",
-    metavar="SIZE",
-    callback=_bytes,
-    help="How much the results of layers may take at once, and the inputs: 4GiB, 500MB or a number of bytes; the "
-    "physical memory by default. A layer that asks for more is refused before it runs. Not counted is what a layer "
-    "needs besides while it computes.",
-)
-@click.option(
-    "--engine",
-    type=click.Choice(ENGINES),
-    default="auto",
-    show_default=True,
-    help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
-    "op's own kernel, as `irrun ops` documents it; check is auto, and stops at the first layer that reference computes "
-    "otherwise.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    metavar="N",
-    help="How many threads compute; as many as OMP_NUM_THREADS says, or processors.",
-)
+@MAX_MEMORY
+@ENGINE
+@THREADS
 @click.option("--profile", is_flag=True, help="Print how long each layer took, and what computed it.")
 @click.option(
     "--trace-file",
@@ -160,20 +130,20 @@ def execute(
         executor = GraphExecutor(
             model, weights, max_memory=max_memory, engine=engine, threads=threads, once=repeat == 1
         )
-        _show(executor.report.warnings)
+        show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = show_warning
             warnings.simplefilter("always")
             for _ in range(repeat):
                 results = executor.run(inputs, profile=measured)
     except EngineError as error:
         raise click.BadParameter(str(error), context) from None
     except IRError as error:
-        _show(error.diagnostics)
+        show(error.diagnostics)
         context.exit(1)
     except (InputError, MemoryError) as error:
-        _say("error", str(error) or "there is not enough memory")
+        say("error", str(error) or "there is not enough memory")
         if not inputs_given:
             click.echo(
                 "help: give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED",
@@ -200,7 +170,7 @@ def _write(context: click.Context, path: Path, write: Callable[[], None]) -> Non
     try:
         write()
     except OSError as error:
-        _say("error", f"{path} cannot be written: {error.strerror or error}")
+        say("error", f"{path} cannot be written: {error.strerror or error}")
         context.exit(1)
 
 
@@ -222,29 +192,10 @@ def _inputs(
         inputs[name] = read_npy(path, most)
     for name, array in inputs.items():
         if not array.dtype.isnative:
-            _say("note", f"input `{name}` is in the byte order of other machines ({array.dtype}) and was converted")
+            say("note", f"input `{name}` is in the byte order of other machines ({array.dtype}) and was converted")
     if seed is not None:
         return executor.random_inputs(seed, shapes, inputs)
     return inputs
-
-
-def _show(diagnostics: Sequence[Diagnostic]) -> None:
-    from irrun.check.render.text import render_diagnostic, source_at
-
-    sources = {file: source_at(Path(file)) for file in {found.file for found in diagnostics if found.file}}
-    for found in diagnostics:
-        text = render_diagnostic(found, sources.get(found.file or ""), paint)
-        click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
-
-
-def _say(kind: str, message: str) -> None:
-    from irrun.check.render.text import one_line
-
-    click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say("warning", str(message))
 
 
 def _described(name: str, array: Array) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from irrun.engines import ENGINES
+
+if TYPE_CHECKING:
+    from irrun.diagnostics import Diagnostic
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 WEIGHTS = click.option(
@@ -32,6 +37,45 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 _SIZE = re.compile(r"\?|-1|\d+|\d+\.\.\d*|\.\.\d+|[^\W\d]\w*")
 """A size: known, unknown, from .. to, or a name for an unknown one."""
+
+_BYTES = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
+_UNITS = {
+    **dict.fromkeys(("", "b"), 1),
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "i", "ib")},
+}
+
+
+def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    found = _BYTES.fullmatch(text) if text is not None else None
+    if text is not None and found is None:
+        raise click.BadParameter(f"`{text}` is not a size such as 4GiB, 500MB or 1000000", context, parameter)
+    return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
+
+
+MAX_MEMORY = click.option(
+    "--max-memory",
+    metavar="SIZE",
+    callback=_bytes,
+    help="How much the results of layers may take at once, and the inputs: 4GiB, 500MB or a number of bytes; the "
+    "physical memory by default. A layer that asks for more is refused before it runs. Not counted is what a layer "
+    "needs besides while it computes.",
+)
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
+    "op's own kernel, as `irrun ops` documents it; check is auto, and stops at the first layer that reference computes "
+    "otherwise.",
+)
+THREADS = click.option(
+    "--threads",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many threads compute; as many as OMP_NUM_THREADS says, or processors.",
+)
 
 
 def paint(text: str, style: str) -> str:
@@ -114,3 +158,22 @@ def parse_shape_option(
             raise click.BadParameter(f"`{text}` is not of the form NAME=1,?,2..8,seq", context, parameter)
         shapes[name] = ["?" if part == "-1" else part for part in parts]
     return shapes
+
+
+def show(diagnostics: Sequence[Diagnostic]) -> None:
+    from irrun.check.render.text import render_diagnostic, source_at
+
+    sources = {file: source_at(Path(file)) for file in {found.file for found in diagnostics if found.file}}
+    for found in diagnostics:
+        text = render_diagnostic(found, sources.get(found.file or ""), paint)
+        click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
+
+
+def say(kind: str, message: str) -> None:
+    from irrun.check.render.text import one_line
+
+    click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say("warning", str(message))

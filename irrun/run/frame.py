@@ -198,13 +198,13 @@ class Frame:
         """A call by the quick way, if it knows the arrays. It does no more than it must: steps have many such calls."""
         arrays, operands = self._arrays, instruction.operands
         stored = any(number in self.program.storage for number in instruction.results)
-        (result,), frees = instruction.results, instruction.frees
+        result, frees = next(iter(instruction.results), None), instruction.frees
 
         def call() -> None:
             results = quick([None if number is None else arrays[number] for number in operands], self._run)
             if results is None:
                 self._by_kernel(instruction)
-            elif stored or self._run.observer is not None:
+            elif stored or result is None or self._run.observer is not None:
                 self._store(instruction, results)
             else:
                 (arrays[result],) = results

@@ -108,9 +108,11 @@ def operations(program: Program, instruction: Instruction) -> int:
     Those of sizes that only the run knows count nothing.
     """
     products = instruction.op.trait(Products)
+    if products is None:
+        return 0
     numbers = [*instruction.inputs[:2], instruction.outputs[0]]
     tensors = [program.tensors[number] for number in numbers if number is not None]
-    if products is None or not all(tensor.static for tensor in tensors):
+    if not all(tensor.static for tensor in tensors):
         return 0
     shapes = [tuple(int(size) for size in tensor.shape or ()) for tensor in tensors]
     return products.count(shapes[:-1], instruction.attrs, shapes[-1])

@@ -5,7 +5,7 @@ Executors and programs are shared by threads and never change; whatever a run le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irrun.ir.graph import Layer
+from irrun.run.generation import MAX_TOKENS, generate
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
@@ -174,6 +175,18 @@ class Session:
         with self._lock:
             variables = Variables(self.variables, self._buffers)
             return self._executor.execute(arrays, Run(variables, profile=profile, observer=observer))
+
+    def generate(
+        self,
+        prompt: Iterable[int],
+        *,
+        max_tokens: int = MAX_TOKENS,
+        eos_ids: Collection[int] = (),
+        inputs: Mapping[str, Any] | None = None,
+    ) -> Iterator[int]:
+        """The tokens that a language model goes on with, greedily: `irrun.run.generation.generate` for one prompt."""
+        steps = generate(self._executor, self, [prompt], max_tokens=max_tokens, eos_ids=eos_ids, inputs=inputs)
+        return (token for (token,) in steps)
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""

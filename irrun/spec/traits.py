@@ -82,6 +82,15 @@ class Convolving:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """Slices of the input `table` along the scalar input `axis`, one for each element of the input `indices`."""
+
+    table: str
+    indices: str
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
 class Products:
     """Sums of products: `count(shapes, attrs, result)` is the number of multiplications and additions of a call.
 
@@ -114,14 +123,6 @@ class Attending:
 class Joining:
     """The inputs one behind the other along the axis that the attribute `axis` names."""
 
-    axis: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Slices of the first input along the axis that the input `axis` names, those that the input `indices` asks for."""
-
-    indices: str
     axis: str
 
 

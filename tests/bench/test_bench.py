@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from bench.dynamic import Sizes, distinct_sizes, measure_fresh, measure_sequence, measure_static, ranges, resized
+from bench.language import lines, measure
+from bench.language_worker import Text, beam_search, curve
 from bench.measure import Result
 from bench.models import Model
 from bench.processes import Peer, Setting, Worker
@@ -156,3 +158,60 @@ def test_failures_are_noted(tmp_path):
     model = Model("broken", tmp_path / "model.xml", tmp_path / "inputs.npz")
     assert measure_fresh(model, IRRUN)[0].failure
     assert measure_sequence(model, [IRRUN], 2)[0].failure
+
+
+def generators():
+    return Peer("irrun", "irrun", SETTING), Peer("irrun numpy", "irrun numpy", SETTING), OPENVINO
+
+
+@pytest.mark.parametrize("beams", [None, 3])
+def test_a_language_model_is_measured_beside_openvino(beams):
+    pytest.importorskip("openvino")
+    path = ROOT / "samples" / "language-model" / "model.xml"
+    taken = measure(path, generators(), 1, [[3, 1, 4]], 6, beams)
+    assert taken["model"] == "language-model 3" + (" beams 3" if beams else "")
+    assert list(taken["found"]) == ["irrun", "irrun numpy", "openvino"]
+    for (turn,) in taken["found"].values():
+        assert all(turn[name] > 0 for name in taken["measures"])
+        assert turn["generated"] == taken["found"]["openvino"][0]["generated"]
+    if not beams:
+        assert turn["generated"] == [[9], [9], [6], [6], [14], [0]]
+    shown = lines([taken])
+    assert shown[1].endswith("tokens 6 of 6")
+    assert "peak" in shown[3]
+
+
+def test_beam_search_finds_the_likeliest_texts():
+    """Two beams over three tokens, whose probabilities depend on the last one."""
+    chances = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+    seen = []
+
+    def step(inputs):
+        seen.append(inputs["beam_idx"].tolist())
+        return np.log(chances[inputs["input_ids"]])
+
+    found = beam_search(Text(step, {"input_ids", "beam_idx"}), [[0]], 3, 2)
+    # behind 0 these are 0 and 1 (0.5, 0.3), 0 0 and 1 1 (0.25, 0.24), and 1 1 1 and 0 0 0 (0.192, 0.125)
+    assert found["tokens"] == [[0, 1], [0, 1], [1, 0]]
+    assert seen == [[0, 1], [0, 0], [0, 1]]  # first as they are, then both go on from the same row
+
+
+def test_the_curve_grows_to_its_sizes():
+    lengths = []
+
+    def step(inputs):
+        lengths.append((inputs["input_ids"].shape[1], inputs["attention_mask"].shape[1]))
+        return np.eye(4)[None, :1]
+
+    found = curve(Text(step, {"input_ids", "attention_mask"}), [[1] * 600], [20, 600])
+    assert lengths[:2] == [(4, 4), (1, 5)]
+    assert lengths[16:20] == [(1, 20), (512, 532), (52, 584), (1, 585)]
+    assert lengths[-1] == (1, 600)
+    assert [len(steps) for steps in found["steps"]] == [15, 15]
+    assert all(held > 0 for held in found["held"])
+
+
+def test_a_language_model_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "model.xml").write_text("<net/>")
+    taken = measure(tmp_path / "model.xml", [Peer("irrun", "irrun", SETTING)], 2, [[1]], 2)
+    assert "not measured: " in lines([taken])[1]
