@@ -92,4 +92,6 @@ def _computed(parts: Sequence[_Part], views: bool, arrays: Sequence[Array | None
             result = part.kernel(*given)
     except Exception:  # of which the rule knows more
         return None
+    if run.meter is not None and views and run.meter.live + result.nbytes > run.meter.limit:
+        return None
     return (np.asarray(result),)
