@@ -79,7 +79,7 @@ class _Folding:
         outputs = inferred.outputs
         if len(outputs) < len(instruction.outputs):
             return instruction
-        if any(tensor is not None and tensor.value is not None for tensor in inputs):  # sizes, of which some are open
+        if any(tensor is not None and tensor.value is not None and tensor.value.dtype == object for tensor in inputs):
             op, layer = instruction.op, instruction.layer
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
