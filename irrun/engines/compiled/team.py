@@ -25,8 +25,8 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
 
-SPINS = 1000
-"""How often a helper looks for work before it sleeps: some 50 us, in which the next product of a model comes."""
+SPINS = 2000
+"""How often a helper looks for work before it sleeps: some 100 us, in which the next product comes."""
 
 
 class Team:
