@@ -84,7 +84,7 @@ class Team:
 
 
 class _Helper:
-    """A thread, and the lock that it waits for when there is nothing to do; `caller` is the processor of who woke it."""
+    """A thread, and the lock that it waits for when it has nothing to do. The `caller` is on that processor."""
 
     def __init__(self, team: Team, state: Array) -> None:
         self.start = threading.Lock()
