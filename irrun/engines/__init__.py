@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
 CHECK = "check"
 ENGINES = ("auto", "onednn", "numpy", "reference", CHECK)
-"""`auto` is `onednn` where that is installed, else `numpy`; `reference` runs every layer by its op's own kernel;
-`check` is `auto`, every result held against what that kernel gives."""
+"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, compiled products of
+compressed weights; `numpy` is that alone; `reference` runs every layer by its op's own kernel; `check` is `auto`, every
+result held against what that kernel gives."""
 
 
 class EngineError(Exception):
@@ -45,7 +46,7 @@ def load_engines(name: str = "auto", threads: int | None = None, *, small: bool 
             found.append(engine)
         elif name == "onednn":
             raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
-    if name in ("auto", CHECK, "onednn"):
+    if name == "onednn" or (name in ("auto", CHECK) and not small):
         from irrun.engines.compiled import load as load_compiled
 
         compiled = load_compiled(count)

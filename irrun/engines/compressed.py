@@ -120,17 +120,28 @@ def numbers_of(type: str) -> Array:
 
 
 @cache
-def _pairs(type: str) -> Array:
-    """The two numbers that each byte stands for, as 8 bytes that numpy can move at once."""
-    numbers = numbers_of(type)
-    codes = np.arange(256)
-    return np.stack([numbers[codes % 16], numbers[codes // 16]], axis=1).view(np.uint64).ravel()
+def _fours(type: str) -> Array:
+    """The four numbers that each two bytes stand for, as 16 bytes that numpy moves at once."""
+    codes = np.arange(1 << 16)[:, None] >> np.array([0, 4, 8, 12]) & 15
+    numbers: Array = numbers_of(type)[codes]
+    return numbers.view(np.complex128).ravel()
+
+
+@cache
+def _halves() -> Array:
+    """What all codes of f16 stand for: to look them up is quicker than numpy's conversion."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def _decode(type: str, codes: Array, into: Array) -> None:
     """The numbers of codes, into a vector of f32; codes that share bytes begin and end with a whole one."""
     if type in PACKED:
-        np.take(_pairs(type), codes, out=into.view(np.uint64), mode="clip")
+        even = len(codes) // 2 * 2
+        np.take(_fours(type), codes[:even].view(np.uint16), out=into[: 2 * even].view(np.complex128), mode="clip")
+        if even < len(codes):
+            into[-2:] = numbers_of(type)[[codes[-1] & 15, codes[-1] >> 4]]
+    elif type == "f16":
+        np.take(_halves(), codes.view(np.uint16), out=into, mode="clip")
     elif type == "bf16":
         np.left_shift(codes.view(np.uint16), 16, out=into.view(np.uint32), dtype=np.uint32)
     elif type in ("f8e4m3", "f8e5m2"):

@@ -272,7 +272,8 @@ def _reads_weights_openly(program: Program) -> bool:
     return any(
         is_unsized(program, instruction)
         and any(
-            number in program.constants and program.constants[number].nbytes > MAX_OPEN_WEIGHTS
+            number in program.compressed
+            or (number in program.constants and program.constants[number].nbytes > MAX_OPEN_WEIGHTS)
             for number in instruction.operands
         )
         for instruction in program.instructions

@@ -1,5 +1,6 @@
 """Products with compressed weights, by the engines that read them, against products with their values."""
 
+import os
 import threading
 
 import numpy as np
@@ -210,6 +211,19 @@ def test_threads_that_compute_at_the_same_time():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_helpers_of_its_own():
+    matrix = weights("i8", 900, 512)
+    data = rng.standard_normal((1, 512)).astype(np.float32)
+    call = compiled(CompiledEngine(2), matrix, data)
+    expected = call()
+    child = os.fork()
+    if not child:
+        os._exit(0 if np.array_equal(call(), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_bytes_of_codes():

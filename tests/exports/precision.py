@@ -2,10 +2,10 @@
 
     python tests/exports/precision.py FOLDER [NAME...] [--engine ENGINE...] [--steps N]
 
-takes what `tests/exports/language.py FOLDER` wrote. Of each model it writes a twin to a temporary folder, in which every
-float is f64, constants of f16 and f32 with the values that they have; the reference engine runs that. All are given the
-same prompt and then, N times, the token that the twin finds most likely. The table has the largest difference of the
-last logits beside the largest logit of the step, over all steps, for irrun's engines, and for OpenVINO where it is
+takes what `tests/exports/language.py FOLDER` wrote. Of each model it writes a twin to a temporary folder, in which all
+floats are f64, constants of f16 and f32 with the values that they have; the reference engine runs that. All are given
+the same prompt and then, N times, the token that the twin finds most likely. The table has the largest difference of
+the last logits beside the largest logit of the step, over all steps, for irrun's engines, and for OpenVINO where it is
 installed.
 """
 

@@ -1,5 +1,10 @@
 """Compressed weights: which chains stay compressed, and what is computed of them."""
 
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 from ir_builder import Model
@@ -280,14 +285,81 @@ def test_small_constants_are_folded(tmp_path):
     np.testing.assert_allclose(run(ours, data)[0], data @ chain.values().T, 1e-3, 1e-2)
 
 
+def test_packed_codes_that_others_read_are_refused_where_there_is_no_room(tmp_path):
+    chain = CHAINS["i4 by channel"]
+    model = Model()
+    value = chain.added(model)
+    model.result(model.layer("Relu", [value], [("f32", (N, K))])[0])
+    path = model.save(tmp_path)
+    assert not compressed(irrun.GraphExecutor(path))
+    with pytest.raises(irrun.ExecutionError, match="an unpacked constant would take"):
+        irrun.GraphExecutor(path, max_memory=N * K - 1)
+
+
+@ENGINES
+def test_several_threads_run_one_model(engine, tmp_path):
+    chain = CHAINS["u4 in groups"]
+    ours = executor(model_of(chain, True), tmp_path, engine)
+    values, wrong = chain.values().T, []
+
+    def compute(seed):
+        for count in (1, 2, 1, 30):
+            data = rows_of(count, K, seed)
+            try:
+                assert_close(run(ours, data)[0], data, values)
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=compute, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+MEASURED = """
+import resource, sys
+import numpy as np
+import irrun
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+irrun.GraphExecutor(sys.argv[2], engine=sys.argv[3]).run([np.ones((1, 192), np.float32)])
+before = peak()
+ours = irrun.GraphExecutor(sys.argv[1], engine=sys.argv[3])
+ours.run([np.ones((1, 4096), np.float32)])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="a process is not told its peak memory")
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_the_memory_of_large_weights(engine, tmp_path):
+    """64 MB of f32 are 8 MB of codes, which are the file's, and 1 MB of scales: no more than 16 MB are taken."""
+    (tmp_path / "small").mkdir()
+    small = model_of(CHAINS["u4 in groups"], True).save(tmp_path / "small")
+    model = Model()
+    codes = np.random.default_rng(0).integers(0, 256, 4096 * 4096 // 2).astype(np.uint8).tobytes()
+    value = convert(model, constant(model, "i4", (4096, 64, 64), codes), "f16")
+    scale = model.constant(np.full((4096, 64, 1), 0.01, np.float16))
+    (value,) = model.layer("Multiply", [value, scale], [("f16", (4096, 64, 64))], auto_broadcast="numpy")
+    target = model.constant(np.int64([4096, 4096]))
+    (value,) = model.layer("Reshape", [value, target], [("f16", (4096, 4096))], special_zero="false")
+    model.result(product(model, model.parameter("x", "f32", ("?", 4096)), convert(model, value, "f32"), True))
+    command = [sys.executable, "-c", MEASURED, str(model.save(tmp_path)), str(small), engine]
+    taken = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert taken < 16_000
+
+
 def test_a_program_says_what_is_compressed(tmp_path):
     text = str(executor(model_of(CHAINS["u4 in groups"], True), tmp_path)._preparation.program)
     assert "= compressed f32[96, 192] of u4[96, 3, 64], scale [96, 3, 1], zero [96, 3, 1]" in text
 
 
 @ENGINES
-def test_what_reads_weights_within_a_body(engine, tmp_path):
-    """An observer sees the product; what is given in its place is what goes on."""
+def test_an_observer_sees_products(engine, tmp_path):
     chain = CHAINS["u4 in groups"]
     ours = executor(model_of(chain, True), tmp_path, engine)
     data = rows_of(2, K)

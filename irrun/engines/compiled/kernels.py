@@ -24,6 +24,10 @@ STEP = 32
 
 LANES = 16
 
+AHEAD = 4096
+"""Bytes of codes, at least, that are brought into the cache before they are read: rows are too short for the processor
+to do that of its own accord."""
+
 MAX_UNROLLED = 4
 """Steps of a group that are written one after the other instead of as a loop."""
 
@@ -276,6 +280,7 @@ class _Writer:
         codes = [self._place("codes", "code_row", b.add(column, _long(n))) for n in columns]
         data = [self._place("data", "data_row", b.add(row, _long(m))) for m in rows]
         zeros = ir.Constant(_FLOATS, [0.0] * LANES)
+        ahead = self._most(b.mul(at["code_row"], _long(2 * kind.columns)), _long(AHEAD))
         parted = 2 if len(columns) * len(rows) <= 4 else 1  # chains of sums that do not wait for one another
 
         def group(number: Any, totals: Values) -> Values:
@@ -291,6 +296,7 @@ class _Writer:
                     [self._load(b.add(b.add(own, offset), _long(half)), _FLOATS) for half in (0, 64)] for own in data
                 ]
                 for n in columns:
+                    self._prefetch(b.add(b.add(codes[n], code), ahead))
                     halves = self._decoded(b.add(codes[n], code), shifts[n])
                     for m in rows:
                         for half in (0, 1):
@@ -500,6 +506,15 @@ class _Writer:
         value = self._b.load(self._b.inttoptr(address, type.as_pointer()))
         value.align = 4 if type in (_FLOAT, _FLOATS) else 1
         return value
+
+    def _most(self, one: Any, other: Any) -> Any:
+        return self._b.select(self._b.icmp_unsigned("<", one, other), other, one)
+
+    def _prefetch(self, address: Any) -> None:
+        """Have bytes brought into the cache that come soon; what lies beyond the codes does no harm."""
+        hints = [ir.Constant(_INT, value) for value in (0, 3, 1)]
+        pointer = self._b.inttoptr(address, _BYTE.as_pointer())
+        self._call("llvm.prefetch.p0", ir.VoidType(), pointer, *hints)
 
     def _least(self, one: Any, other: Any) -> Any:
         return self._b.select(self._b.icmp_unsigned("<", one, other), one, other)

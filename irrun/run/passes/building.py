@@ -34,12 +34,14 @@ def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = 
     layers += [layer for layer in graph.parameters if layer not in needed]
     sinks = set(graph.sinks)
     numbers: dict[Value, int] = {}
+    handed_out = {layer.inputs[0] for layer in graph.results}
     program = Program([], {}, (), (), [])
     for layer in layers:
         for value in layer.outputs:
             numbers[value] = len(program.tensors)
             program.tensors.append(inference.tensor(value))
-        if layer.type == "Const" and compressed and _is_packed(layer, inference.weights):
+        packed = compressed and layer.type == "Const" and layer.outputs[0] not in handed_out
+        if packed and _is_packed(layer, inference.weights):
             blob = inference.weights.check(layer)
             codes = inference.weights.packed(layer)
             program.compressed[numbers[layer.outputs[0]]] = CompressedWeights(

@@ -62,7 +62,7 @@ def _unpack(program: Program, setting: Setting) -> None:
             continue
         wanted = prod(weights.shape)
         if program.reserved + wanted > setting.limit:
-            reader = next((i for i in program.instructions if number in i.inputs), program.instructions[0])
+            reader = next(instruction for instruction in program.instructions if number in instruction.inputs)
             raise refusal(reader.layer, "an unpacked constant", wanted, program.reserved, setting.limit)
         array = program.constants[number] = weights.plain()
         array.flags.writeable = False

@@ -94,7 +94,7 @@ class _Lifetimes:
             if number in self.last:
                 self.last[storage.root] = max(self.last.get(storage.root, -1), self.last[number])
         for number, position in self.last.items():
-            if number not in program.storage and number not in program.constants:
+            if all(number not in kept for kept in (program.storage, program.constants, program.compressed)):
                 self.freed.setdefault(position, []).append(number)
 
     def of(self, number: int) -> tuple[int, int]:
