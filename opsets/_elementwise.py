@@ -107,7 +107,7 @@ def binary(
         opsets=opsets,
         symbolic=symbolic,
         self_checking=rule is None,
-        traits=[Elementwise(2, commutative)],
+        traits=[Elementwise(2, commutative, function=function if isinstance(function, np.ufunc) else None)],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",
     )

@@ -19,6 +19,7 @@ from irrun.spec import (
     Array,
     Attr,
     Input,
+    MatrixProduct,
     Node,
     Output,
     Products,
@@ -49,7 +50,7 @@ def _operations(shapes: Sequence[tuple[int, ...]], attrs: Mapping[str, Any], res
     inputs=[Input("A", "T", "[*a_rows, a_columns]"), Input("B", "T", "[*b_rows, b_columns]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("transpose_a", BOOL, False), Attr("transpose_b", BOOL, False)],
-    traits=[Products(_operations)],
+    traits=[Products(_operations), MatrixProduct("transpose_a", "transpose_b")],
 )
 def matmul(A: Array, B: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply matrices, the last two axes of each input; the axes before them are broadcast.

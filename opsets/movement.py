@@ -87,7 +87,7 @@ BATCH_DIMS = Attr("batch_dims", INT, 0)
     ],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
-    traits=[Lookup("data", "indices", "axis")],
+    traits=[Lookup("data", "indices", "axis", "batch_dims")],
 )
 def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     """Take slices of the data along an axis.

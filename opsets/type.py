@@ -16,6 +16,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Converting,
     Dim,
     Elementwise,
     Input,
@@ -47,7 +48,7 @@ _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 
     symbolic=True,
     view_of="data",
     self_checking=True,
-    traits=[Elementwise(1)],
+    traits=[Elementwise(1), Converting()],
 )
 def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> Any:
     """The values as another element type.

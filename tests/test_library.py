@@ -12,15 +12,22 @@ import pytest
 
 from irrun.spec import (
     REQUIRED,
+    Attending,
+    Converting,
     Convolving,
     Elementwise,
+    Joining,
     Lookup,
+    MatrixProduct,
     Op,
     Padding,
     Permutation,
     Products,
+    Reading,
     Reduction,
+    Repeating,
     Reshaping,
+    Storing,
     Violation,
     element_type,
     numpy_dtype,
@@ -327,6 +334,75 @@ def test_a_lookup_takes_slices_of_its_table_by_its_indices(op):
     np.testing.assert_array_equal(call(op, table.T, indices, np.array(1)), table.T[:, indices])
 
 
+FUNCTIONS = {np.add: 7, np.subtract: 3, np.multiply: 10}
+"""What these make of 5 and 2."""
+
+
+@ops_that_are(Elementwise)
+def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
+    trait = op.trait(Elementwise)
+    if trait.function is not None:
+        a, b = elementwise_inputs(op, [(2, 3), (3,)], "f32")
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
+    if op.type in ("Add", "Subtract", "Multiply"):
+        assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Converting)
+def test_a_conversion_keeps_values_that_fit(op):
+    data = np.float32([[1, 2], [-3, 0]])
+    like = [np.float16(0)] if len(op.inputs) > 1 else []
+    for type in () if like else ("f16", "f32", "f64", "i8", "i64"):
+        assert op(data, destination_type=type).tolist() == data.tolist()
+    if like:
+        assert op(data, *like).tolist() == data.tolist()
+
+
+@ops_that_are(MatrixProduct)
+def test_a_product_of_matrices_transposes_what_its_attributes_say(op):
+    trait, (a, b) = op.trait(MatrixProduct), (elements(op, 0, (2, 3, 4)), elements(op, 1, (4, 5)))
+    expected = np.matmul(a, b)
+    for first in (False, True):
+        for second in (False, True):
+            attrs = {trait.transpose_a: first, trait.transpose_b: second}
+            result = call(op, a.swapaxes(1, 2) if first else a, b.T if second else b, **attrs)
+            np.testing.assert_allclose(result, expected, 1e-5, 1e-6)
+
+
+@ops_that_are(Joining)
+def test_a_join_lays_its_inputs_one_behind_the_other(op):
+    a, b = np.zeros((2, 3)), np.ones((2, 1))
+    assert call(op, a, b, **{op.trait(Joining).axis: 1}).tolist() == [[0, 0, 0, 1]] * 2
+
+
+@ops_that_are(Repeating)
+def test_a_repetition_has_the_shape_of_its_second_input(op):
+    data = elements(op, 0, (2, 1, 3))
+    np.testing.assert_array_equal(call(op, data, np.array([4, 2, 5, 3])), np.broadcast_to(data, (4, 2, 5, 3)))
+
+
+@ops_that_are(Attending)
+def test_an_attention_broadcasts_queries_keys_and_the_mask(op):
+    query, key, value = (elements(op, port, shape) for port, shape in enumerate([(2, 3, 4, 8), (2, 1, 5, 8), (1, 5, 6)]))
+    mask = np.float32(np.arange(20).reshape(4, 5) % 3)
+    assert all(port.optional for port in op.inputs[3:])
+    assert op.trait(Attending).apart == len(op.inputs) - 1
+    full = [np.broadcast_to(array, (2, 3, *array.shape[-2:])) for array in (query, key, value, mask)]
+    np.testing.assert_allclose(
+        call(op, query, key, value, mask, causal=False), call(op, *full, causal=False), 1e-5, 1e-6
+    )
+
+
+@pytest.mark.parametrize("kind", [Reading, Storing])
+def test_ops_of_variables_name_them(kind):
+    chosen = [op for op in OPS.values() if op.trait(kind)]
+    assert {op.type for op in chosen} == {"ReadValue" if kind is Reading else "Assign"}
+    for op in chosen:
+        assert op.trait(kind).variable in op.attr_names
+        assert op.context == {"state"}
+
+
 @ops_that_are(Permutation)
 def test_a_permutation_takes_its_order_from_the_input_that_it_names(op):
     assert [port.name for port in op.inputs].index(op.trait(Permutation).order) == 1
@@ -418,4 +494,4 @@ def test_products_are_counted(op):
 
 def test_an_op_has_no_trait_that_it_does_not_declare():
     assert OPS["MatMul-1"].trait(Elementwise) is None
-    assert OPS["Add-1"].trait(Elementwise) == Elementwise(2, commutative=True)
+    assert OPS["Add-1"].trait(Elementwise) == Elementwise(2, commutative=True, function=np.add)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class Elementwise:
@@ -17,12 +19,19 @@ class Elementwise:
     Inputs behind those, such as a coefficient, are parameters that hold for all places. `broadcast` says how two or
     three inputs come to one shape: "numpy", which an attribute auto_broadcast may change; or "slopes": a vector may
     stand for axis 1 of the first input, else the second one broadcasts into it.
-    `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter.
+    `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter. `function` is that
+    of numpy which computes it, if there is one.
     """
 
     arity: int
     commutative: bool = False
     broadcast: str = "numpy"
+    function: np.ufunc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Converting:
+    """The elements of the first input as another element type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +92,23 @@ class Convolving:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Slices of the input `table` along the scalar input `axis`, one for each element of the input `indices`."""
+    """Slices of the input `table` along the scalar input `axis`, one for each element of the input `indices`.
+
+    The attribute `batch_dims`, if it has one, is how many axes both have in common.
+    """
 
     table: str
     indices: str
     axis: str
+    batch_dims: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """The product of two inputs' matrices, the last two axes of each, transposed where the attributes say so."""
+
+    transpose_a: str
+    transpose_b: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +170,10 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Converting
     | Joining
     | Lookup
+    | MatrixProduct
     | Reading
     | Repeating
     | Storing

@@ -188,6 +188,8 @@ class _Verification:
             for number in instruction.frees:
                 self.require(number in last, f"it frees %{number}, which is not there")
                 self.require(number not in freed, f"it frees %{number} a second time")
+                kept = number in self.program.constants or number in self.program.compressed
+                self.require(not kept, f"it frees the constant %{number}")
                 self.require(number not in self.program.results, f"it frees the result %{number}")
                 freed[number] = position
         self.where = "the program"

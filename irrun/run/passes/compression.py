@@ -24,7 +24,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Permutation, Reshaping
+from irrun.spec.traits import Converting, Elementwise, Lookup, MatrixProduct, Permutation, Reshaping
 
 LEAST = 1 << 16
 """Bytes of f32 from which on weights stay compressed."""
@@ -105,7 +105,9 @@ class _Compression:
         source = self._turns.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
         if source is None:
             return instruction
-        attrs = {**instruction.attrs, "transpose_b": not instruction.attrs["transpose_b"]}
+        trait = instruction.op.trait(MatrixProduct)
+        assert trait is not None
+        attrs = {**instruction.attrs, trait.transpose_b: not instruction.attrs[trait.transpose_b]}
         return instruction.changed(attrs=attrs, inputs=(instruction.inputs[0], source))
 
     # Who reads them
@@ -145,23 +147,24 @@ class _Compression:
         inputs, attrs = instruction.inputs, instruction.attrs
         if inputs.count(number) != 1 or number is None or self._program.tensors[number].type != "f32":
             return False
-        if instruction.op.type == "MatMul":
+        if instruction.op.trait(MatrixProduct) is not None:
             return inputs[1] == number
-        if instruction.op.type != "Gather" or inputs[0] != number or number in self._turns:
+        lookup = instruction.op.trait(Lookup)
+        if lookup is None or inputs[0] != number or number in self._turns:
             return False
         axis = None if inputs[2] is None else self._program.constants.get(inputs[2])
         indices = self._program.tensors[inputs[1]].shape if inputs[1] is not None else None
-        batch = attrs.get("batch_dims", 0)
+        batch = attrs.get(lookup.batch_dims, 0)
         return (
             axis is not None and axis.ravel().tolist() in ([0], [-2]) and (batch == 0 or batch == -len(indices or ()))
         )
 
     def _has_many_rows(self, instruction: Instruction) -> bool:
-        shape = self._shape(instruction.inputs[0], static=False) if instruction.op.type == "MatMul" else None
-        if shape is None:
+        trait, shape = instruction.op.trait(MatrixProduct), self._shape(instruction.inputs[0], static=False)
+        if trait is None or shape is None:
             return False
         least = [(size.low or 0) if isinstance(size, Dim) else size for size in shape]
-        inner = least.pop(-2 if instruction.attrs["transpose_a"] and len(least) > 1 else -1) if least else 1
+        inner = least.pop(-2 if instruction.attrs[trait.transpose_a] and len(least) > 1 else -1) if least else 1
         return prod(least) > FEW_ROWS and inner > 0
 
     # What they are
@@ -187,9 +190,10 @@ class _Compression:
         maker = self._makers.get(number)
         if maker is None or not maker.plain or maker.open or self._program.tensors[number].type not in FLOATS:
             return None
-        kind, (first, *others) = maker.op.type, maker.inputs or (None,)
+        elementwise, (first, *others) = maker.op.trait(Elementwise), maker.inputs or (None,)
+        function = None if elementwise is None else elementwise.function
         weights = self._weights(first)
-        if kind == "Multiply" and weights is None:
+        if function is np.multiply and weights is None:
             weights, others = self._weights(others[0]), [first]
         if weights is None:
             return None
@@ -199,19 +203,19 @@ class _Compression:
                 return None
             plain = weights.scale is None and weights.zero is None
             return replace(weights, shape=shape, stored=shape if plain else weights.stored)
-        if kind == "Convert":
+        if maker.op.trait(Converting) is not None:
             return weights if self._keeps(first, number, weights) else None
         grouped = weights.shape == weights.stored and self._shape(number) == weights.stored
-        if kind not in ("Subtract", "Multiply") or not grouped or weights.scale is not None:
+        if function not in (np.subtract, np.multiply) or not grouped or weights.scale is not None:
             return None
-        if kind == "Subtract" and weights.zero is not None:
+        if function is np.subtract and weights.zero is not None:
             return None
         if self._program.tensors[first or 0].type not in FLOATS:  # integers wrap around
             return None
         factor = self._factor(others[0], weights.stored)
         if factor is None:
             return None
-        return replace(weights, scale=factor) if kind == "Multiply" else replace(weights, zero=factor)
+        return replace(weights, scale=factor) if function is np.multiply else replace(weights, zero=factor)
 
     def _keeps(self, source: int | None, target: int, weights: CompressedWeights) -> bool:
         """Whether a conversion leaves numbers as they are, but for the rounding of scaled ones to f16 or bf16."""
@@ -240,7 +244,7 @@ class _Compression:
         if number in self._program.constants:
             return None if type in ("nf4", "string") else self._program.constants[number].astype(np.float32)
         maker = self._makers.get(number)
-        if maker is None or maker.op.type != "Convert" or type not in FLOATS:
+        if maker is None or maker.op.trait(Converting) is None or type not in FLOATS:
             return None
         return self._value(maker.inputs[0])
 
