@@ -774,8 +774,8 @@ def scaled_dot_product_attention(
     """Average the values with the weights softmax(query key * scale + mask); scale is 1 / sqrt(E) unless given.
 
     A boolean mask says what to attend to, any other is added; causal stands in its place and lets row i see the keys up
-    to i. A row that sees no key is NaN. The sink is one more score in each row, which takes its share of the weight and
-    has no value. 16-bit floats are computed in f32 and rounded once.
+    to i. A row that a boolean mask lets see no key is the mean of all values. The sink is one more score in each row,
+    which takes its share of the weight and has no value. 16-bit floats are computed in f32 and rounded once.
 
     Constraints:
         C1: the dimensions before the last two of query, key and value fit under numpy's broadcasting.
@@ -786,7 +786,9 @@ def scaled_dot_product_attention(
 
     With causal, attention_mask is ignored, whatever it is.
 
-    Deviation: the page asks for rank 3 of attention_mask and knows no sink; OpenVINO has both as here.
+    Deviation: the page asks for rank 3 of attention_mask and knows no sink; OpenVINO has both as here. By the page a
+    row that sees no key is NaN, which would spread from the padding of a batch to all of it; the mean is what OpenVINO
+    gives in decoders, where it takes the least number for what is hidden.
 
     Source: sequence/scaled-dot-product-attention.rst
 
@@ -803,7 +805,7 @@ def scaled_dot_product_attention(
     elif attention_mask is not None and attention_mask.ndim:
         mask = widened(attention_mask)
         if mask.dtype == bool:
-            mask = np.where(mask, scores.dtype.type(0), scores.dtype.type(-np.inf))
+            mask = np.where(mask, scores.dtype.type(0), np.finfo(scores.dtype).min)
         fits = np.broadcast_shapes(scores.shape, mask.shape) == scores.shape
         scores = np.add(scores, mask, out=scores if fits else None)
     peak = scores.max(-1, keepdims=True, initial=-np.inf)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from irrun.engines.compressed import CompressedWeights
 from irrun.spec.op import Array
 
@@ -14,6 +16,10 @@ BUFFER = 512
 
 With its own 8192, ufuncs that broadcast, or whose rows are 300 to 3000 elements long, take two to three times as long.
 """
+
+
+MASKED = np.finfo(np.float32).min
+"""What hides a score from a softmax, added to it. Where all are hidden they are all alike, and none is NaN."""
 
 
 class Layout(Protocol):

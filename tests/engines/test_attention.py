@@ -61,7 +61,7 @@ def test_a_mask_that_is_not_one():
     compare(*arrays, None, np.float32([0.3]))
 
 
-def test_a_row_that_sees_nothing_is_nan():
+def test_a_row_that_sees_nothing():
     seen = np.ones((9, 7), np.bool_)
     seen[4] = False
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), seen)

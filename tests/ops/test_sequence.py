@@ -567,11 +567,19 @@ class TestScaledDotProductAttention:
         assert got.dtype == type
         self.check(got, attention(*inputs[:3]), rtol=1e-9 if type == np.float64 else 2.0**-8, atol=1e-3)
 
-    def test_a_row_that_sees_nothing_is_nan(self):
+    @pytest.mark.parametrize("type", [np.float16, np.float32, np.float64])
+    def test_a_row_that_sees_nothing_is_the_mean(self, type):
         mask = np.ones((4, 6), bool)
         mask[1] = False
-        with np.errstate(invalid="ignore"):
-            got = self.op(self.Q, self.K, self.V, mask, causal=False)
+        arrays = [array.astype(type) for array in (self.Q, self.K, self.V)]
+        got = self.op(*arrays, mask, causal=False)
+        self.check(got[:, :, 1], arrays[2].mean(2), rtol=1e-2 if type == np.float16 else 1e-5, atol=1e-3)
+        self.check(np.delete(got, 1, 2), np.delete(self.op(*arrays, causal=False), 1, 2))
+
+    def test_numbers_that_hide_everything_leave_none(self):
+        mask = np.zeros((4, 6), np.float32)
+        mask[1] = -np.inf
+        got = self.op(self.Q, self.K, self.V, mask, causal=False)
         assert np.isnan(got[:, :, 1]).all()
         assert not np.isnan(np.delete(got, 1, 2)).any()
 

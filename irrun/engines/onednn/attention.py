@@ -28,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
 from irrun.engines.onednn.tensors import Sizes, given_as, is_dense_layout, spread_layout
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 _SOFTMAX = 0x30000
@@ -127,7 +127,7 @@ def _added(mask: Operand | None, rows: int, keys: int, *, causal: bool) -> Opera
     if mask.value is None:
         return mask
     once = mask.value[tuple(slice(0, 1 if step == 0 else None) for step in mask.strides[:-2])]  # all heads alike
-    value = np.where(once, np.float32(0), np.float32(-inf)) if mask.type == "boolean" else np.ascontiguousarray(once)
+    value = np.where(once, np.float32(0), MASKED) if mask.type == "boolean" else np.ascontiguousarray(once)
     return Operand(mask.type if mask.type != "boolean" else "f32", value.shape, value.strides, value)
 
 
@@ -142,7 +142,7 @@ def _mask_calls(added: Operand | None, given: Any) -> tuple[list[Call], Array | 
     buffer = np.empty(added.shape, np.float32)
     if added.type == "f32":
         return [partial(np.copyto, buffer, given)], buffer
-    return [partial(buffer.fill, -inf), partial(np.copyto, buffer, 0, where=given)], buffer
+    return [partial(buffer.fill, MASKED), partial(np.copyto, buffer, 0, where=given)], buffer
 
 
 def _is_read(added: Operand) -> bool:

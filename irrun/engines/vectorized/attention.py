@@ -14,7 +14,7 @@ from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
-from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work, chain
+from irrun.engines.work import MASKED, Arrays, Call, Compiled, OpenCall, Work, chain
 from irrun.spec.op import Array
 
 BLOCK = 3 << 17
@@ -52,7 +52,7 @@ class _Shape:
 
 
 def compile_attention(work: Work, threads: Threads) -> Compiled | None:
-    """ScaledDotProductAttention-13 of f32 without a sink; a row that sees no key is NaN, as in the op's kernel."""
+    """ScaledDotProductAttention-13 of f32 without a sink."""
     (query, key, value), output = work.required(3), work.outputs[0]
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     if sink is not None or any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
@@ -95,13 +95,13 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
 
 
 def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:
-    """Calls that turn a boolean mask into one to add, of 0 and -inf, and that mask, which lies in `scratch`."""
+    """Calls that turn a boolean mask into one to add, and that mask, which lies in `scratch`."""
     added = scratch[: mask.size * ITEM].view(np.float32).reshape(mask.shape)
     hidden = scratch[mask.size * ITEM : mask.size * (ITEM + 1)].view(np.bool_).reshape(mask.shape)
     return [
         partial(added.fill, 0),
         partial(np.logical_not, mask, hidden),
-        partial(np.copyto, added, -np.inf, where=hidden),
+        partial(np.copyto, added, MASKED, where=hidden),
     ], added
 
 
@@ -173,7 +173,7 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
     factor = size**-0.5 if scale is None else float(scale.item())
     query = query * np.float32(factor)
     if mask is not None and mask.dtype == np.bool_:
-        mask = np.where(mask, np.float32(0), np.float32(-np.inf))
+        mask = np.where(mask, np.float32(0), MASKED)
     grouped = rows == 1 and key.shape[-3] == 1
     if grouped:  # the heads of a group read the same keys: they are rows of one product
         query, key, value = query[..., 0, :], key[..., 0, :, :], value[..., 0, :, :]
