@@ -146,7 +146,7 @@ def _(node: Node) -> Shapes:
     return {"output": gathered_shape(data, indices, axis, batch)}
 
 
-@op("Gather-8", of=gather_7)
+@op("Gather-8", of=gather_7, self_checking=True)
 def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis. Negative indices count from the end; those outside give zeros.
 

@@ -101,6 +101,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     attrs=[Attr("special_zero", BOOL)],
     symbolic=True,
     view_of="data",
+    self_checking=True,
     traits=[Reshaping(free=True)],
 )
 def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
@@ -119,7 +120,10 @@ def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     >>> op(np.arange(12).reshape(2, 6), np.array([0, -1, 2]), special_zero=True).shape
     (2, 3, 2)
     """
-    return data.reshape([int(size) for size in _reshaped(data.shape, shape.tolist(), special_zero)])
+    sizes = shape.tolist()
+    if min(sizes, default=0) < -1:  # numpy takes it for -1
+        raise ValueError(f"the shape {sizes}")
+    return data.reshape([int(size) for size in _reshaped(data.shape, sizes, special_zero)])
 
 
 @reshape.shapes
@@ -288,7 +292,12 @@ def unsqueeze(data: Array, axes: Array) -> Any:
     >>> op(np.zeros((2, 3)), np.array([0, 3])).shape
     (1, 2, 3, 1)
     """
-    return np.expand_dims(data, tuple(set(axes.ravel().tolist())))
+    listed = axes.ravel().tolist()
+    rank = data.ndim + len(set(listed))
+    new = {axis % rank for axis in listed if -rank <= axis < rank}
+    if len(new) + data.ndim != rank:
+        raise ValueError(f"axes {listed} for data of rank {data.ndim}")
+    return data[tuple(None if axis in new else slice(None) for axis in range(rank))]  # np.expand_dims takes ten times
 
 
 @unsqueeze.shapes

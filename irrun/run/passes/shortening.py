@@ -20,7 +20,7 @@ from irrun.run.program import KERNEL, Instruction, Program, Quick
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array
-from irrun.spec.traits import Repeating, Reshaping
+from irrun.spec.traits import Attending, Lookup, Repeating, Reshaping
 
 MAX_SMALL = 4096
 """Elements of an array that is small. Of others a rule tells in advance how much memory the result takes."""
@@ -29,8 +29,9 @@ MAX_SMALL = 4096
 def shorten(program: Program, setting: Setting) -> Program:
     if not setting.engines:
         return program
+    attended = _attended(program) if not setting.checked and not setting.watched else set()
     instructions = [
-        instruction.changed(quick=quick) if (quick := _quick(instruction, program)) else instruction
+        instruction.changed(quick=quick) if (quick := _quick(instruction, program, attended)) else instruction
         for instruction in program.instructions
     ]
     return replace(program, instructions=instructions)
@@ -44,7 +45,19 @@ class _Part:
     arguments: Sequence[int | None]
 
 
-def _quick(instruction: Instruction, program: Program) -> Quick | None:
+def _attended(program: Program) -> set[int]:
+    """What nothing but attention reads, which broadcasts keys and values itself."""
+    others = set(program.results)
+    read: set[int] = set()
+    for instruction in program.instructions:
+        own = instruction.inputs[1:3] if instruction.op.trait(Attending) is not None else ()
+        read.update(number for number in own if number is not None)
+        others.update(number for number in instruction.operands if number is not None and number not in own)
+        others.update(number for number in instruction.reads if number is not None)
+    return read - others
+
+
+def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Quick | None:
     """The kernels of an instruction and of its posts, one after the other."""
     if not instruction.open or instruction.quick is not None or instruction.by != KERNEL:
         return None
@@ -52,6 +65,8 @@ def _quick(instruction: Instruction, program: Program) -> Quick | None:
         return None
     if not all(_is_known(number, program) for number in (*instruction.operands, *instruction.results)):
         return None
+    if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
+        return _unrepeated
     views = not instruction.posts and not instruction.op.self_checking
     parts: list[_Part] = []
     position, made = 0, -1
@@ -67,13 +82,26 @@ def _quick(instruction: Instruction, program: Program) -> Quick | None:
     return partial(_computed, parts, views)
 
 
+def _unrepeated(arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+    """The data as they are, where they would be repeated along axes of size 1 in front of the last two."""
+    data, target = arrays
+    if data is None or target is None or data.ndim != target.size or data.ndim < 3:
+        return None
+    wanted = target.tolist()
+    same = all(size in (1, own) for own, size in zip(wanted[:-2], data.shape[:-2], strict=True))
+    return (data,) if same and list(data.shape[-2:]) == wanted[-2:] else None
+
+
 def _is_plain(instruction: Instruction, program: Program) -> bool:
     """Whether its kernel refuses what its rule does."""
     op = instruction.op
     if not instruction.plain or instruction.attrs.get("auto_broadcast", "numpy") != "numpy":
         return False
-    if op.trait(Reshaping) is not None:
+    if op.trait(Reshaping) is not None and not op.self_checking:
         return all(number in program.constants for number in instruction.inputs[1:])
+    if (lookup := op.trait(Lookup)) is not None:
+        axis = dict(zip((port.name for port in op.inputs), instruction.inputs, strict=False))[lookup.axis]
+        return op.self_checking and axis in program.constants and instruction.attrs.get(lookup.batch_dims, 0) == 0
     return op.self_checking or (op.trait(Repeating) is not None and len(instruction.inputs) == 2)
 
 
