@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from irrun.engines.extents import bind_copy, checked
-from irrun.engines.work import Compiled, Layout, Operand, Work
+from irrun.engines.work import Compiled, Layout, OpenCall, Operand, Work
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
+OPEN = frozenset({"ScaledDotProductAttention-13"})
+"""Works that it may have a call for: only they load llvmlite."""
+
+
 class CompiledEngine:
-    """The engine "compiled": products with compressed weights, on `threads` threads. Others cost it nothing."""
+    """The engine "compiled": products with compressed weights, and attention of few rows, on `threads` threads. Others cost it nothing."""
 
     name = "compiled"
     unaligned = False
@@ -26,16 +30,25 @@ class CompiledEngine:
         if not work.compressed or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+
+        compile = COMPRESSED.get(work.name)
+        compiled = None if compile is None else compile(work, self._threads())
+        return None if compiled is None else checked(work, compiled)
+
+    def open(self, work: Work) -> OpenCall | None:
+        """A call for attention; products are made for sizes."""
+        if work.name not in OPEN:
+            return None
+        from irrun.engines.compiled.attention import OPENERS
+
+        return OPENERS[work.name](work, self._threads())
+
+    def _threads(self) -> Team:
         from irrun.engines.compiled.team import Team
 
         if self._team is None:
             self._team = Team(self.threads)
-        compile = COMPRESSED.get(work.name)
-        compiled = None if compile is None else compile(work, self._team)
-        return None if compiled is None else checked(work, compiled)
-
-    def open(self, work: Work) -> None:
-        """Its products are made for sizes."""
+        return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         """A copy: this engine knows no layouts but numpy's own."""
