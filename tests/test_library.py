@@ -384,7 +384,9 @@ def test_a_repetition_has_the_shape_of_its_second_input(op):
 
 @ops_that_are(Attending)
 def test_an_attention_broadcasts_queries_keys_and_the_mask(op):
-    query, key, value = (elements(op, port, shape) for port, shape in enumerate([(2, 3, 4, 8), (2, 1, 5, 8), (1, 5, 6)]))
+    query, key, value = (
+        elements(op, port, shape) for port, shape in enumerate([(2, 3, 4, 8), (2, 1, 5, 8), (1, 5, 6)])
+    )
     mask = np.float32(np.arange(20).reshape(4, 5) % 3)
     assert all(port.optional for port in op.inputs[3:])
     assert op.trait(Attending).apart == len(op.inputs) - 1

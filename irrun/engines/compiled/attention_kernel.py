@@ -11,18 +11,18 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BITS, BYTES, FLOAT, FLOATS, INT, INTS, LONG, Code, floats, ints, long
+from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LONG, Code, floats, ints, long
 from irrun.engines.compiled.kernels import LANES, compiled, features
 from irrun.engines.memory import ITEM
 
 ARGUMENTS = (
-    *("next", "room", "room_size", "items", "heads", "parts", "part", "keys", "rows", "length"),
-    *("query", "query_batch", "query_head", "query_group", "query_row"),
-    *("key", "key_batch", "key_head", "key_row", "value", "value_batch", "value_head", "value_row"),
-    *("mask", "mask_batch", "mask_head", "mask_group", "mask_row"),
-    *("result", "kept", "ended", "factor"),
+    *("next", "room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),
+    *("room_size", "items", "heads", "parts", "part", "keys", "rows", "length"),
+    *("query_batch", "query_head", "query_group", "query_row", "key_batch", "key_head", "key_row"),
+    *("value_batch", "value_head", "value_row", "mask_batch", "mask_head", "mask_group", "mask_row"),
 )
 """Of a kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes; `factor` is an f32.
+Up to `factor` they are those of a call, then those of shapes.
 
 Any number of threads may run a kernel on the same arguments: each takes an item, from `next` on, until all `items` are
 taken. These are parts of the keys of heads of batches: there are `parts` of a head, of `part` keys each, but for the
@@ -36,6 +36,9 @@ CHANGED = ("next", "room")
 
 BLOCK = 64
 """Keys whose scores are computed before their values are read."""
+
+AHEAD = 2048
+"""Bytes that keys and values are brought into the cache before they are read."""
 
 TILE = 4
 """Rows that are computed at once, at most."""
@@ -60,8 +63,8 @@ class AttentionKind:
 
     @property
     def row_size(self) -> int:
-        """Bytes of a row in the memory of a thread: query, sums of values, sums of weights, a line for what `_Attention`
-        has there, and scores or weights of a block."""
+        """Bytes of a row in the memory of a thread: query, sums of values, sums of weights, a line for numbers, and
+        scores or weights of a block."""
         return (_vectors(self.size) + _vectors(self.width) + 2) * LINE + BLOCK * ITEM
 
     @property
@@ -136,7 +139,9 @@ class _Attention:
             first = b.mul(number, long(BLOCK))
             many = c.least(long(BLOCK), b.sub(count, first))
             key, value = c.at(own["key"], first, at["key_row"]), c.at(own["value"], first, at["value_row"])
-            c.loop(self._tiles, lambda tile: self._weigh(self._row(b.mul(tile, long(self._kind.tile))), key, first, many))
+            c.loop(
+                self._tiles, lambda tile: self._weigh(self._row(b.mul(tile, long(self._kind.tile))), key, first, many)
+            )
             c.loop(self._tiles, lambda tile: self._add(self._row(b.mul(tile, long(self._kind.tile))), value, many))
 
         c.loop(c.blocks(count, long(BLOCK)), block)
@@ -222,6 +227,8 @@ class _Attention:
             ]
             sums: list[list[Any]] = [[floats(0.0)] * at_once for _ in places]
             for offset, lanes in _lanes(self._kind.size):
+                for place in keys:
+                    c.prefetch(b.add(place, long(offset + AHEAD)))
                 read = [c.read(b.add(place, long(offset)), lanes) for place in keys]
                 for own, place in zip(sums, places, strict=True):
                     query = c.load(b.add(place, long(self._query + offset)), FLOATS)
@@ -251,6 +258,8 @@ class _Attention:
 
             def each(number: Any, *sums: Any, some: list[tuple[int, int]] = some) -> list[Any]:
                 place = c.at(value, number, at["value_row"])
+                for start, _ in some:
+                    c.prefetch(b.add(place, long(start + AHEAD)))
                 values = [c.read(b.add(place, long(start)), lanes) for start, lanes in some]
                 made = []
                 for m in rows:

@@ -74,6 +74,11 @@ class Code:
             value = self.b.shuffle_vector(value, value, ir.Constant(ir.VectorType(INT, lanes), list(range(lanes))))
         self.store(value, address)
 
+    def prefetch(self, address: Any) -> None:
+        """Have a line brought into the cache; where there is no memory that does no harm."""
+        hints = [ir.Constant(INT, value) for value in (0, 3, 1)]
+        self.call("llvm.prefetch.p0", ir.VoidType(), self.b.inttoptr(address, BYTE.as_pointer()), *hints)
+
     def least(self, one: Any, other: Any) -> Any:
         return self.b.select(self.b.icmp_unsigned("<", one, other), one, other)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irrun.engines.extents import bind_copy, checked
@@ -16,7 +17,8 @@ OPEN = frozenset({"ScaledDotProductAttention-13"})
 
 
 class CompiledEngine:
-    """The engine "compiled": products with compressed weights, and attention of few rows, on `threads` threads. Others cost it nothing."""
+    """The engine "compiled", on `threads` threads: products with compressed weights, and attention of few rows. Others
+    cost it nothing."""
 
     name = "compiled"
     unaligned = False
@@ -24,6 +26,7 @@ class CompiledEngine:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._team: Team | None = None
+        self._openers: dict[str, Callable[[Work], OpenCall | None]] | None = None
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
@@ -39,9 +42,11 @@ class CompiledEngine:
         """A call for attention; products are made for sizes."""
         if work.name not in OPEN:
             return None
-        from irrun.engines.compiled.attention import OPENERS
+        if self._openers is None:
+            from irrun.engines.compiled.attention import openers
 
-        return OPENERS[work.name](work, self._threads())
+            self._openers = openers(self._threads())
+        return self._openers[work.name](work)
 
     def _threads(self) -> Team:
         from irrun.engines.compiled.team import Team
