@@ -63,16 +63,22 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._open = next(((engine.name, call) for engine in setting.engines if (call := self._opened(engine))), None)
+        self._open = [(engine.name, call) for engine in setting.engines if (call := self._opened(engine)) is not None]
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
-        if self._open is not None and (given := self._open[1](arrays)) is not None:
+        for by, call in self._open:
+            try:
+                given = call(arrays)
+            except Exception as error:
+                raise self._kernels.failed(self._instruction, f"engine {by}", error) from error
+            if given is None:
+                continue
             if run.meter is not None:
                 for array in given:
                     run.meter.add(array)
-            return self._open[0], list(given)
+            return by, list(given)
         if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
             return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)

@@ -8,7 +8,7 @@ the rows that they are multiplied with come in that order.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
@@ -100,14 +100,14 @@ class _Compiler:
         self._machine = target.create_target_machine(llvm.get_host_cpu_name(), options, opt=3, jit=True)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine)
         self._lock = Lock()
-        self._addresses: dict[Kind, int] = {}
+        self._addresses: dict[Hashable, int] = {}
 
-    def address(self, kind: Kind) -> int:
+    def address(self, kind: Hashable, write: Callable[[ir.Function], None]) -> int:
         with self._lock:
             found = self._addresses.get(kind)
             if found is None:
                 name = f"kernel_{len(self._addresses)}"
-                (found,) = self.functions(_module(kind, name), name)
+                (found,) = self.functions(_module(write, name), name)
                 self._addresses[kind] = found
             return found
 
@@ -131,7 +131,12 @@ _compiler = cache(_Compiler)
 
 def address_of(kind: Kind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return _compiler().address(kind)
+    return compiled(kind, lambda function: _Writer(function, kind).write())
+
+
+def compiled(kind: Hashable, write: Callable[[ir.Function], None]) -> int:
+    """Where the machine code of any kernel lies: `write` is called with its function where that has no code yet."""
+    return _compiler().address(kind, write)
 
 
 def helping() -> tuple[int, int]:
@@ -215,12 +220,12 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
             phi.add_incoming(value, block)
 
 
-def _module(kind: Kind, name: str) -> ir.Module:
+def _module(write: Callable[[ir.Function], None], name: str) -> ir.Module:
     module = ir.Module()
     module.triple = llvm.get_default_triple()
     pointer = _LONG.as_pointer()
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer]), name)
-    _Writer(function, kind).write()
+    write(function)
     return module
 
 

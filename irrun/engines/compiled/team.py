@@ -74,6 +74,17 @@ class Team:
 
         return together if shared and self.count > 1 else alone
 
+    def run(self, address: int, arguments: int, *, shared: bool) -> None:
+        """Run a kernel once on arguments that nobody else uses meanwhile."""
+        if not shared or self.count == 1 or not self._busy.acquire(blocking=False):
+            _KERNEL(address)(arguments)
+            return
+        try:
+            self._wake()
+            _functions()[0](self._state.ctypes.data, address, arguments)
+        finally:
+            self._busy.release()
+
     def _wake(self) -> None:
         while len(self._helpers) < self.count - 1:
             self._helpers.append(_Helper(self, self._state))

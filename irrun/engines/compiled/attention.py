@@ -1,0 +1,215 @@
+"""Attention of few rows over keys and values as long as they happen to be, as in generating text."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, aligned, allocate
+from irrun.engines.work import OpenCall, Work
+from irrun.spec.op import Array
+
+MAX_FEW = 8
+"""Rows of a query that are few: to read the keys takes longer than to multiply them."""
+
+MAX_ROWS = 128
+"""Rows that share keys, those of all heads of a group: they lie in the cache while keys are read."""
+
+MAX_SIZE = 256
+"""Elements of a key, or of a value: kernels have no loops over them."""
+
+SPEED = 10e9
+"""Bytes of keys and values per second that one thread reads, about."""
+
+SHARED_SECONDS = 12e-6
+"""What one thread must need for threads to share it: to wake another one costs about as much."""
+
+PART = 128
+"""Keys that a part has at least."""
+
+ITEMS = 8
+"""Heads, or parts of heads, for each thread, so that threads end at the same time."""
+
+_CALL = struct.Struct("9qf4x")
+"""The arguments of a call."""
+
+_SHAPES = struct.Struct(f"{len(ARGUMENTS) - 10}q")
+"""Those of shapes."""
+
+Steps = tuple[int, int, int, int]
+
+
+def openers(team: Team) -> dict[str, Callable[[Work], OpenCall | None]]:
+    """What gives calls for works of open sizes, by the work's name."""
+    return {"ScaledDotProductAttention-13": _Attention(team).open}
+
+
+class _Attention:
+    """ScaledDotProductAttention-13 of any arrays. Several threads may call it at once.
+
+    It is one for all layers, since arrays of the same shapes come to one after the other.
+    """
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
+        self._last: tuple[object, _Plan | None] = (None, None)
+        self._rooms: list[_Room] = []  # of calls that are over
+
+    def open(self, work: Work) -> OpenCall | None:
+        """For f32 that is not causal, without a sink."""
+        (query, key, value), output = work.required(3), work.outputs[0]
+        mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
+        if sink is not None or work.attrs["causal"] or work.posts:
+            return None
+        if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
+            return None
+        return None if mask is not None and mask.type not in ("f32", "boolean") else self._call
+
+    def _call(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
+        query, key, value, mask, scale = (*arrays, None, None)[:5]
+        if query.strides[-1] != ITEM:
+            query = np.ascontiguousarray(query)
+        if mask is not None and mask.ndim and mask.strides[-1] != mask.itemsize:
+            mask = np.ascontiguousarray(mask)
+        hidden = None if mask is None else (mask.shape, mask.strides, mask.dtype)
+        shapes = (query.shape, query.strides, key.shape, key.strides, value.shape, value.strides, hidden)
+        last, plan = self._last
+        if shapes != last:
+            plan = _planned(query, key, value, mask, self._team.count)
+            self._last = shapes, plan
+        if plan is None:
+            return None
+        room = self._room(plan)
+        result = np.empty(plan.result, np.float32)
+        _CALL.pack_into(
+            room.arguments.data,
+            0,
+            *(0, room.memory + plan.kept, query.ctypes.data, key.ctypes.data, value.ctypes.data),
+            *(mask.ctypes.data if plan.masked else 0, result.ctypes.data, room.memory, room.ended),
+            plan.factor if scale is None else scale.item(),
+        )
+        self._team.run(plan.address, room.address, shared=plan.shared)
+        self._rooms.append(room)
+        return (result,)
+
+    def _room(self, plan: _Plan) -> _Room:
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = _Room(plan)
+        if room.plan is not plan:
+            if room.size < plan.size or room.heads < plan.heads:
+                room = _Room(plan)
+            room.set(plan)
+        return room
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to do with arrays of some shapes: the kernel, whether threads share it, its arguments, the bytes that it
+    needs for parts that are `kept` and all in all, the number of heads, and the shape of the result."""
+
+    address: int
+    shared: bool
+    arguments: bytes
+    kept: int
+    size: int
+    heads: int
+    masked: bool
+    factor: float
+    result: tuple[int, ...]
+
+
+class _Room:
+    """Memory for calls: the arguments, a u64 for each head, 0 before and after, and as many bytes as a plan wants."""
+
+    def __init__(self, plan: _Plan) -> None:
+        self.plan: _Plan | None = None
+        self.size, self.heads = plan.size, plan.heads
+        begin, end = aligned(8 * len(ARGUMENTS)), aligned(8 * len(ARGUMENTS)) + aligned(8 * plan.heads)
+        memory = allocate(end + plan.size)
+        memory[:end] = 0
+        self.arguments = memory[:begin]
+        self.address = memory.ctypes.data
+        self.ended, self.memory = self.address + begin, self.address + end
+
+    def set(self, plan: _Plan) -> None:
+        self.plan = plan
+        self.arguments[_CALL.size : _CALL.size + _SHAPES.size] = np.frombuffer(plan.arguments, np.uint8)
+
+
+def _planned(query: Array, key: Array, value: Array, mask: Array | None, threads: int) -> _Plan | None:
+    """None for what is left to others."""
+    *batch, length, size = query.shape
+    keys, width = value.shape[-2:]
+    if key.shape[-2:] != (keys, size) or not keys or not 0 < length <= MAX_FEW or len(batch) > 3 or 0 in batch:
+        return None
+    if not 0 < size <= MAX_SIZE or not 0 < width <= MAX_SIZE:
+        return None
+    if key.strides[-1] != ITEM < size * ITEM or value.strides[-1] != ITEM < width * ITEM:
+        return None
+    steps = [_steps(own, batch) for own in (query, key, value)]
+    type = None
+    if mask is None or (not mask.ndim and mask.dtype != np.bool_):  # a scalar is 0, and adds nothing
+        steps.append((0, 0, 0, 0))
+    elif mask.ndim < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, length):
+        return None
+    else:
+        type = "boolean" if mask.dtype == np.bool_ else "f32"
+        steps.append(_steps(mask, batch))
+    known = [own for own in steps if own is not None]
+    if len(known) < 4:
+        return None
+    count, heads, group = (1, 1, 1, *batch)[-3:]
+    if known[1][2] or known[2][2]:  # the last heads have keys of their own, and are no group
+        if count > 1:
+            return None
+        count, heads, group = heads, group, 1
+        known = [(own[1], own[2], 0, own[3]) for own in known]
+    rows, tensors = group * length, count * heads
+    if rows > MAX_ROWS:
+        return None
+    seconds = tensors * keys * (size + width) * ITEM / SPEED * max(rows / TILE, 1)
+    shared = threads > 1 and seconds > SHARED_SECONDS
+    wanted = min(-(-ITEMS * threads // tensors), keys // PART) if shared else 1
+    part = -(-keys // (max(wanted, 1) * BLOCK)) * BLOCK
+    parts = -(-keys // part)
+    kind = AttentionKind(size, width, tile_of(rows), type)
+    kept = kind.kept_size * rows * tensors * parts if parts > 1 else 0
+    asked, looked, weighed, hidden = known
+    arguments = (kind.room_size(rows), tensors * parts, heads, parts, part, keys, rows, length)
+    strides = (*asked, *looked[:2], looked[3], *weighed[:2], weighed[3], *hidden)
+    return _Plan(
+        address_of(kind),
+        shared,
+        _SHAPES.pack(*arguments, *strides),
+        kept,
+        kept + (threads if shared else 1) * kind.room_size(rows),
+        tensors,
+        type is not None,
+        size**-0.5,
+        (*query.shape[:-1], width),
+    )
+
+
+def _steps(array: Array, batch: Sequence[int]) -> Steps | None:
+    """Bytes from each to the next of three axes before the rows, and from row to row, 0 where there is one for all.
+
+    None where they do not broadcast to `batch`."""
+    shape, strides = array.shape, array.strides
+    steps = [0, 0, 0]
+    before = len(batch) - len(shape) + 2
+    if before < 0:
+        return None
+    for axis in range(len(shape) - 2):
+        if shape[axis] != 1:
+            if shape[axis] != batch[before + axis]:
+                return None
+            steps[3 - len(batch) + before + axis] = strides[axis]
+    return steps[0], steps[1], steps[2], strides[-2] if shape[-2] > 1 else 0

@@ -1,0 +1,169 @@
+"""Parts that any kernel is written down of: loops, loads and stores of vectors of f32, and what is done to these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from irrun.engines.compiled.kernels import LANES
+
+FLOAT, BYTE, INT, LONG = ir.FloatType(), *map(ir.IntType, (8, 32, 64))
+FLOATS, BYTES, INTS, BITS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, INT, ir.IntType(1)))
+
+Values = Sequence[Any]
+
+_MAGIC = 1.5 * 2**23
+"""Added to an f32 of less than 2**22 it leaves no fraction, and its bits are those of an integer."""
+
+_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+"""Of Cephes: with them 1 + r + r * r * polynomial(r) is exp(r), where that is between sqrt(1/2) and sqrt(2)."""
+
+_LN2 = (0.693359375, -2.12194440e-4)
+"""ln(2) as two f32, the first of which has few bits."""
+
+
+def long(value: int) -> ir.Constant:
+    return ir.Constant(LONG, value)
+
+
+def ints(value: int) -> ir.Constant:
+    return ir.Constant(INTS, [value] * LANES)
+
+
+def floats(value: float) -> ir.Constant:
+    return ir.Constant(FLOATS, [value] * LANES)
+
+
+class Code:
+    """The code of a function in the making. Addresses are u64."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.module = function.module
+        self.b = ir.IRBuilder(function.append_basic_block())
+
+    def at(self, address: Any, number: Any, step: Any) -> Any:
+        return self.b.add(address, self.b.mul(number, step if isinstance(step, ir.Value) else long(step)))
+
+    def load(self, address: Any, type: ir.Type, align: int = 4) -> Any:
+        value = self.b.load(self.b.inttoptr(address, type.as_pointer()))
+        value.align = align
+        return value
+
+    def store(self, value: Any, address: Any) -> None:
+        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 4
+
+    def some(self, address: Any, type: ir.VectorType, inside: Any) -> Any:
+        """The lanes of a vector in memory that are `inside`, zeros for others, which are not read."""
+        suffix = "f32" if type is FLOATS else "i8"
+        pointer, align = self.b.inttoptr(address, type.as_pointer()), ir.Constant(INT, 4 if type is FLOATS else 1)
+        return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, pointer, align, inside, ir.Constant(type, None))
+
+    def read(self, address: Any, lanes: int) -> Any:
+        """The first lanes of a vector in memory, zeros for the others, which are not read."""
+        if lanes == LANES:
+            return self.load(address, FLOATS)
+        type = ir.VectorType(FLOAT, lanes)
+        order = ir.Constant(INTS, [min(lane, lanes) for lane in range(LANES)])
+        return self.b.shuffle_vector(self.load(address, type), ir.Constant(type, None), order)
+
+    def write(self, value: Any, address: Any, lanes: int) -> None:
+        """Store the first lanes of a vector."""
+        if lanes < LANES:
+            value = self.b.shuffle_vector(value, value, ir.Constant(ir.VectorType(INT, lanes), list(range(lanes))))
+        self.store(value, address)
+
+    def prefetch(self, address: Any) -> None:
+        """Have a line brought into the cache; where there is no memory that does no harm."""
+        hints = [ir.Constant(INT, value) for value in (0, 3, 1)]
+        self.call("llvm.prefetch.p0", ir.VoidType(), self.b.inttoptr(address, BYTE.as_pointer()), *hints)
+
+    def least(self, one: Any, other: Any) -> Any:
+        return self.b.select(self.b.icmp_unsigned("<", one, other), one, other)
+
+    def greatest(self, one: Any, other: Any) -> Any:
+        """The greater float of two; the other one where the first is none."""
+        return self.b.select(self.b.fcmp_ordered(">", one, other), one, other)
+
+    def blocks(self, count: Any, size: Any) -> Any:
+        """How many blocks of a size there are; the last one may be smaller."""
+        return self.b.udiv(self.b.add(count, self.b.sub(size, long(1))), size)
+
+    def splat(self, value: Any) -> Any:
+        nothing = ir.Constant(FLOATS, ir.Undefined)
+        first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
+        return self.b.shuffle_vector(first, nothing, ints(0))
+
+    def fma(self, one: Any, other: Any, total: Any) -> Any:
+        return self.call(f"llvm.fma.v{LANES}f32", FLOATS, one, other, total)
+
+    def sum(self, vector: Any) -> Any:
+        total = self.call(f"llvm.vector.reduce.fadd.v{LANES}f32", FLOAT, ir.Constant(FLOAT, 0.0), vector)
+        total.fastmath.add("reassoc")
+        return total
+
+    def sums(self, vectors: Values, lanes: int) -> Any:
+        """Sums of `lanes` lanes that follow one another, for each vector in turn, until there is one vector: each sum
+        is still spread over as many lanes less as there were vectors. Vectors are a power of 2."""
+        left = list(vectors)
+        while len(left) > 1:
+            half = lanes // 2
+            low = [start + n for start in range(0, 2 * LANES, lanes) for n in range(half)]
+            order = [ir.Constant(INTS, [n + more for n in low]) for more in (0, half)]
+            left = [
+                self.b.fadd(*(self.b.shuffle_vector(one, other, own) for own in order))
+                for one, other in zip(left[::2], left[1::2], strict=True)
+            ]
+            lanes = half
+        return left[0]
+
+    def peak(self, vector: Any) -> Any:
+        """The greatest lane of a vector of numbers."""
+        peak = self.call(f"llvm.vector.reduce.fmax.v{LANES}f32", FLOAT, vector)
+        peak.fastmath.add("nnan")
+        return peak
+
+    def exp(self, vector: Any) -> Any:
+        """exp of numbers that are 0 or less, within 2 units in the last place, as are those too small for a normal
+        number; of -inf it is 0, of NaN it is NaN."""
+        b = self.b
+        low = floats(-105.0)  # of which it is 0 already
+        x = b.select(b.fcmp_ordered("<", vector, low), low, vector)
+        power = self.fma(x, floats(1.4426950408889634), floats(_MAGIC))
+        whole = b.fsub(power, floats(_MAGIC))
+        rest = self.fma(whole, floats(-_LN2[1]), self.fma(whole, floats(-_LN2[0]), x))
+        total = floats(_EXP[0])
+        for factor in _EXP[1:]:
+            total = self.fma(total, rest, floats(factor))
+        result = self.fma(total, b.fmul(rest, rest), b.fadd(rest, floats(1.0)))
+        number = b.sub(b.bitcast(power, INTS), b.bitcast(floats(_MAGIC), INTS))
+        half = b.ashr(number, ints(1))
+        for part in (half, b.sub(number, half)):  # 2**number may be too small where the product is not
+            result = b.fmul(result, b.bitcast(b.shl(b.add(part, ints(127)), ints(23)), FLOATS))
+        return result
+
+    def call(self, name: str, type: ir.Type, *arguments: Any) -> Any:
+        function = self.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(type, [own.type for own in arguments]), name)
+        return self.b.call(function, arguments)
+
+    def loop(self, count: Any, body: Callable[..., Values | None], *before: Any) -> Values:
+        """The values after `count` times, at least once, that `body` makes those of the next time of the last ones."""
+        b = self.b
+        start, again, end = b.block, b.append_basic_block(), b.append_basic_block()
+        b.branch(again)
+        b.position_at_end(again)
+        number = b.phi(LONG)
+        number.add_incoming(long(0), start)
+        held = [b.phi(value.type) for value in before]
+        for value, first in zip(held, before, strict=True):
+            value.add_incoming(first, start)
+        made = body(number, *held) or ()
+        following = b.add(number, long(1))
+        for value, new in zip((number, *held), (following, *made), strict=True):
+            value.add_incoming(new, b.block)
+        b.cbranch(b.icmp_unsigned("<", following, count), again, end)
+        b.position_at_end(end)
+        return made
