@@ -17,7 +17,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import kernels, products
+from irrun.engines.compiled import compiler, kernels, products
 from irrun.engines.compiled.engine import CompiledEngine
 
 ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
@@ -109,8 +109,9 @@ def test_threads_that_share_large_products(type, rows):
 @pytest.mark.parametrize("type", sorted(PACKED))
 def test_processors_without_tables_in_registers(type, monkeypatch):
     """A kernel for these computes or chooses numbers; it is compiled as another one."""
-    compiler = kernels._Compiler()
-    monkeypatch.setattr(kernels, "_compiler", lambda: compiler)
+    monkeypatch.setenv("IRRUN_CACHE_DIR", "")
+    fresh = compiler._Compiler()
+    monkeypatch.setattr(compiler, "_compiler", lambda: fresh)
     monkeypatch.setattr(kernels, "features", lambda: frozenset({"f16c"}))
     matrix = weights(type, 20, 64, 32)
     for rows in (1, 20):

@@ -12,7 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LONG, Code, floats, ints, long
-from irrun.engines.compiled.kernels import LANES, compiled, features
+from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.compiled.kernels import LANES
 from irrun.engines.memory import ITEM
 
 ARGUMENTS = (

@@ -8,15 +8,13 @@ the rows that they are multiplied with come in that order.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from threading import Lock
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
+from irrun.engines.compiled.compiler import addresses, compiled, features
 from irrun.engines.compressed import PACKED
 
 STEP = 32
@@ -77,66 +75,15 @@ def bytes_of_step(type: str) -> int:
     return 16 if type in PACKED else 64 if type in ("f16", "bf16") else 32
 
 
-@cache
-def features() -> frozenset[str]:
-    """What this processor can do, by LLVM's names."""
-    return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
-
-
 def is_possible(type: str) -> bool:
     """Whether LLVM converts these codes without calling a library for each."""
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return type not in ("f16", "f8e4m3", "f8e5m2") or not x86 or "f16c" in features()
 
 
-class _Compiler:
-    """LLVM, and the kernels that it has compiled; they stay in memory."""
-
-    def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        target = llvm.Target.from_default_triple()
-        options = llvm.get_host_cpu_features().flatten()
-        self._machine = target.create_target_machine(llvm.get_host_cpu_name(), options, opt=3, jit=True)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine)
-        self._lock = Lock()
-        self._addresses: dict[Hashable, int] = {}
-
-    def address(self, kind: Hashable, write: Callable[[ir.Function], None]) -> int:
-        with self._lock:
-            found = self._addresses.get(kind)
-            if found is None:
-                name = f"kernel_{len(self._addresses)}"
-                (found,) = self.functions(_module(write, name), name)
-                self._addresses[kind] = found
-            return found
-
-    def helping(self) -> tuple[int, int]:
-        with self._lock:
-            lead, help = self.functions(_helping(), "lead", "help")
-        return lead, help
-
-    def functions(self, module: ir.Module, *names: str) -> list[int]:
-        """Where the functions of a module lie."""
-        parsed = llvm.parse_assembly(str(module))
-        passes = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(parsed, passes)
-        self._engine.add_module(parsed)
-        self._engine.finalize_object()
-        return [self._engine.get_function_address(name) for name in names]
-
-
-_compiler = cache(_Compiler)
-
-
 def address_of(kind: Kind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
     return compiled(kind, lambda function: _Writer(function, kind).write())
-
-
-def compiled(kind: Hashable, write: Callable[[ir.Function], None]) -> int:
-    """Where the machine code of any kernel lies: `write` is called with its function where that has no code yet."""
-    return _compiler().address(kind, write)
 
 
 def helping() -> tuple[int, int]:
@@ -147,16 +94,15 @@ def helping() -> tuple[int, int]:
     `help(shared, last, spins)` helps with calls that it sees, until it has seen none for `spins` looks: it returns the
     number of the last one that it has helped with, and is given that the next time.
     """
-    return _compiler().helping()
-
-
-def _helping() -> ir.Module:
-    module = ir.Module()
-    module.triple = llvm.get_default_triple()
     kernel_type = ir.FunctionType(ir.VoidType(), [_LONG])
-    _lead(ir.Function(module, ir.FunctionType(ir.VoidType(), [_LONG] * 3), "lead"), kernel_type)
-    _help(ir.Function(module, ir.FunctionType(_LONG, [_LONG] * 3), "help"), kernel_type)
-    return module
+    types = {"lead": ir.FunctionType(ir.VoidType(), [_LONG] * 3), "help": ir.FunctionType(_LONG, [_LONG] * 3)}
+
+    def write(lead: ir.Function, help: ir.Function) -> None:
+        _lead(lead, kernel_type)
+        _help(help, kernel_type)
+
+    lead, help = addresses("helping", types, write)
+    return lead, help
 
 
 def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
@@ -218,15 +164,6 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     for phi, values in ((last, (before, now, last)), (left, (spins, spins, rest))):
         for value, block in zip(values, (start, leave, idle), strict=True):
             phi.add_incoming(value, block)
-
-
-def _module(write: Callable[[ir.Function], None], name: str) -> ir.Module:
-    module = ir.Module()
-    module.triple = llvm.get_default_triple()
-    pointer = _LONG.as_pointer()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer]), name)
-    write(function)
-    return module
 
 
 class _Writer:

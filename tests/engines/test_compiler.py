@@ -1,0 +1,114 @@
+"""Machine code that is kept for other processes, in a folder that only the user writes to."""
+
+import ctypes
+import os
+import stat
+import sys
+
+import pytest
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from llvmlite import ir
+
+from irrun.engines.compiled import compiler
+
+LONG = ir.IntType(64)
+TYPES = {"twice": ir.FunctionType(LONG, [LONG]), "thrice": ir.FunctionType(LONG, [LONG])}
+
+
+def write(*functions):
+    for factor, function in enumerate(functions, 2):
+        b = ir.IRBuilder(function.append_basic_block())
+        b.ret(b.mul(function.args[0], ir.Constant(LONG, factor)))
+
+
+def never(*functions):
+    raise AssertionError("it is compiled again")
+
+
+def results(kind, write=write, types=TYPES):
+    """What the functions make of 7, in a process that has compiled nothing yet."""
+    addresses = compiler._Compiler().addresses(kind, types, write)
+    return [ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(address)(7) for address in addresses]
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    folder = tmp_path / "some" / "folder"
+    monkeypatch.setenv("IRRUN_CACHE_DIR", str(folder))
+    return folder
+
+
+def test_code_is_kept_for_other_processes(kept):
+    assert results("a") == [14, 21]
+    (file,) = kept.iterdir()
+    if os.name == "posix":
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert results("a", never) == [14, 21]
+    assert results("b") == [14, 21]
+    assert len(list(kept.iterdir())) == 2
+    assert file.exists()
+
+
+def test_functions_of_one_compiler_have_names_of_their_own(kept):
+    ours = compiler._Compiler()
+    first, second = (ours.addresses(kind, TYPES, write) for kind in "ab")
+    assert len({*first, *second}) == 4
+    assert ours.addresses("a", TYPES, never) == first
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda code: code[:-1], lambda code: b"", lambda code: code[:40] + b"x" + code[41:]]
+)
+def test_a_file_that_is_damaged_is_written_again(damage, kept):
+    results("a")
+    (file,) = kept.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert results("a") == [14, 21]
+    assert file.read_bytes() == whole
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_nothing_is_taken_that_others_may_have_written(kept):
+    results("a")
+    (file,) = kept.iterdir()
+    file.chmod(0o666)
+    with pytest.raises(AssertionError):
+        results("a", never)
+    file.chmod(0o600)
+    assert results("a", never) == [14, 21]
+    kept.chmod(0o777)
+    assert compiler.folder() is None
+    with pytest.raises(AssertionError):
+        results("a", never)
+
+
+def test_nothing_is_kept_where_that_is_not_wanted_or_cannot_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRRUN_CACHE_DIR", "")
+    assert compiler.folder() is None
+    assert results("a") == [14, 21]
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("IRRUN_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert compiler.folder() is None
+    assert results("a") == [14, 21]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux has such files")
+def test_the_folder_is_where_such_files_are(tmp_path, monkeypatch):
+    monkeypatch.delenv("IRRUN_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert compiler.folder() == tmp_path / "irrun" / "kernels"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert compiler.folder() == tmp_path / "home" / ".cache" / "irrun" / "kernels"
+
+
+def test_old_files_go_where_there_are_too_many(kept, monkeypatch):
+    monkeypatch.setattr(compiler, "MAX_FILES", 4)
+    for kind in range(5):
+        results(kind)
+        os.utime(max(kept.iterdir(), key=lambda file: file.stat().st_mtime_ns), (kind, kind))
+    assert len(list(kept.iterdir())) == 3
+    assert results(4, never) == [14, 21]
