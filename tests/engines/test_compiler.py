@@ -29,8 +29,10 @@ def never(*functions):
 
 def results(kind, write=write, types=TYPES):
     """What the functions make of 7, in a process that has compiled nothing yet."""
-    addresses = compiler._Compiler().addresses(kind, types, write)
-    return [ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(address)(7) for address in addresses]
+    ours = compiler._Compiler()  # what it has compiled goes with it
+    return [
+        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(7) for address in ours.addresses(kind, types, write)
+    ]
 
 
 @pytest.fixture
