@@ -172,12 +172,14 @@ OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
 class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
-    One that is `unaligned` takes constants that lie at any address, as they do in a file.
+    One that is `unaligned` takes constants that lie at any address, as they do in a file. One that `decodes` multiplies
+    with compressed weights as quickly as memory gives them.
     """
 
     name: str
     threads: int
     unaligned: bool
+    decodes: bool
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""

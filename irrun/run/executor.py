@@ -42,6 +42,10 @@ _V10_OUTPUTS = {
 """How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
 
 
+MAX_EXPANDED = 1 << 30
+"""Bytes that weights of few bits may take as f32 where no engine reads their codes as quickly."""
+
+
 class GraphExecutor:
     """A model that can be run.
 
@@ -79,6 +83,7 @@ class GraphExecutor:
 
             self._comparison = Comparison()
         plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK, compressed=bool(engines))
+        plain.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         try:
             program = prepare(build(graph, inference, self.max_memory, compressed=bool(engines)), plain)
         except WeightsError as error:

@@ -37,6 +37,7 @@ class Toy:
     name = "toy"
     threads = 1
     unaligned = False
+    decodes = False
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)

@@ -18,6 +18,7 @@ class Odd:
     """The numpy engine, with `change` applied to what it compiles; `works` are those that it has compiled."""
 
     unaligned = False
+    decodes = False
     threads = 1
 
     def __init__(self, change: Callable[[Work, Compiled], Compiled], name: str = "odd") -> None:

@@ -319,9 +319,13 @@ def test_several_threads_run_one_model(engine, tmp_path):
 
 
 MEASURED = """
-import resource, sys
+import os, resource, sys
 import numpy as np
 import irrun
+from irrun.run import executor
+
+executor.MAX_EXPANDED = -1
+os.environ["IRRUN_CACHE_DIR"] = ""  # LLVM itself takes memory, in the first model
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -367,3 +371,18 @@ def test_an_observer_sees_products(engine, tmp_path):
     (found,) = ours.run([data], observer=lambda event: seen.append(event.array.copy())).values()
     np.testing.assert_array_equal(seen[-1], found)
     assert_close(found, data, chain.values().T)
+
+
+@pytest.mark.parametrize("name", ["f16", "u4 in groups", "i8 symmetric"])
+def test_weights_are_made_f32_at_once_where_no_engine_reads_them_as_quickly(name, tmp_path, monkeypatch):
+    chain = CHAINS[name]
+    path = model_of(chain, True).save(tmp_path)
+    weights = chain.values()
+    data = rows_of(3, weights.shape[1])
+    for bound in (4 * weights.size, 4 * weights.size - 1):
+        monkeypatch.setattr("irrun.run.executor.MAX_EXPANDED", bound)
+        ours = irrun.GraphExecutor(path, engine="numpy")
+        program = ours._preparation.program
+        assert (len(program.compressed), program.reserved >= bound) == ((0, True) if not bound % 4 else (1, False))
+        assert_close(run(ours, data)[0], data, weights.T)
+        assert len(compressed(irrun.GraphExecutor(path, engine="numpy", once=True))) == 1

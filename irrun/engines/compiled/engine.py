@@ -22,6 +22,7 @@ class CompiledEngine:
 
     name = "compiled"
     unaligned = False
+    decodes = True
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -29,6 +29,7 @@ class OneDNN:
 
     name = "onednn"
     unaligned = True
+    decodes = False
 
     def __init__(self, library: Library) -> None:
         self._library = library

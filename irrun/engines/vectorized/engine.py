@@ -51,6 +51,7 @@ class VectorizedEngine:
 
     name = "numpy"
     unaligned = False
+    decodes = False
 
     def __init__(self, threads: int | None = None) -> None:
         self.pool = Threads(threads or processors())

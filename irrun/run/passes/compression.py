@@ -50,6 +50,7 @@ def compress(program: Program, setting: Setting) -> Program:
     compressed = {**program.compressed, **taken}
     program = prune(replace(program, instructions=instructions, compressed=compressed), setting)
     _unpack(program, setting)
+    _expand(program, setting)
     factors = {id(f): f.nbytes for w in program.compressed.values() for f in (w.scale, w.zero) if f is not None}
     program.reserved += sum(factors.values())
     return program
@@ -68,6 +69,18 @@ def _unpack(program: Program, setting: Setting) -> None:
         array.flags.writeable = False
         program.reserved += wanted
         del program.compressed[number]
+
+
+def _expand(program: Program, setting: Setting) -> None:
+    """Make weights f32 once for all runs, where that takes little enough memory."""
+    wanted = sum(4 * prod(weights.shape) for weights in program.compressed.values())
+    if wanted > min(setting.expanded, setting.limit - program.reserved):
+        return
+    for number, weights in program.compressed.items():
+        program.constants[number] = weights.dense()
+        program.constants[number].flags.writeable = False
+    program.compressed = {}
+    program.reserved += wanted
 
 
 class _Compression:
