@@ -71,6 +71,43 @@ def test_an_engine_that_fails_while_it_computes(sizes, tmp_path, monkeypatch):
         assert isinstance(error.value.__cause__, ValueError)
 
 
+class Opening(Odd):
+    """Has a call for products of open sizes."""
+
+    def __init__(self, call, name="odd"):
+        super().__init__(unchanged, name)
+        self.call = call
+
+    def open(self, work):
+        return self.call if work.name == "MatMul-1" else None
+
+
+def test_calls_of_open_sizes_are_asked_in_turn(tmp_path, monkeypatch):
+    made = []
+
+    def leaves(arrays):
+        made.append(arrays[0].tolist())
+
+    def computes(arrays):
+        return [arrays[0] @ arrays[1] * 2]
+
+    engines = [Opening(leaves), Opening(computes, "next"), Opening(None, "last")]
+    ours = executor(saved(product((-1, 3)), tmp_path), engines, monkeypatch)
+    first, _ = ours.run([X]).values()
+    assert first.tolist() == [[13, 0], [13, 0]]
+    assert made == [X.tolist()]
+
+
+def test_a_call_of_open_sizes_that_fails(tmp_path, monkeypatch):
+    def fails(_):
+        raise ValueError("cannot compute")
+
+    ours = executor(saved(product((-1, 3)), tmp_path), [Opening(fails)], monkeypatch)
+    with pytest.raises(irrun.ExecutionError, match=r"E602\]: engine odd failed: cannot compute") as error:
+        ours.run([X])
+    assert error.value.diagnostics[0].layer == "product"
+
+
 def test_an_engine_that_fails_while_it_computes_in_a_body(tmp_path, monkeypatch):
     inner, b = model(), model()
     p = anything(inner, "f4", (2, 3))

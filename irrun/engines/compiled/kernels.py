@@ -102,12 +102,12 @@ class _Compiler:
         self._lock = Lock()
         self._addresses: dict[Hashable, int] = {}
 
-    def address(self, kind: Hashable, write: Callable[[ir.Function], None]) -> int:
+    def address(self, kind: Hashable, write: Callable[[ir.Function], None], *, passes: bool) -> int:
         with self._lock:
             found = self._addresses.get(kind)
             if found is None:
                 name = f"kernel_{len(self._addresses)}"
-                (found,) = self.functions(_module(write, name), name)
+                (found,) = self.functions(_module(write, name), name, passes=passes)
                 self._addresses[kind] = found
             return found
 
@@ -116,11 +116,12 @@ class _Compiler:
             lead, help = self.functions(_helping(), "lead", "help")
         return lead, help
 
-    def functions(self, module: ir.Module, *names: str) -> list[int]:
-        """Where the functions of a module lie."""
+    def functions(self, module: ir.Module, *names: str, passes: bool = True) -> list[int]:
+        """Where the functions of a module lie, which goes through LLVM's passes, or is compiled as it is written."""
         parsed = llvm.parse_assembly(str(module))
-        passes = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(parsed, passes)
+        if passes:
+            builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
+            builder.getModulePassManager().run(parsed, builder)
         self._engine.add_module(parsed)
         self._engine.finalize_object()
         return [self._engine.get_function_address(name) for name in names]
@@ -131,12 +132,12 @@ _compiler = cache(_Compiler)
 
 def address_of(kind: Kind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, lambda function: _Writer(function, kind).write())
+    return _compiler().address(kind, lambda function: _Writer(function, kind).write(), passes=True)
 
 
 def compiled(kind: Hashable, write: Callable[[ir.Function], None]) -> int:
-    """Where the machine code of any kernel lies: `write` is called with its function where that has no code yet."""
-    return _compiler().address(kind, write)
+    """Where the machine code of another kernel lies: `write` gives its function the code that is compiled."""
+    return _compiler().address(kind, write, passes=False)
 
 
 def helping() -> tuple[int, int]:
