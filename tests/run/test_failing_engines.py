@@ -71,6 +71,55 @@ def test_an_engine_that_fails_while_it_computes(sizes, tmp_path, monkeypatch):
         assert isinstance(error.value.__cause__, ValueError)
 
 
+class Opening(Odd):
+    """Has a call for products of open sizes."""
+
+    def __init__(self, call, name="odd"):
+        super().__init__(unchanged, name)
+        self.call = call
+
+    def open(self, work):
+        return self.call if work.name == "MatMul-1" else None
+
+
+def chosen(folder, engines, monkeypatch):
+    """x [4] -> how many are not 0, as a column -> MatMul with [[1, 2]] `product`."""
+    b = model()
+    places = b.one("NonZero-3", anything(b, "f4", (4,)))
+    ones = b.one("Convert-1", b.one("Transpose-1", places, i64(b, [1, 0])), destination_type="f32")
+    y = b.one("MatMul-1", ones, b.constant(F32([[1, 2]])), **PLAIN)
+    b.graph.layers[y.ref[0]].label = "product"
+    b.result(y)
+    return executor(saved(b, folder), engines, monkeypatch)
+
+
+def test_calls_of_open_sizes_are_asked_in_turn(tmp_path, monkeypatch):
+    asked = []
+
+    def leaves(arrays):
+        asked.append(arrays[0].tolist())
+
+    def computes(arrays):
+        return [arrays[0] @ arrays[1] * F32(10)] if len(arrays[0]) > 1 else None
+
+    ours = chosen(tmp_path, [Opening(leaves), Opening(computes, "next")], monkeypatch)
+    (result,) = ours.run([F32([0, 1, 1, 0])]).values()
+    assert result.tolist() == [[10, 20], [20, 40]]
+    (result,) = ours.run([F32([0, 0, 0, 1])]).values()
+    assert result.tolist() == [[3, 6]]
+    assert asked == [[[1], [2]], [[3]]]
+
+
+def test_a_call_of_open_sizes_that_fails(tmp_path, monkeypatch):
+    def fails(_):
+        raise ValueError("cannot compute")
+
+    ours = chosen(tmp_path, [Opening(fails)], monkeypatch)
+    with pytest.raises(irrun.ExecutionError, match=r"E602\]: engine odd failed: cannot compute") as error:
+        ours.run([F32([0, 1, 1, 0])])
+    assert error.value.diagnostics[0].layer.name == "product"
+
+
 def test_an_engine_that_fails_while_it_computes_in_a_body(tmp_path, monkeypatch):
     inner, b = model(), model()
     p = anything(inner, "f4", (2, 3))

@@ -81,7 +81,8 @@ def tile_of(rows: int) -> int:
 
 def address_of(kind: AttentionKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, lambda function: _Attention(function, kind).write())
+    # LLVM's passes make it slower: they move what was put where registers last
+    return compiled(kind, lambda function: _Attention(function, kind).write(), passes=False)
 
 
 def _vectors(size: int) -> int:

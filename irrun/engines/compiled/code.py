@@ -96,7 +96,8 @@ class Code:
         return self.b.shuffle_vector(first, nothing, ints(0))
 
     def fma(self, one: Any, other: Any, total: Any) -> Any:
-        return self.call(f"llvm.fma.v{LANES}f32", FLOATS, one, other, total)
+        """one * other + total, rounded once where the processor has that."""
+        return self.call(f"llvm.fmuladd.v{LANES}f32", FLOATS, one, other, total)
 
     def sum(self, vector: Any) -> Any:
         total = self.call(f"llvm.vector.reduce.fadd.v{LANES}f32", FLOAT, ir.Constant(FLOAT, 0.0), vector)

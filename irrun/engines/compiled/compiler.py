@@ -41,20 +41,20 @@ def features() -> frozenset[str]:
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
 
 
-def compiled(kind: Hashable, write: Callable[[ir.Function], None]) -> int:
+def compiled(kind: Hashable, write: Callable[[ir.Function], None], *, passes: bool = True) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to u64. Safe for threads.
 
     All about it is in the text of `kind`, and in the modules of this package. `write` gives the function its code
-    where there is none yet.
+    where there is none yet, which goes through LLVM's `passes` unless it is compiled as it is written.
     """
     type = ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()])
-    (address,) = addresses(kind, {"kernel": type}, write)
+    (address,) = addresses(kind, {"kernel": type}, write, passes=passes)
     return address
 
 
-def addresses(kind: Hashable, functions: Functions, write: Callable[..., None]) -> Addresses:
+def addresses(kind: Hashable, functions: Functions, write: Callable[..., None], *, passes: bool = True) -> Addresses:
     """As `compiled`, for functions of these names and types, which `write` is given in their order."""
-    return _compiler().addresses(kind, functions, write)
+    return _compiler().addresses(kind, functions, write, passes=passes)
 
 
 class _Compiler:
@@ -74,33 +74,36 @@ class _Compiler:
         about = (llvmlite.__version__, llvm.llvm_version_info, self._triple, name, options, *_sources())
         self._about = hashlib.sha256(repr(about).encode()).digest()
 
-    def addresses(self, kind: Hashable, functions: Functions, write: Callable[..., None]) -> Addresses:
+    def addresses(
+        self, kind: Hashable, functions: Functions, write: Callable[..., None], *, passes: bool = True
+    ) -> Addresses:
         with self._lock:
             found = self._addresses.get(kind)
             if found is None:
-                found = self._addresses[kind] = self._loaded(kind, functions, write)
+                found = self._addresses[kind] = self._loaded(kind, functions, write, passes)
             return found
 
-    def _loaded(self, kind: Hashable, functions: Functions, write: Callable[..., None]) -> Addresses:
+    def _loaded(self, kind: Hashable, functions: Functions, write: Callable[..., None], passes: bool) -> Addresses:
         key = hashlib.sha256(self._about + repr(kind).encode()).hexdigest()
         names = {f"{name}_{key}": type for name, type in functions.items()}
         path = None if self._folder is None else self._folder / f"{key}.o"
         code = None if path is None else _read(path)
         if code is None:
-            code = self._code(names, write)
+            code = self._code(names, write, passes)
             if path is not None:
                 _keep(path, code)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         return tuple(self._engine.get_function_address(name) for name in names)
 
-    def _code(self, functions: Functions, write: Callable[..., None]) -> bytes:
+    def _code(self, functions: Functions, write: Callable[..., None], passes: bool) -> bytes:
         module = ir.Module()
         module.triple = self._triple
         write(*(ir.Function(module, type, name) for name, type in functions.items()))
         parsed = llvm.parse_assembly(str(module))
-        passes = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(parsed, passes)
+        if passes:
+            builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
+            builder.getModulePassManager().run(parsed, builder)
         code: bytes = self._machine.emit_object(parsed)
         return code
 
