@@ -15,6 +15,7 @@ from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LONG, C
 from irrun.engines.compiled.compiler import compiled, features
 from irrun.engines.compiled.kernels import LANES
 from irrun.engines.memory import ITEM
+from irrun.engines.work import MASKED
 
 ARGUMENTS = (
     *("next", "room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),
@@ -245,7 +246,7 @@ class _Attention:
         if self._kind.mask == "f32":
             return c.some(c.at(mask, first, ITEM), FLOATS, inside)
         seen = b.icmp_unsigned("!=", c.some(b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
-        return b.select(seen, floats(0.0), floats(float("-inf")))
+        return b.select(seen, floats(0.0), floats(float(MASKED)))
 
     def _add(self, row: Any, value: Any, many: Any) -> None:
         """Add values to the sums of the rows of a tile, as much of each as it weighs."""
