@@ -5,6 +5,7 @@ Executors and programs are shared by threads and never change; whatever a run le
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import RLock
@@ -43,12 +44,20 @@ SPARE = 256
 """Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
 
 
+OWN_REFERENCES = 3
+"""To memory that no array is in: of the buffer, of who looks, and of the call that counts them."""
+
+
 @dataclass(slots=True)
 class Buffer:
-    """Memory for a variable that grows along one axis, and how many slices of it some array has taken."""
+    """Memory for a variable that grows along one axis, and how many slices of it some array has taken.
+
+    `before` is what the variable lay in until it was reordered, for the next time.
+    """
 
     memory: Array
     taken: int
+    before: Array | None = None
 
 
 class Variables(MutableMapping[str, Array]):
@@ -91,6 +100,25 @@ class Variables(MutableMapping[str, Array]):
         buffer.memory[(*ahead, slice(begin, end))] = new
         buffer.taken = end
         whole: Array = buffer.memory[(*ahead, slice(0, end))]
+        return whole
+
+    def reorder(self, name: str, past: Array, indices: Sequence[int], axis: int) -> Array:
+        """Slices of `past` along its first axis, in a buffer of the variable with room behind them along another."""
+        size = past.shape[axis]
+        buffer = self._buffers.get(name)
+        fits = buffer is not None and buffer.memory.ndim == past.ndim and buffer.memory.shape[axis] > size
+        room = buffer.memory.shape[axis] if buffer is not None and fits else size + max(SPARE, size // 2)
+        shape = (len(indices), *past.shape[1:axis], room, *past.shape[axis + 1 :])
+        memory = None if buffer is None else buffer.before
+        reusable = memory is not None and memory.shape == shape and memory.dtype == past.dtype
+        if (
+            memory is None or not reusable or sys.getrefcount(memory) > 3
+        ):  # here, there, and in the call: no array is in it
+            memory = np.empty(shape, past.dtype)
+        whole: Array = memory[(*(slice(None),) * axis, slice(0, size))]
+        for slot, index in enumerate(indices):
+            whole[slot] = past[index]
+        self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory)
         return whole
 
     def store(self, name: str, value: Array) -> bool:

@@ -95,6 +95,38 @@ def test_nothing_but_the_new_rows_is_copied(tmp_path):
     assert where(session) != first
 
 
+def test_reordering_takes_turns_between_two_places(tmp_path):
+    rng = np.random.default_rng(3)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 5, 2), [0, 0]))
+    places = set()
+    for step in range(20):
+        past = session.variables["past"].copy()
+        rows = some(rng, 1, 2)
+        _, whole, _ = session.run(given(rows, [1, step % 2])).values()
+        assert whole.tolist() == np.concatenate([past[[1, step % 2]], rows], 2).tolist()
+        places.add(where(session))
+    assert len(places) <= 3
+
+
+def test_reordering_leaves_alone_what_somebody_holds(tmp_path):
+    rng = np.random.default_rng(3)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 5, 2), [0, 0]))
+    held = []
+    for step in range(12):
+        session.run(given(some(rng, 1, 2), [1, step % 2]))
+        held.append((session.variables["past"], session.variables["past"].copy()))
+    for view, values in held:
+        assert view.tolist() == values.tolist()
+    with pytest.raises(irrun.ExecutionError):
+        session.run(given(some(rng, 1, 2), [1, 1], index=9))
+    assert session.variables["past"].tolist() == held[-1][1].tolist()
+    rows = some(rng, 1, 2)
+    _, whole, _ = session.run(given(rows, [1, 0])).values()
+    assert whole.tolist() == np.concatenate([held[-1][1][[1, 0]], rows], 2).tolist()
+
+
 def test_results_are_nobody_elses(tmp_path):
     rng = np.random.default_rng(4)
     session = cache(tmp_path).session()
@@ -141,6 +173,16 @@ def test_sessions_do_not_write_over_what_they_share(tmp_path):
         past, rows = session.variables["past"].copy(), some(rng, 1)
         _, whole, _ = session.run(given(rows)).values()
         assert whole.tolist() == np.concatenate([past, rows], 2).tolist()
+
+
+@ENGINES
+def test_a_cache_that_is_larger_than_memory_may_be(engine, tmp_path):
+    rng = np.random.default_rng(9)
+    path = cache(tmp_path).model.path
+    ours = irrun.GraphExecutor(path, engine=engine, max_memory=300_000)
+    with pytest.raises(irrun.ExecutionError, match="E603"):
+        for _ in range(20):
+            ours.run(given(some(rng, 400)))
 
 
 @ENGINES

@@ -71,7 +71,7 @@ def _chain(
         (join, partial(_append, name, along)),
         (last, partial(_store, name)),
     ]
-    return [*chain, (reorder, _reordered)] if reorder is not None else chain
+    return [*chain, (reorder, partial(_reordered, name, along))] if reorder is not None else chain
 
 
 def _read(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
@@ -79,19 +79,28 @@ def _read(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array
     return None if latest is None else (latest,)
 
 
-def _reordered(arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
-    """The data as they are where each slice stays where it is."""
+def _reordered(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+    """The data as they are where each slice stays where it is, else where there is room to append."""
     data, indices = arrays[:2]
-    if data is None or indices is None or indices.ndim != 1 or len(indices) != len(data):
+    if data is None or indices is None or indices.ndim != 1 or not axis:
         return None
-    return (data,) if all(number == index for number, index in enumerate(indices.tolist())) else None
+    wanted = indices.tolist()
+    if wanted == list(range(len(data))):
+        return (data,)
+    if not all(0 <= index < len(data) for index in wanted) or not _has_room(run, data):
+        return None
+    return (run.variables.reorder(name, data, wanted, axis),)
 
 
 def _append(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
     past, new = arrays
     if past is None or new is None or past.dtype != new.dtype or past.ndim != new.ndim:
         return None
-    if past.shape[:axis] != new.shape[:axis] or past.shape[axis + 1 :] != new.shape[axis + 1 :]:
+    if (
+        not _has_room(run, past)
+        or past.shape[:axis] != new.shape[:axis]
+        or past.shape[axis + 1 :] != new.shape[axis + 1 :]
+    ):
         return None
     return (run.variables.append(name, past, new, axis),)
 
@@ -99,3 +108,8 @@ def _append(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -> S
 def _store(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
     (value,) = arrays
     return (value,) if value is not None and run.variables.store(name, value) else None
+
+
+def _has_room(run: Run, array: Array) -> bool:
+    """Whether there may be another array like this one; else the kernel says what is too large."""
+    return run.meter is None or run.meter.live + array.nbytes <= run.meter.limit
