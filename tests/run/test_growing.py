@@ -179,10 +179,14 @@ def test_sessions_do_not_write_over_what_they_share(tmp_path):
 def test_a_cache_that_is_larger_than_memory_may_be(engine, tmp_path):
     rng = np.random.default_rng(9)
     path = cache(tmp_path).model.path
-    ours = irrun.GraphExecutor(path, engine=engine, max_memory=300_000)
-    with pytest.raises(irrun.ExecutionError, match="E603"):
+    ours = irrun.GraphExecutor(path, engine=engine, max_memory=100_000)
+
+    def many():
         for _ in range(20):
             ours.run(given(some(rng, 400)))
+
+    with pytest.raises(irrun.ExecutionError, match="E603"):
+        many()
 
 
 @ENGINES
