@@ -68,6 +68,27 @@ def test_a_row_that_sees_nothing():
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), np.where(seen, 0, -np.inf).astype("f"))
 
 
+@pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -65504, -110, None])
+def test_keys_that_are_hidden_behind_the_last_one(hidden):
+    """Also beside numbers that are none, which show through weights of 0, and where scores weigh more than the mask."""
+    seen = np.tri(70, 90, 10, np.bool_)
+    masks = [seen, np.tri(70, 90, -3, np.bool_), np.roll(seen, 20, 0), np.broadcast_to(seen[5], seen.shape).copy()]
+    arrays = [random_array(2, 3, 70, 8), random_array(2, 3, 90, 8), random_array(2, 3, 90, 5)]
+    for mask in masks if hidden is None else [np.where(mask, np.float32(0), np.float32(hidden)) for mask in masks]:
+        compare(*arrays, mask)
+        compare(*arrays, mask[None, None], np.float32([-0.5]))
+        compare(*arrays, np.stack([mask, mask[::-1], mask])[:, ::-1])
+    for number in (100, np.nan, np.inf, 1e20):
+        for name in range(3):
+            own = [array.copy() for array in arrays]
+            own[name][:, 1, -1] *= np.float32(number)
+            compare(*own, mask)
+
+
+def test_a_mask_of_heads_that_are_as_many_as_rows():
+    compare(random_array(64, 64, 4), random_array(64, 64, 4), random_array(64, 64, 4), random_array(64, 1, 64) - 3e38)
+
+
 def test_numbers_that_are_none():
     query, key, value = random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)
     query[0, 1, 2], query[0, 3, 3], key[0, 2, 1], value[0, 6, 0] = np.nan, np.inf, np.inf, np.nan

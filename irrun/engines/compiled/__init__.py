@@ -1,4 +1,5 @@
-"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights."""
+"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, and
+attention of few rows over a cache."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def load(threads: int) -> CompiledEngine | None:
-    """The engine for `threads` threads, or None where llvmlite is not there. It is imported with the first product."""
+    """The engine for `threads` threads, or None where llvmlite is not there. It is imported with the first work."""
     if find_spec("llvmlite") is None:
         return None
     from irrun.engines.compiled.engine import CompiledEngine

@@ -29,6 +29,15 @@ SLOWER = 8
 SOFTMAX_SECONDS = 1.2e-9
 """What the softmax of one score takes, about."""
 
+MANY = 64
+"""Rows and keys from which on a mask is looked through for what it hides."""
+
+NOTHING = 110.0
+"""How far a score lies below the greatest one of its row where its weight is 0: exp(-104) is, in f32."""
+
+LARGE = 1e6
+"""Scores up to which sums with a mask are exact enough to tell that."""
+
 Index = tuple[slice, ...]
 Hide = Callable[[Index, Array], list[Call]]
 """Given an index of [*batch, rows] and its scores [*batch, rows, keys]: calls that hide some from the softmax."""
@@ -79,15 +88,29 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
         query, key, value = (np.broadcast_to(own, (*shape.batch, *own.shape[-2:])) for own in inputs[:3])
         factor = inputs[4].reshape(()) if scale is not None else np.array(shape.size**-0.5, np.float32)
         first: list[Call] = []
+        ends: Array | None = None
         hide: Hide = _future if work.attrs["causal"] else lambda *_: []
         if mask is not None:
             first, added = _additive(inputs[3], scratch) if boolean else ([], inputs[3])
             hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
+            scores = shape.rows, shape.keys
+            if min(scores) >= MANY and added.shape[-2:] == scores and prod(added.shape) == prod(scores):
+                ends = np.empty(shape.rows, np.intp)
+                shared_mask = added[(0,) * (added.ndim - 2)]
+                first.append(partial(_find_ends, ends, shared_mask, factor, query, key, value))
         on = posts.bind(inputs, outputs[0])
 
         def steps(piece: Index, own: Array) -> list[Call]:
-            operands = (query[piece], factor, key[piece[:-1]], value[piece[:-1]], outputs[0][piece])
-            return [*_block(operands, own, partial(hide, piece)), *posts.within(on, (*piece, slice(0, shape.width)))]
+            def block(end: int = shape.keys) -> list[Call]:
+                seen = key[piece[:-1]][..., :end, :], value[piece[:-1]][..., :end, :]
+                return _block((query[piece], factor, *seen, outputs[0][piece]), own, partial(hide, piece))
+
+            def seen_alone(ends: Array, whole: Call) -> None:
+                end = int(ends[piece[-1]].max())
+                (chain(block(end)) if end < shape.keys else whole)()
+
+            calls = block() if ends is None else [partial(seen_alone, ends, chain(block()))]
+            return [*calls, *posts.within(on, (*piece, slice(0, shape.width)))]
 
         return chain([*first, threads.each(pieces, steps, scratch[shared:], room, shared=wanted > 1, blas=True)])
 
@@ -106,7 +129,23 @@ def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:
 
 
 def _masked(mask: Array, index: Index, scores: Array) -> list[Call]:
-    return [partial(np.add, scores, mask[index], scores)]
+    return [partial(np.add, scores, mask[index][..., : scores.shape[-1]], scores)]
+
+
+def _find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array, value: Array) -> None:
+    """For each row of a mask [rows, keys]: how many keys there are but those at the end that weigh nothing.
+
+    All, where these show yet: where values are not finite, or scores may not be.
+    """
+    keys, axes = mask.shape[-1], list(range(query.ndim))
+    ends.fill(keys)
+    with np.errstate(all="ignore"):
+        squares = [float(np.einsum(own, axes, own, axes, axes[:-1]).max()) for own in (query, key, value)]
+        most = abs(float(factor)) * (squares[0] * squares[1]) ** 0.5
+        if most < LARGE and np.isfinite(squares[2]):
+            top = mask.max(-1, keepdims=True)
+            seen = mask > top - np.abs(top) * np.float32(1e-6) - np.float32(2 * most + NOTHING)
+            np.subtract(keys, np.argmax(seen[:, ::-1], -1), ends, where=np.isfinite(top[:, 0]))
 
 
 def _future(index: Index, scores: Array) -> list[Call]:
