@@ -136,7 +136,10 @@ def _overlaps(models: list[str]) -> Iterator[Defect]:
         same = [each for each in _consts(document) if data_of(each).get("offset") == data.get("offset")]
         if not neighbours or len(same) > 1 or (after, 0) in blobs:
             continue
-        data.set("offset", str(offset + (1 if number % 2 else 4)))
+        shift = 1 if number % 2 else 4
+        if after + shift > len(document.weights):
+            continue
+        data.set("offset", str(offset + shift))
         spots: list[Spot] = [(data, "offset"), *((data_of(each), "offset") for each in neighbours)]
         yield defect("overlapping Consts", "a shifted offset", document, "W909", spots, [layer, *neighbours])
 
