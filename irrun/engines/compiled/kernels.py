@@ -58,7 +58,8 @@ class Kind:
     columns and rows of the result are computed at once.
 
     `steps` are those of a group, 0 where they are told in a call. With `blocks` weights are made f32 before, which pays
-    where there are many rows; else each code is for every few rows that it meets.
+    where there are many rows; else each code is for every few rows that it meets. With 0 rows that is all: the result
+    are the weights.
     """
 
     type: str
@@ -180,7 +181,7 @@ class _Writer:
     def write(self) -> None:
         """Chunks of columns until there are none left."""
         b, at = self._b, self._at
-        if self._kind.blocks:
+        if self._kind.blocks and self._kind.rows:
             room = b.gep(self._arguments, [ir.Constant(_INT, ARGUMENTS.index("room"))])
             self._nowhere = b.ptrtoint(b.alloca(_FLOAT), _LONG)
             self._room = b.atomic_rmw("add", room, at["room_size"], "monotonic")
@@ -191,10 +192,29 @@ class _Writer:
         b.cbranch(b.icmp_unsigned("<", first, at["columns"]), body, end)
         b.position_at_end(body)
         last = self._least(b.add(first, at["chunk"]), at["columns"])
-        self._block(first, last) if self._kind.blocks else self._columns(first, last)
+        self._part(first, last)
         b.branch(chunks)
         b.position_at_end(end)
         b.ret_void()
+
+    def _part(self, first: Any, last: Any) -> None:
+        if not self._kind.rows:
+            self._values(first, last)
+        elif self._kind.blocks:
+            self._block(first, last)
+        else:
+            self._columns(first, last)
+
+    def _values(self, first: Any, last: Any) -> None:
+        """The weights themselves, as f32."""
+        b, at = self._b, self._at
+
+        def unpack(number: Any, _: Values) -> Values:
+            column = b.add(first, number)
+            self._unpack(column, self._place("result", "result_row", column), _long(0), at["groups"])
+            return ()
+
+        self._loop(b.sub(last, first), (), unpack)
 
     def _columns(self, first: Any, last: Any) -> None:
         b, at, size = self._b, self._at, _long(self._kind.columns)

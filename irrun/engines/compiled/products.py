@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import gcd, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,22 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned
+from irrun.engines.onednn.library import DST, SRC, WEIGHTS
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
+if TYPE_CHECKING:
+    from irrun.engines.onednn.library import Library
+
 FEW = 8
 """Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
+
+MANY = 64
+"""Rows from which on oneDNN, where it is, multiplies with weights that are made f32 for it."""
+
+PANEL = 16 << 20
+"""Bytes of f32 that are made for it at a time, about."""
 
 COLUMNS = {1: 4, 2: 2, 3: 2, 4: 2}
 """Columns that a kernel computes at once, by how many rows it does."""
@@ -108,7 +118,12 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     if groups is None or any(operand is not None and operand.compressed for operand in work.inputs[2:]):
         return None
     rows, strides, wants = found
-    made = (_few if rows <= FEW else _many)(work, groups, rows, strides, team)
+    if rows <= FEW:
+        made = _few(work, groups, rows, strides, team)
+    else:
+        made = (_panels(work, groups, rows, strides, team) if rows >= MANY else None) or _many(
+            work, groups, rows, strides, team
+        )
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
     return made
@@ -146,6 +161,83 @@ def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team
     return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 
+def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
+    """Some columns of the weights after the other are made f32, and multiplied by oneDNN."""
+    library = _onednn(team.count)
+    posts = posts_of(work, (rows, groups.weights.shape[0]))
+    if library is None or posts is None:
+        return None
+    columns, inner = groups.weights.shape
+    panel = min(columns, max(PANEL // (inner * ITEM) // CHUNK, 1) * CHUNK)
+    layout, data_copy = _ordered(groups, rows, strides)
+    row = inner * ITEM if data_copy else strides[0]
+    source = library.strided((rows, inner), (row, ITEM))
+    if source is None:
+        return None
+    products = {}
+    for size in {panel, columns % panel} - {0}:
+        right, result = (
+            library.strided((inner, size), (ITEM, inner * ITEM)),
+            library.strided((rows, size), (columns * ITEM, ITEM)),
+        )
+        product = None if right is None or result is None else library.primitive("matmul", source, right, None, result)
+        if product is None or right is None or result is None:
+            return None
+        products[size] = product, right, result
+    kind = replace(groups.kind(1, 0), steps=groups.steps, blocks=True)
+    address = address_of(kind)
+    values = aligned(panel * inner * ITEM)
+    scratch_size = aligned(max(product.scratch for product, _, _ in products.values()))
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        first, data = layout(inputs[0], scratch)
+        output = outputs[0].reshape(rows, columns)
+        made = scratch[data_copy : data_copy + values]
+        room = scratch[data_copy + values :]
+        calls = list(first)
+        for start in range(0, columns, panel):
+            size = min(panel, columns - start)
+            own = groups.arguments | {"columns": size, "chunk": min(CHUNK, -(-size // team.count))}
+            own |= {"result": made.ctypes.data, "result_row": inner * ITEM}
+            for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
+                own[name] = own.get(name, 0) + start * own.get(step, 0)
+            array = np.array([own.get(name, 0) for name in ARGUMENTS], np.uint64)
+            calls.append(team.call(address, array, (groups.weights, made), shared=True))
+            product, right, result = products[size]
+            read = [(SRC, source, data), (WEIGHTS, right, made), (DST, result, output[:, start : start + size])]
+            calls.append(product.bind(read, room))
+        return chain([*calls, *posts.bind(inputs, output)(...)])
+
+    return Compiled(bind, data_copy + values + scratch_size)
+
+
+def _ordered(
+    groups: _Groups, rows: int, strides: tuple[int, int]
+) -> tuple[Callable[[Any, Any], tuple[list[Call], Array]], int]:
+    """What gives calls that lay rows in the order of the codes, and these, in so many bytes at the start of scratch."""
+    inner = groups.weights.shape[1]
+    parted = groups.weights.type in PACKED
+    order = (rows, inner // STEP, 2, STEP // 2) if parted else (rows, inner)
+    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if parted else strides
+    copied = aligned(rows * inner * ITEM) if parted or strides[1] != ITEM else 0
+
+    def lay(array: Any, scratch: Any) -> tuple[list[Call], Array]:
+        data = view(array, order, steps)
+        if not copied:
+            return [], data
+        dense = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
+        return [partial(np.copyto, dense, data)], dense
+
+    return lay, copied
+
+
+@cache
+def _onednn(threads: int) -> Library | None:
+    from irrun.engines.onednn.library import STRICT, open_library
+
+    return open_library(threads, STRICT)
+
+
 def _at_once(rows: int, sizes: Iterable[int]) -> int:
     """The size of blocks of rows that computes the fewest twice or for nothing; a large one if it can."""
     return min(sizes, key=lambda size: (-(-rows // size) * size, -size))
@@ -166,18 +258,11 @@ def _compiled(
     if posts is None:
         return None
     address = address_of(kind)
-    parted = groups.weights.type in PACKED
-    order = (rows, inner // STEP, 2, STEP // 2) if parted else (rows, inner)
-    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if parted else strides
-    copied = aligned(rows * inner * ITEM) if parted or strides[1] != ITEM else 0
+    layout, copied = _ordered(groups, rows, strides)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        data = view(inputs[0], order, steps)
-        first: list[Call] = []
-        row = strides[0]
-        if copied:
-            dense = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
-            first, data, row = [partial(np.copyto, dense, data)], dense, inner * ITEM
+        first, data = layout(inputs[0], scratch)
+        row = inner * ITEM if copied else strides[0]
         output = outputs[0].reshape(rows, columns)
         own = {"data": data.ctypes.data, "data_row": row, "rows": rows}
         own |= {"result": output.ctypes.data, "result_row": columns * ITEM}
