@@ -52,12 +52,14 @@ OWN_REFERENCES = 3
 class Buffer:
     """Memory for a variable that grows along one axis, and how many slices of it some array has taken.
 
-    `before` is what the variable lay in until it was reordered, for the next time.
+    `before` is what the variable lay in until it was reordered, for the next time; of each slice along the first axis
+    so many along the other one are `alike` there.
     """
 
     memory: Array
     taken: int
     before: Array | None = None
+    alike: Sequence[int] = ()
 
 
 class Variables(MutableMapping[str, Array]):
@@ -111,14 +113,17 @@ class Variables(MutableMapping[str, Array]):
         shape = (len(indices), *past.shape[1:axis], room, *past.shape[axis + 1 :])
         memory = None if buffer is None else buffer.before
         reusable = memory is not None and memory.shape == shape and memory.dtype == past.dtype
-        if (
-            memory is None or not reusable or sys.getrefcount(memory) > 3
-        ):  # here, there, and in the call: no array is in it
+        if memory is None or not reusable or sys.getrefcount(memory) > OWN_REFERENCES:
             memory = np.empty(shape, past.dtype)
+            reusable = False
+        own = buffer is not None and past.base is buffer.memory
+        alike = buffer.alike if buffer is not None and own and reusable else [0] * len(indices)
         whole: Array = memory[(*(slice(None),) * axis, slice(0, size))]
         for slot, index in enumerate(indices):
-            whole[slot] = past[index]
-        self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory)
+            new = (*(slice(None),) * (axis - 1), slice(alike[slot] if index == slot else 0, size))
+            whole[slot][new] = past[index][new]
+        same = [size if own and index == slot else 0 for slot, index in enumerate(indices)]
+        self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory, same)
         return whole
 
     def store(self, name: str, value: Array) -> bool:

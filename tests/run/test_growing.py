@@ -127,6 +127,32 @@ def test_reordering_leaves_alone_what_somebody_holds(tmp_path):
     assert whole.tolist() == np.concatenate([held[-1][1][[1, 0]], rows], 2).tolist()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_random_searches(seed, tmp_path):
+    """Beams that stay or change places, runs that fail, states that are held and set back."""
+    rng = np.random.default_rng(seed)
+    session = cache(tmp_path, ("numpy", "onednn")[seed % 2]).session()
+    past = some(rng, int(rng.integers(1, 9)), 3)
+    session.run(given(past, [0, 0, 0]))
+    held: list[tuple[np.ndarray, np.ndarray]] = []
+    for _ in range(120):
+        beams = [int(rng.integers(3)) if rng.random() < 0.3 else slot for slot in range(3)]
+        rows = some(rng, int(rng.choice([1, 1, 1, 2, 40])), 3)
+        if rng.random() < 0.15:
+            with pytest.raises(irrun.ExecutionError):
+                session.run(given(some(rng, 1, 3), [2, 1, 0], index=9))
+        if held and rng.random() < 0.1:
+            session.variables["past"], past = held.pop()
+        _, whole, _ = session.run(given(rows, beams)).values()
+        past = np.concatenate([past[beams], rows], 2)
+        assert np.array_equal(whole, past)
+        assert np.array_equal(session.variables["past"], past)
+        if rng.random() < 0.2:
+            held.append((session.variables["past"], past.copy()))
+        held = held[-3:]
+        assert all(np.array_equal(view, values) for view, values in held)
+
+
 def test_results_are_nobody_elses(tmp_path):
     rng = np.random.default_rng(4)
     session = cache(tmp_path).session()
