@@ -17,7 +17,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import compiler, kernels, products
+from irrun.engines.compiled import compiler, decoding, products
 from irrun.engines.compiled.engine import CompiledEngine
 
 ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
@@ -112,7 +112,7 @@ def test_processors_without_tables_in_registers(type, monkeypatch):
     monkeypatch.setenv("IRRUN_CACHE_DIR", "")
     fresh = compiler._Compiler()
     monkeypatch.setattr(compiler, "_compiler", lambda: fresh)
-    monkeypatch.setattr(kernels, "features", lambda: frozenset({"f16c"}))
+    monkeypatch.setattr(decoding, "features", lambda: frozenset({"f16c"}))
     matrix = weights(type, 20, 64, 32)
     for rows in (1, 20):
         data = rng.standard_normal((rows, 64)).astype(np.float32)
@@ -229,5 +229,5 @@ def test_a_forked_child_has_helpers_of_its_own():
 
 def test_bytes_of_codes():
     for type in TYPES:
-        assert kernels.bytes_of_step(type) == kernels.STEP * ELEMENT_TYPES[type].bits // 8
+        assert decoding.bytes_of_step(type) == decoding.STEP * ELEMENT_TYPES[type].bits // 8
     assert products.FEW < 17

@@ -11,9 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LONG, Code, floats, ints, long
+from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LANES, LINE, LONG, Code, floats, long
 from irrun.engines.compiled.compiler import compiled, features
-from irrun.engines.compiled.kernels import LANES
 from irrun.engines.memory import ITEM
 from irrun.engines.work import MASKED
 
@@ -44,9 +43,6 @@ AHEAD = 2048
 
 TILE = 4
 """Rows that are computed at once, at most."""
-
-LINE = LANES * ITEM
-"""Bytes of a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +108,7 @@ class _Attention:
         c, b, at = self._c, self._c.b, self._at
         self._room = b.atomic_rmw("add", self._place("room"), at["room_size"], "monotonic")
         self._tiles = c.blocks(at["rows"], long(self._kind.tile))
-        items, body, end = (b.append_basic_block() for _ in range(3))
-        b.branch(items)
-        b.position_at_end(items)
-        item = b.atomic_rmw("add", self._place("next"), long(1), "monotonic")
-        b.cbranch(b.icmp_unsigned("<", item, at["items"]), body, end)
-        b.position_at_end(body)
-        self._item(item)
-        b.branch(items)
-        b.position_at_end(end)
+        c.share(self._place("next"), long(1), at["items"], self._item)
         b.ret_void()
 
     def _item(self, item: Any) -> None:
@@ -188,7 +176,7 @@ class _Attention:
 
         def some(number: Any, *peaks: Any) -> list[Any]:
             start = b.mul(number, long(LANES))
-            left = self._lanes_of(b.trunc(b.sub(many, start), INT))
+            left = c.splat(b.trunc(b.sub(many, start), INT))
             inside = b.icmp_signed("<", lanes, left)
             made = []
             for m, scores in enumerate(self._products(places, key, start, many)):
@@ -326,11 +314,6 @@ class _Attention:
 
     def _starts(self) -> list[int]:
         return [start for start, _ in _lanes(self._kind.width)]
-
-    def _lanes_of(self, number: Any) -> Any:
-        nothing = ir.Constant(INTS, ir.Undefined)
-        first = self._c.b.insert_element(nothing, number, ir.Constant(INT, 0))
-        return self._c.b.shuffle_vector(first, nothing, ints(0))
 
     def _row(self, number: Any) -> Any:
         return self._c.at(self._room, number, self._kind.row_size)

@@ -7,10 +7,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.kernels import LANES
+from irrun.engines.memory import ITEM
+
+LANES = 16
+"""Of vectors, whatever the processor has: LLVM makes several of one where they are too wide."""
+
+LINE = LANES * ITEM
+"""Bytes of a vector of f32."""
 
 FLOAT, BYTE, INT, LONG = ir.FloatType(), *map(ir.IntType, (8, 32, 64))
-FLOATS, BYTES, INTS, BITS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, INT, ir.IntType(1)))
+FLOATS, BYTES, INTS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, INT))
 
 Values = Sequence[Any]
 
@@ -82,6 +88,9 @@ class Code:
     def least(self, one: Any, other: Any) -> Any:
         return self.b.select(self.b.icmp_unsigned("<", one, other), one, other)
 
+    def most(self, one: Any, other: Any) -> Any:
+        return self.b.select(self.b.icmp_unsigned("<", one, other), other, one)
+
     def greatest(self, one: Any, other: Any) -> Any:
         """The greater float of two; the other one where the first is none."""
         return self.b.select(self.b.fcmp_ordered(">", one, other), one, other)
@@ -91,7 +100,7 @@ class Code:
         return self.b.udiv(self.b.add(count, self.b.sub(size, long(1))), size)
 
     def splat(self, value: Any) -> Any:
-        nothing = ir.Constant(FLOATS, ir.Undefined)
+        nothing = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
         first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
         return self.b.shuffle_vector(first, nothing, ints(0))
 
@@ -168,3 +177,17 @@ class Code:
         b.cbranch(b.icmp_unsigned("<", following, count), again, end)
         b.position_at_end(end)
         return made
+
+    def share(self, next: Any, step: Any, count: Any, body: Callable[[Any], None]) -> None:
+        """What `body` does with every `step`-th number below `count`: each is taken by one of the threads that run
+        this, from the u64 that `next` points to on."""
+        b = self.b
+        take, taken, end = (b.append_basic_block() for _ in range(3))
+        b.branch(take)
+        b.position_at_end(take)
+        number = b.atomic_rmw("add", next, step, "monotonic")
+        b.cbranch(b.icmp_unsigned("<", number, count), taken, end)
+        b.position_at_end(taken)
+        body(number)
+        b.branch(take)
+        b.position_at_end(end)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.engines.axes import rows_of
-from irrun.engines.compiled.kernels import ARGUMENTS, STEP, Kind, address_of, bytes_of_step, is_possible
+from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible
+from irrun.engines.compiled.product_kernel import ARGUMENTS, ProductKind, address_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
@@ -61,9 +62,9 @@ class _Groups:
     steps: int
     arguments: dict[str, int]
 
-    def kind(self, columns: int, rows: int) -> Kind:
+    def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
-        return Kind(
+        return ProductKind(
             weights.type,
             weights.scale is not None,
             weights.zero is not None,
@@ -246,7 +247,7 @@ def _at_once(rows: int, sizes: Iterable[int]) -> int:
 def _compiled(
     work: Work,
     groups: _Groups,
-    kind: Kind,
+    kind: ProductKind,
     rows: int,
     strides: tuple[int, int],
     sizes: dict[str, int],

@@ -17,7 +17,8 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from irrun.engines.compiled.kernels import ARGUMENTS, COUNTERS, helping
+from irrun.engines.compiled.helping import helping
+from irrun.engines.compiled.product_kernel import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call
 from irrun.spec.op import Array
@@ -45,7 +46,7 @@ class Team:
         """Begin without helpers, as a forked child has to."""
         self._busy = threading.Lock()
         self._helpers: list[_Helper] = []
-        self._state = allocate(256)  # what native code shares: see `kernels.helping`
+        self._state = allocate(256)  # what native code shares: see `helping`
         self._state[...] = 0
 
     def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool) -> Call:

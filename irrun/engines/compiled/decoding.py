@@ -1,0 +1,89 @@
+"""Codes of weights made numbers: what a kernel does with a step of them, after it has read them."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+
+from irrun.engines.compiled.code import BYTES, FLOATS, INT, INTS, LANES, Code, floats, ints, long
+from irrun.engines.compiled.compiler import features
+from irrun.engines.compressed import PACKED
+
+STEP = 2 * LANES
+"""Codes of a step, which follow one another."""
+
+_SHORTS, _HALVES = (ir.VectorType(type, LANES) for type in (ir.IntType(16), ir.HalfType()))
+
+
+def bytes_of_step(type: str) -> int:
+    """The bytes of the codes of a step."""
+    return 16 if type in PACKED else 64 if type in ("f16", "bf16") else 32
+
+
+def is_possible(type: str) -> bool:
+    """Whether LLVM converts these codes without calling a library for each."""
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return type not in ("f16", "f8e4m3", "f8e5m2") or not x86 or "f16c" in features()
+
+
+class Decoder:
+    """The part of the code of a kernel that makes codes of a type numbers; those of 16 codes lie at `numbers`."""
+
+    def __init__(self, code: Code, type: str, numbers: Any) -> None:
+        self._c, self._type = code, type
+        self._numbers = code.load(numbers, FLOATS) if type in PACKED else None
+
+    def decoded(self, address: Any, shift: Any) -> list[Any]:
+        """The numbers of the codes of a step, less the zero point, as two vectors. Of codes that share bytes these are
+        the ones with even and with odd numbers."""
+        c, b, type = self._c, self._c.b, self._type
+        if type in PACKED:
+            codes = b.zext(c.load(address, BYTES, 1), INTS)
+            return [self._looked_up(codes, shift), self._looked_up(b.lshr(codes, ints(4)), shift)]
+        size = bytes_of_step(type) // 2
+        made = [self._converted(b.add(address, long(start))) for start in (0, size)]
+        return made if shift is None else [b.fsub(values, shift) for values in made]
+
+    def _looked_up(self, codes: Any, shift: Any) -> Any:
+        """The numbers of codes in the lower four bits."""
+        c, b, type = self._c, self._c.b, self._type
+        if "avx512f" in features():
+            table = self._numbers if shift is None else b.fsub(self._numbers, shift)
+            return c.call("llvm.x86.avx512.permvar.sf.512", FLOATS, table, codes)
+        codes = b.and_(codes, ints(15))
+        if type in ("u4", "i4"):
+            values = b.sitofp(codes if type == "u4" else b.sub(b.xor(codes, ints(8)), ints(8)), FLOATS)
+        else:  # one of two, by a bit after the other
+            options = [c.splat(b.extract_element(self._numbers, ir.Constant(INT, n))) for n in range(16)]
+            for bit in (1, 2, 4, 8):
+                chosen = b.icmp_unsigned("!=", b.and_(codes, ints(bit)), ints(0))
+                options = [b.select(chosen, odd, even) for even, odd in zip(options[::2], options[1::2], strict=True)]
+            (values,) = options
+        return values if shift is None else b.fsub(values, shift)
+
+    def _converted(self, address: Any) -> Any:
+        """16 numbers of codes of whole bytes."""
+        c, b, type = self._c, self._c.b, self._type
+        if type == "f16":
+            return b.fpext(c.load(address, _HALVES, 1), FLOATS)
+        if type == "bf16":
+            return b.bitcast(b.shl(b.zext(c.load(address, _SHORTS, 1), INTS), ints(16)), FLOATS)
+        codes = c.load(address, BYTES, 1)
+        if type == "i8":
+            return b.sitofp(b.sext(codes, INTS), FLOATS)
+        if type == "u8":
+            return b.sitofp(b.zext(codes, INTS), FLOATS)
+        bits = b.zext(codes, _SHORTS)
+        if type == "f8e5m2":
+            return b.fpext(b.bitcast(b.shl(bits, _shorts(8)), _HALVES), FLOATS)
+        size = b.and_(bits, _shorts(0x7F))
+        half = b.or_(b.shl(b.and_(bits, _shorts(0x80)), _shorts(8)), b.shl(size, _shorts(7)))
+        values = b.fmul(b.fpext(b.bitcast(half, _HALVES), FLOATS), floats(256.0))
+        nan = b.icmp_unsigned("==", size, _shorts(0x7F))
+        return b.select(nan, floats(float("nan")), values)
+
+
+def _shorts(value: int) -> ir.Constant:
+    return ir.Constant(_SHORTS, [value] * LANES)

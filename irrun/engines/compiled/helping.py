@@ -1,0 +1,91 @@
+"""How threads work on a call of a kernel together: functions that need no interpreter, so that a call costs little."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+
+from irrun.engines.compiled.code import LONG, long
+from irrun.engines.compiled.compiler import addresses
+
+
+def helping() -> tuple[int, int]:
+    """Where two functions lie. Both are given u64 that threads share: the number of calls and ends of calls, then, each
+    64 bytes on, how many helpers are at work, and the kernel and its arguments.
+
+    `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
+    `help(shared, last, spins)` helps with calls that it sees, until it has seen none for `spins` looks: it returns the
+    number of the last one that it has helped with, and is given that the next time.
+    """
+    kernel_type = ir.FunctionType(ir.VoidType(), [LONG])
+    types = {"lead": ir.FunctionType(ir.VoidType(), [LONG] * 3), "help": ir.FunctionType(LONG, [LONG] * 3)}
+
+    def write(lead: ir.Function, help: ir.Function) -> None:
+        _lead(lead, kernel_type)
+        _help(help, kernel_type)
+
+    lead, help = addresses("helping", types, write)
+    return lead, help
+
+
+def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
+    return b.inttoptr(b.add(state, long(64 * number)), LONG.as_pointer())
+
+
+def _pause(b: ir.IRBuilder) -> None:
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        name = "llvm.x86.sse2.pause"
+        pause = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(ir.VoidType(), []), name)
+        b.call(pause, [])
+
+
+def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
+    b = ir.IRBuilder(function.append_basic_block())
+    state, kernel, arguments = function.args
+    calls, working, code, given = (_shared(b, state, number) for number in range(4))
+    b.store(kernel, code)
+    b.store(arguments, given)
+    b.atomic_rmw("add", calls, long(1), "seq_cst")
+    b.call(b.inttoptr(kernel, kernel_type.as_pointer()), [arguments])
+    b.atomic_rmw("add", calls, long(1), "seq_cst")
+    wait, end = b.append_basic_block(), b.append_basic_block()
+    b.branch(wait)
+    b.position_at_end(wait)
+    _pause(b)
+    b.cbranch(b.icmp_unsigned("==", b.load_atomic(working, "seq_cst", 8), long(0)), end, wait)
+    b.position_at_end(end)
+    b.ret_void()
+
+
+def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
+    b = ir.IRBuilder(function.append_basic_block())
+    state, before, spins = function.args
+    calls, working, code, given = (_shared(b, state, number) for number in range(4))
+    start = b.block
+    look, found, run, leave, idle, end = (b.append_basic_block() for _ in range(6))
+    b.branch(look)
+    b.position_at_end(look)
+    last, left = b.phi(LONG), b.phi(LONG)
+    now = b.load_atomic(calls, "seq_cst", 8)
+    fresh = b.and_(b.icmp_unsigned("!=", now, last), b.trunc(now, ir.IntType(1)))  # an odd number is a call
+    b.cbranch(fresh, found, idle)
+    b.position_at_end(found)
+    b.atomic_rmw("add", working, long(1), "seq_cst")
+    b.cbranch(b.icmp_unsigned("==", b.load_atomic(calls, "seq_cst", 8), now), run, leave)
+    b.position_at_end(run)
+    b.call(b.inttoptr(b.load(code), kernel_type.as_pointer()), [b.load(given)])
+    b.branch(leave)
+    b.position_at_end(leave)
+    b.atomic_rmw("sub", working, long(1), "seq_cst")
+    b.branch(look)
+    b.position_at_end(idle)
+    _pause(b)
+    rest = b.sub(left, long(1))
+    b.cbranch(b.icmp_unsigned("==", rest, long(0)), end, look)
+    b.position_at_end(end)
+    b.ret(last)
+    for phi, values in ((last, (before, now, last)), (left, (spins, spins, rest))):
+        for value, block in zip(values, (start, leave, idle), strict=True):
+            phi.add_incoming(value, block)
