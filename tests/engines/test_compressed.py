@@ -106,6 +106,26 @@ def test_threads_that_share_large_products(type, rows):
             assert_product(compiled(engine, matrix, data)(), data, matrix.dense().T)
 
 
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(("type", "group"), [("u4", 32), ("nf4", 0), ("i8", 0), ("f16", 0), ("u8", 96)])
+def test_panels_of_weights_for_onednn(type, group, there, monkeypatch):
+    """Of 64 columns at a time, and what is left over; by kernels of our own where oneDNN is not there."""
+    monkeypatch.setattr(products, "PANEL", 64 * 96 * 4)
+    if not there:
+        monkeypatch.setattr(products, "_onednn", lambda threads: None)
+    elif products._onednn(2) is None:
+        pytest.skip("oneDNN is not installed")
+    for columns in (64, 200, 7):
+        matrix = weights(type, columns, 96, group)
+        for rows in (64, 71):
+            data = rng.standard_normal((rows, 96)).astype(np.float32)
+            for threads in (1, 2):
+                assert_product(compiled(CompiledEngine(threads), matrix, data)(), data, matrix.dense().T)
+            bias = rng.standard_normal(columns).astype(np.float32)
+            call = compiled(CompiledEngine(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias])
+            np.testing.assert_allclose(call(), np.maximum(data @ matrix.dense().T + bias, 0), 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize("type", sorted(PACKED))
 def test_processors_without_tables_in_registers(type, monkeypatch):
     """A kernel for these computes or chooses numbers; it is compiled as another one."""
