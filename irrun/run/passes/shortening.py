@@ -67,7 +67,8 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
         return None
     if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
         return _unrepeated
-    views = not instruction.posts and not instruction.op.self_checking
+    looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating))
+    views = looks and not instruction.posts
     parts: list[_Part] = []
     position, made = 0, -1
     for part in instruction.parts:
