@@ -184,6 +184,9 @@ class Engine(Protocol):
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
 
+    def together(self, calls: Sequence[Call]) -> None:
+        """Make calls that have nothing to do with one another, on threads if it has any for that."""
+
     def open(self, work: Work) -> OpenCall | None:
         """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none."""
 

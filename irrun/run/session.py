@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
     from irrun.run.memory import Meter
     from irrun.run.profile import Profile
+
+
+Together = Callable[[Sequence[Callable[[], object]]], object]
+"""Makes several calls, in any order and perhaps at the same time."""
 
 
 class Event(NamedTuple):
@@ -43,6 +48,9 @@ Observer = Callable[[Event], Array | None]
 SPARE = 256
 """Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
 
+
+SHARED_BYTES = 1 << 20
+"""Bytes from which on several threads copy them."""
 
 OWN_REFERENCES = 3
 """To memory that no array is in: of the buffer, of who looks, and of the call that counts them."""
@@ -104,8 +112,11 @@ class Variables(MutableMapping[str, Array]):
         whole: Array = buffer.memory[(*ahead, slice(0, end))]
         return whole
 
-    def reorder(self, name: str, past: Array, indices: Sequence[int], axis: int) -> Array:
-        """Slices of `past` along its first axis, in a buffer of the variable with room behind them along another."""
+    def reorder(self, name: str, past: Array, indices: Sequence[int], axis: int, together: Together) -> Array:
+        """Slices of `past` along its first axis, in a buffer of the variable with room behind them along another.
+
+        They are copied by calls that may be made `together`.
+        """
         size = past.shape[axis]
         buffer = self._buffers.get(name)
         fits = buffer is not None and buffer.memory.ndim == past.ndim and buffer.memory.shape[axis] > size
@@ -119,9 +130,15 @@ class Variables(MutableMapping[str, Array]):
         own = buffer is not None and past.base is buffer.memory
         alike = buffer.alike if buffer is not None and own and reusable else [0] * len(indices)
         whole: Array = memory[(*(slice(None),) * axis, slice(0, size))]
+        calls = []
         for slot, index in enumerate(indices):
             new = (*(slice(None),) * (axis - 1), slice(alike[slot] if index == slot else 0, size))
-            whole[slot][new] = past[index][new]
+            calls.append(partial(np.copyto, whole[slot][new], past[index][new]))
+        if whole.nbytes > SHARED_BYTES:
+            together(calls)
+        else:
+            for call in calls:
+                call()
         same = [size if own and index == slot else 0 for slot, index in enumerate(indices)]
         self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory, same)
         return whole

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 import numpy as np
 
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Call, Compiled, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.registry import registry
 
@@ -60,6 +61,10 @@ class Toy:
         wants = {number: layout for number, layout in wants.items() if number not in taken}
         self.taken += 1
         return Compiled(partial(self._bind, work, wants, gives, taken), 64, wants, gives, frozenset(taken))
+
+    def together(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            call()
 
     def open(self, work: Work) -> None:
         return None

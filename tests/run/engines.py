@@ -11,7 +11,7 @@ import pytest
 
 import irrun
 from irrun.engines import load_engines
-from irrun.engines.work import Compiled, Work
+from irrun.engines.work import Call, Compiled, Work
 
 
 class Odd:
@@ -33,6 +33,10 @@ class Odd:
         changed = self.change(work, compiled)
         self.works.append(work)
         return changed
+
+    def together(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            call()
 
     def open(self, work: Work) -> None:
         return None

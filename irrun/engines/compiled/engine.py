@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from irrun.engines.extents import bind_copy, checked
-from irrun.engines.work import Compiled, Layout, OpenCall, Operand, Work
+from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
@@ -38,6 +38,10 @@ class CompiledEngine:
         compile = COMPRESSED.get(work.name)
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
+
+    def together(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            call()
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention; products are made for sizes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from irrun.engines.onednn import (
@@ -16,7 +16,7 @@ from irrun.engines.onednn import (
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Call, Compiled, Operand, Work
 
 MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
@@ -43,6 +43,10 @@ class OneDNN:
         ):
             return None
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
+
+    def together(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            call()
 
     def open(self, work: Work) -> None:
         """Its primitives are made for sizes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ from irrun.engines.extents import bind_copy
 from irrun.engines.signature import Memory
 from irrun.engines.vectorized import compressed
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Compiled, Layout, OpenCall, Operand, Work
+from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -65,6 +65,9 @@ class VectorizedEngine:
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))
+
+    def together(self, calls: Sequence[Call]) -> None:
+        self.pool.call(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
         opener = opener_of(work.name)

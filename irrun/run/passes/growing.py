@@ -16,7 +16,7 @@ from functools import partial
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program, Quick
-from irrun.run.session import Run
+from irrun.run.session import Run, Together
 from irrun.spec.op import Array
 from irrun.spec.traits import Joining, Lookup, Reading, Storing
 
@@ -31,8 +31,8 @@ def grow(program: Program, setting: Setting) -> Program:
     quick: dict[Instruction, Quick] = {}
     for instruction in program.instructions:
         name = _stored(instruction)
-        chain = [] if name is None or stored[name] > 1 else _chain(instruction, name, program, makers)
-        quick.update(chain)
+        if name is not None and stored[name] == 1:
+            quick.update(_chain(instruction, name, program, makers, setting.engines[-1].together))
     instructions = [
         instruction.changed(quick=quick[instruction]) if instruction in quick else instruction
         for instruction in program.instructions
@@ -47,7 +47,11 @@ def _stored(instruction: Instruction) -> str | None:
 
 
 def _chain(
-    last: Instruction, name: str, program: Program, makers: dict[int | None, Instruction]
+    last: Instruction,
+    name: str,
+    program: Program,
+    makers: dict[int | None, Instruction],
+    together: Together,
 ) -> list[tuple[Instruction, Quick]]:
     """What reads a variable, reorders, appends and stores it, each with its quick way; nothing where that is not so."""
     join = makers.get(last.inputs[0])
@@ -71,7 +75,7 @@ def _chain(
         (join, partial(_append, name, along)),
         (last, partial(_store, name)),
     ]
-    return [*chain, (reorder, partial(_reordered, name, along))] if reorder is not None else chain
+    return [*chain, (reorder, partial(_reordered, name, along, together))] if reorder is not None else chain
 
 
 def _read(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
@@ -79,7 +83,9 @@ def _read(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array
     return None if latest is None else (latest,)
 
 
-def _reordered(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+def _reordered(
+    name: str, axis: int, together: Together, arrays: Sequence[Array | None], run: Run
+) -> Sequence[Array] | None:
     """The data as they are where each slice stays where it is, else where there is room to append."""
     data, indices = arrays[:2]
     if data is None or indices is None or indices.ndim != 1 or not axis:
@@ -89,7 +95,7 @@ def _reordered(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -
         return (data,)
     if not all(0 <= index < len(data) for index in wanted) or not _has_room(run, data):
         return None
-    return (run.variables.reorder(name, data, wanted, axis),)
+    return (run.variables.reorder(name, data, wanted, axis, together),)
 
 
 def _append(name: str, axis: int, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
