@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,14 @@ from irrun.cli.options import (
     WEIGHTS,
     colour,
     existing_folder,
+    failures_said,
     ops_option,
     paint,
     parse_shape_option,
     say,
     show,
-    show_warning,
+    warnings_said,
 )
-from irrun.engines import EngineError
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
@@ -115,7 +114,6 @@ def execute(
             raise click.BadParameter(f"there is no file {path}", context)
 
     from irrun.check.render.text import one_line
-    from irrun.diagnostics import InputError, IRError
     from irrun.files import atomic_write
     from irrun.run.executor import GraphExecutor
 
@@ -124,32 +122,20 @@ def execute(
         from irrun.run.profile import Profile
 
         measured = Profile()
-    inputs_given = bool(archive or files or seed is not None)
 
-    try:
+    def advice(_: str) -> str | None:
+        given = "give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED"
+        return None if archive or files or seed is not None else given
+
+    with failures_said(context, advice):
         executor = GraphExecutor(
             model, weights, max_memory=max_memory, engine=engine, threads=threads, once=repeat == 1
         )
         show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
-        with warnings.catch_warnings():
-            warnings.showwarning = show_warning
-            warnings.simplefilter("always")
+        with warnings_said():
             for _ in range(repeat):
                 results = executor.run(inputs, profile=measured)
-    except EngineError as error:
-        raise click.BadParameter(str(error), context) from None
-    except IRError as error:
-        show(error.diagnostics)
-        context.exit(1)
-    except (InputError, MemoryError) as error:
-        say("error", str(error) or "there is not enough memory")
-        if not inputs_given:
-            click.echo(
-                "help: give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED",
-                err=True,
-            )
-        context.exit(1)
     if profile and measured is not None:
         click.echo(measured.table(), err=True)
     if trace_file is not None and measured is not None:

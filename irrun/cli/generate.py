@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,12 @@ from irrun.cli.options import (
     THREADS,
     WEIGHTS,
     colour,
+    failures_said,
     ops_option,
     say,
     show,
-    show_warning,
+    warnings_said,
 )
-from irrun.engines import EngineError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -139,7 +138,6 @@ def generate(
     if tokenizer and texts:
         rows = [_encoded(context, tokenizer, text) for text in texts]
 
-    from irrun.diagnostics import InputError, IRError
     from irrun.run import generation
     from irrun.run.arrays import read_npz
     from irrun.run.executor import GraphExecutor
@@ -147,15 +145,18 @@ def generate(
 
     measured = Profile() if profile else None
     steps: list[list[int]] = []
-    try:
+
+    def advice(error: str) -> str | None:
+        missing = not archive and error.startswith("no array for input")
+        return "give what is not made of the tokens with --inputs FILE" if missing else None
+
+    with failures_said(context, advice):
         begin = perf_counter()
         executor = GraphExecutor(model, weights, max_memory=max_memory, engine=engine, threads=threads)
         show(executor.report.warnings)
         inputs: dict[str, Any] = read_npz(archive, executor.max_memory) if archive else {}
         loaded = perf_counter()
-        with warnings.catch_warnings():
-            warnings.showwarning = show_warning
-            warnings.simplefilter("always")
+        with warnings_said():
             tokens = generation.generate(
                 executor,
                 executor.session(),
@@ -169,16 +170,6 @@ def generate(
             first = perf_counter()
             steps += tokens
         end = perf_counter()
-    except EngineError as error:
-        raise click.BadParameter(str(error), context) from None
-    except IRError as error:
-        show(error.diagnostics)
-        context.exit(1)
-    except (InputError, MemoryError) as error:
-        say("error", str(error) or "there is not enough memory")
-        if not archive and str(error).startswith("no array for input"):
-            click.echo("help: give what is not made of the tokens with --inputs FILE", err=True)
-        context.exit(1)
     if measured is not None:
         click.echo(measured.table(), err=True)
 

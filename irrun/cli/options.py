@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.engines import ENGINES
+from irrun.engines import ENGINES, EngineError
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
@@ -175,5 +177,33 @@ def say(kind: str, message: str) -> None:
     click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
 
 
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    say("warning", str(message))
+@contextmanager
+def failures_said(context: click.Context, advice: Callable[[str], str | None]) -> Iterator[None]:
+    """Exit with 1 where the model or its inputs are at fault, after what is wrong and the `advice` for that, if any.
+
+    Raises click.BadParameter where an engine is not there.
+    """
+    from irrun.diagnostics import InputError, IRError
+
+    try:
+        yield
+    except EngineError as error:
+        raise click.BadParameter(str(error), context) from None
+    except IRError as error:
+        show(error.diagnostics)
+        context.exit(1)
+    except (InputError, MemoryError) as error:
+        say("error", str(error) or "there is not enough memory")
+        help = advice(str(error))
+        if help is not None:
+            click.echo(f"help: {help}", err=True)
+        context.exit(1)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Warnings of runs go to stderr, every time."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: say("warning", str(message))
+        warnings.simplefilter("always")
+        yield
