@@ -15,6 +15,9 @@ from irrun.spec.op import Array
 PACKED = frozenset({"u4", "i4", "nf4", "f4e2m1"})
 """Types of codes of which a byte holds two, the first one in its lower half."""
 
+LEAST = 1 << 16
+"""Bytes of f32 from which on weights stay compressed."""
+
 CODES = PACKED | {"u8", "i8", "f8e4m3", "f8e5m2", "f16", "bf16"}
 """The types of codes: each stands for a number that f32 has, too."""
 

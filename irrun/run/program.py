@@ -6,7 +6,7 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.compressed import CompressedWeights
@@ -83,6 +83,11 @@ class Instruction:
             made = post.outputs
         return tuple(numbers)
 
+    def port(self, name: str) -> int | None:
+        """The tensor at an input port, None where it is not connected."""
+        ports = zip(self.op.inputs, self.inputs, strict=False)
+        return next((number for port, number in ports if port.name == name), None)
+
     @property
     def plain(self) -> bool:
         """Whether its results depend on its inputs alone, and may be computed at any time."""
@@ -131,6 +136,10 @@ class Program:
     scratch: int = 0
     peak: int = 0
     unsized: bool = True
+
+    def begun(self) -> Program:
+        """The same without instructions, for a pass to add them to; tensors and constants may be added, too."""
+        return replace(self, tensors=[*self.tensors], constants={**self.constants}, instructions=[])
 
     def read(self) -> set[int | None]:
         """The tensors that anything reads, also those between an instruction and its posts, and the results."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from irrun.engines.work import chain
 from irrun.ir.graph import Layer
 from irrun.run.generation import MAX_TOKENS, generate
 from irrun.spec.op import Array
@@ -137,8 +138,7 @@ class Variables(MutableMapping[str, Array]):
         if whole.nbytes > SHARED_BYTES:
             together(calls)
         else:
-            for call in calls:
-                call()
+            chain(calls)()
         same = [size if own and index == slot else 0 for slot, index in enumerate(indices)]
         self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory, same)
         return whole

@@ -63,7 +63,7 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._open = [(engine.name, call) for engine in setting.engines if (call := self._opened(engine)) is not None]
+        self._open = self._opened()
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
@@ -106,18 +106,23 @@ class Specialization:
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
 
-    def _opened(self, engine: Engine) -> OpenCall | None:
-        """The call that an engine has for any sizes."""
-        instruction = self._instruction
+    def _opened(self) -> list[tuple[str, OpenCall]]:
+        """The calls that engines have for any sizes, by their names."""
+        instruction, found = self._instruction, list[tuple[str, OpenCall]]()
         if instruction.posts:
-            return None
+            return found
         operands = [None if number is None else self._open_operand(number) for number in instruction.operands]
         outputs = [self._open_operand(number) for number in instruction.outputs]
-        try:
-            return engine.open(Work(instruction.op.name, instruction.attrs, operands, outputs))
-        except Exception as error:
-            logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
-            return None
+        work = Work(instruction.op.name, instruction.attrs, operands, outputs)
+        for engine in self._setting.engines:
+            try:
+                call = engine.open(work)
+            except Exception as error:
+                logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+                continue
+            if call is not None:
+                found.append((engine.name, call))
+        return found
 
     def _open_operand(self, number: int) -> Operand:
         tensor = self._program.tensors[number]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irrun.engines.extents import bind_copy, checked
-from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
+from irrun.engines.extents import checked, copied
+from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
@@ -40,8 +40,7 @@ class CompiledEngine:
         return None if compiled is None else checked(work, compiled)
 
     def together(self, calls: Sequence[Call]) -> None:
-        for call in calls:
-            call()
+        chain(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention; products are made for sizes."""
@@ -61,7 +60,4 @@ class CompiledEngine:
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
-        """A copy: this engine knows no layouts but numpy's own."""
-        if operand.layout is not None or layout is not None:
-            raise ValueError(f"the engine {self.name} has no layouts of its own")
-        return Compiled(bind_copy)
+        return copied(self.name, operand, layout)

@@ -62,6 +62,11 @@ class _Groups:
     steps: int
     arguments: dict[str, int]
 
+    def packed(self, **own: int) -> Array:
+        """The arguments of a call, those of the weights and its own, as kernels read them; what is not told is 0."""
+        told = self.arguments | own
+        return np.array([told.get(name, 0) for name in ARGUMENTS], np.uint64)
+
     def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
         return ProductKind(
@@ -170,19 +175,19 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
         return None
     columns, inner = groups.weights.shape
     panel = min(columns, max(PANEL // (inner * ITEM) // CHUNK, 1) * CHUNK)
-    layout, data_copy = _ordered(groups, rows, strides)
-    row = inner * ITEM if data_copy else strides[0]
+    layout, copied = _ordered(groups, rows, strides)
+    row = inner * ITEM if copied else strides[0]
     source = library.strided((rows, inner), (row, ITEM))
     if source is None:
         return None
     products = {}
     for size in {panel, columns % panel} - {0}:
-        right, result = (
-            library.strided((inner, size), (ITEM, inner * ITEM)),
-            library.strided((rows, size), (columns * ITEM, ITEM)),
-        )
-        product = None if right is None or result is None else library.primitive("matmul", source, right, None, result)
-        if product is None or right is None or result is None:
+        right = library.strided((inner, size), (ITEM, inner * ITEM))
+        result = library.strided((rows, size), (columns * ITEM, ITEM))
+        if right is None or result is None:
+            return None
+        product = library.primitive("matmul", source, right, None, result)
+        if product is None:
             return None
         products[size] = product, right, result
     kind = replace(groups.kind(1, 0), steps=groups.steps, blocks=True)
@@ -193,23 +198,23 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         first, data = layout(inputs[0], scratch)
         output = outputs[0].reshape(rows, columns)
-        made = scratch[data_copy : data_copy + values]
-        room = scratch[data_copy + values :]
+        made = scratch[copied : copied + values]
+        room = scratch[copied + values :]
         calls = list(first)
         for start in range(0, columns, panel):
             size = min(panel, columns - start)
-            own = groups.arguments | {"columns": size, "chunk": min(CHUNK, -(-size // team.count))}
+            own = {"columns": size, "chunk": min(CHUNK, -(-size // team.count))}
             own |= {"result": made.ctypes.data, "result_row": inner * ITEM}
             for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
-                own[name] = own.get(name, 0) + start * own.get(step, 0)
-            array = np.array([own.get(name, 0) for name in ARGUMENTS], np.uint64)
+                own[name] = groups.arguments.get(name, 0) + start * groups.arguments.get(step, 0)
+            array = groups.packed(**own)
             calls.append(team.call(address, array, (groups.weights, made), shared=True))
             product, right, result = products[size]
             read = [(SRC, source, data), (WEIGHTS, right, made), (DST, result, output[:, start : start + size])]
             calls.append(product.bind(read, room))
         return chain([*calls, *posts.bind(inputs, output)(...)])
 
-    return Compiled(bind, data_copy + values + scratch_size)
+    return Compiled(bind, copied + values + scratch_size)
 
 
 def _ordered(
@@ -269,9 +274,8 @@ def _compiled(
         own |= {"result": output.ctypes.data, "result_row": columns * ITEM}
         if kind.blocks:
             own["room"] = scratch[copied:].ctypes.data
-        arguments = groups.arguments | sizes | own
         held = (groups.weights, data, output, scratch)
-        array = np.array([arguments.get(name, 0) for name in ARGUMENTS], np.uint64)
+        array = groups.packed(**sizes, **own)
         return chain([*first, team.call(address, array, held, shared=threads > 1), *posts.bind(inputs, output)(...)])
 
     return Compiled(bind, copied + threads * sizes.get("room_size", 0))

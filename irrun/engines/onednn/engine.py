@@ -16,7 +16,7 @@ from irrun.engines.onednn import (
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.work import Call, Compiled, Operand, Work
+from irrun.engines.work import Call, Compiled, Operand, Work, chain
 
 MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
@@ -45,8 +45,7 @@ class OneDNN:
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
 
     def together(self, calls: Sequence[Call]) -> None:
-        for call in calls:
-            call()
+        chain(calls)()
 
     def open(self, work: Work) -> None:
         """Its primitives are made for sizes."""

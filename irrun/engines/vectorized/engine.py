@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from irrun.engines import processors
-from irrun.engines.extents import bind_copy
+from irrun.engines.extents import copied
 from irrun.engines.signature import Memory
 from irrun.engines.vectorized import compressed
 from irrun.engines.vectorized.threads import Threads
@@ -31,19 +30,24 @@ def compilers_of(module: str) -> dict[str, Compiler]:
 
 
 @cache
+def module_of(op: str) -> str | None:
+    """The module that computes an op."""
+    return next((module for module in MODULES if op in compilers_of(module)), None)
+
+
+@cache
 def compiler_of(op: str) -> Compiler | None:
     """What prepares the works of an op."""
-    return next((compilers[op] for compilers in map(compilers_of, MODULES) if op in compilers), None)
+    module = module_of(op)
+    return None if module is None else compilers_of(module)[op]
 
 
 @cache
 def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
-    """What gives calls for works of an op whose sizes are open."""
-    if compiler_of(op) is None:
-        return None
-    modules = (import_module(f"irrun.engines.vectorized.{module}") for module in MODULES)
-    found: dict[str, Any] = next(vars(module).get("OPENERS", {}) for module in modules if op in module.COMPILERS)
-    return found.get(op)
+    """What gives calls for works of an op whose sizes are open, if its module has a table `OPENERS` of such."""
+    module = module_of(op)
+    openers = {} if module is None else getattr(import_module(f"irrun.engines.vectorized.{module}"), "OPENERS", {})
+    return openers.get(op)
 
 
 class VectorizedEngine:
@@ -74,7 +78,4 @@ class VectorizedEngine:
         return None if opener is None else opener(work, self.pool)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
-        """A copy: this engine knows no layouts but numpy's own."""
-        if operand.layout is not None or layout is not None:
-            raise ValueError(f"the engine {self.name} has no layouts of its own")
-        return Compiled(bind_copy)
+        return copied(self.name, operand, layout)

@@ -43,8 +43,7 @@ def assign(program: Program, setting: Setting) -> Program:
     """Raises EngineFailed where an engine cannot bring a tensor into a layout of its own, or back."""
     if not setting.engines:
         return program
-    empty = replace(program, tensors=[*program.tensors], constants={**program.constants}, instructions=[], storage={})
-    assignment = _Assignment(empty, setting, program.read())
+    assignment = _Assignment(replace(program.begun(), storage={}), setting, program.read())
     for instruction in program.instructions:
         assignment.add(instruction)
     return assignment.finish()
@@ -120,7 +119,7 @@ class _Assignment:
         if self.setting.watched:
             return False
         op, program = instruction.op, self.program
-        source = next(n for port, n in zip(op.inputs, instruction.inputs, strict=False) if port.name == op.view_of)
+        source = instruction.port(op.view_of or "")
         others = [number for number in instruction.inputs if number not in (None, source)]
         if source is None or any(number not in program.constants for number in others):
             return False

@@ -7,7 +7,7 @@ computed. Every later pass takes a program and gives another one.
 from __future__ import annotations
 
 from irrun.check.infer import Inference, body_of
-from irrun.engines.compressed import PACKED, CompressedWeights
+from irrun.engines.compressed import LEAST, PACKED, CompressedWeights
 from irrun.ir.graph import Graph, Layer, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
@@ -17,10 +17,6 @@ from irrun.spec.op import Array
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """Layers that are no instructions: they say which tensors come from outside, and which go there."""
-
-
-LAZY = 1 << 16
-"""Bytes of f32 from which on codes that share bytes stay as they are in the file until somebody needs them."""
 
 
 def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = False) -> Program:
@@ -72,8 +68,9 @@ def _needed(graph: Graph) -> set[Layer]:
 
 
 def _is_packed(layer: Layer, weights: Weights) -> bool:
+    """Whether a constant is of codes that share bytes, which stay as the file has them until somebody needs them."""
     blob = weights.check(layer)
-    return blob.element_type in PACKED and 4 * blob.elements >= LAZY
+    return blob.element_type in PACKED and 4 * blob.elements >= LEAST
 
 
 def _present(value: Value | None) -> Value:

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.compressed import CODES, PACKED, CompressedWeights
+from irrun.engines.compressed import CODES, LEAST, PACKED, CompressedWeights
 from irrun.run.memory import refusal
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.setting import Setting
@@ -25,9 +25,6 @@ from irrun.spec.dims import Dim
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Converting, Elementwise, Lookup, MatrixProduct, Permutation, Reshaping
-
-LEAST = 1 << 16
-"""Bytes of f32 from which on weights stay compressed."""
 
 FEW_ROWS = 16
 """Rows of a product up to which it takes longer to read weights than to compute. Where there are always more, weights

@@ -27,9 +27,7 @@ MAX_COMPARED = 64
 
 
 def fold(program: Program, setting: Setting) -> Program:
-    folding = _Folding(
-        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[]), setting
-    )
+    folding = _Folding(program.begun(), setting)
     folding.run(program.instructions)
     return folding.program
 

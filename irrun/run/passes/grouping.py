@@ -10,8 +10,6 @@ fit, and where somebody looks at the tensors, it stays as it was.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from irrun.run.passes.rewriting import types_for
@@ -25,9 +23,7 @@ from irrun.spec.traits import Attending, Repeating, Reshaping
 def group(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched:
         return program
-    grouping = _Grouping(
-        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[])
-    )
+    grouping = _Grouping(program.begun())
     for instruction in program.instructions:
         grouping.add(instruction)
     return grouping.program

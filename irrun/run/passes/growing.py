@@ -62,7 +62,7 @@ def _chain(
     first = makers.get(join.inputs[0])
     reorder = None
     if first is not None and (lookup := first.op.trait(Lookup)) is not None:
-        axis = next(n for port, n in zip(first.op.inputs, first.inputs, strict=False) if port.name == lookup.axis)
+        axis = first.port(lookup.axis)
         if axis not in program.constants or program.constants[axis].item() != 0:
             return []
         reorder, first = first, makers.get(first.inputs[0])

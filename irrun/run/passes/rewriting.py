@@ -11,7 +11,6 @@ made in other shapes than the model has, so it is left alone where somebody look
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,7 @@ Axes = tuple[int, ...]
 def rewrite(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched:
         return program
-    rewriting = _Rewriting(
-        replace(program, tensors=list(program.tensors), constants=dict(program.constants), instructions=[])
-    )
+    rewriting = _Rewriting(program.begun())
     for instruction in program.instructions:
         rewriting.add(instruction)
     return rewriting.program
@@ -78,14 +75,9 @@ class _Rewriting:
         tensor = self.program.tensors[number]
         return tuple(int(size) for size in tensor.shape or ()) if tensor.static else None
 
-    def _port(self, instruction: Instruction, name: str) -> int | None:
-        """The tensor at an input port, None where it is not connected."""
-        ports = zip(instruction.op.inputs, instruction.inputs, strict=False)
-        return next((number for port, number in ports if port.name == name), None)
-
     def _value(self, instruction: Instruction, name: str) -> Array | None:
         """The constant at an input port."""
-        number = self._port(instruction, name)
+        number = instruction.port(name)
         return None if number is None else self.program.constants.get(number)
 
     def _maker(self, number: int | None, kind: type[Any]) -> Instruction | None:
@@ -174,7 +166,7 @@ class _Rewriting:
         maker, order = transposition
         reduced = [order[axis] for axis in axes.ravel().tolist()]
         left = [axis for axis in order if axis not in reduced]
-        source, number = maker.inputs[0], self._port(instruction, trait.axes)
+        source, number = maker.inputs[0], instruction.port(trait.axes)
         assert source is not None
         assert number is not None
         keeps = bool(instruction.attrs[trait.keep_dims])
@@ -206,7 +198,7 @@ class _Rewriting:
         self._append(instruction.changed(inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
         inputs: dict[int | None, int] = {source: between}
         for name in (trait.begins, trait.ends):
-            number, pads = self._port(maker, name), self._value(maker, name)
+            number, pads = maker.port(name), self._value(maker, name)
             assert number is not None
             assert pads is not None
             inputs[number] = self._constant(pads[order], number)
@@ -243,7 +235,7 @@ class _Rewriting:
         begins, ends = self._value(instruction, trait.begins), self._value(instruction, trait.ends)
         if begins is None or ends is None or (begins < 0).any() or (ends < 0).any():
             return False
-        if self._port(instruction, trait.fill) is None:
+        if instruction.port(trait.fill) is None:
             return True
         fill = self._value(instruction, trait.fill)
         return fill is not None and not fill.any()

@@ -101,8 +101,8 @@ def _is_plain(instruction: Instruction, program: Program) -> bool:
     if op.trait(Reshaping) is not None and not op.self_checking:
         return all(number in program.constants for number in instruction.inputs[1:])
     if (lookup := op.trait(Lookup)) is not None:
-        axis = dict(zip((port.name for port in op.inputs), instruction.inputs, strict=False))[lookup.axis]
-        return op.self_checking and axis in program.constants and instruction.attrs.get(lookup.batch_dims, 0) == 0
+        constant = instruction.port(lookup.axis) in program.constants
+        return op.self_checking and constant and instruction.attrs.get(lookup.batch_dims, 0) == 0
     return op.self_checking or (op.trait(Repeating) is not None and len(instruction.inputs) == 2)
 
 
