@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 import torch
 import torchvision
-from kinds_parts import Kind, Layers, Made, channels_of, exported, settled, taking
+from kinds_parts import Kind, Layers, Made, channels_of, created, exported, settled, sizes_of, taking
 from kinds_vision import image, tensors
 from openvino import opset5, opset8
 from openvino import opset16 as op
@@ -49,7 +49,7 @@ def ssd_torchvision(rng: np.random.Generator) -> Made:
     model = detection.ssdlite320_mobilenet_v3_large(
         weights=None, weights_backbone=None, num_classes=21, score_thresh=0.1
     )
-    settled(model.backbone, *tensors(inputs))
+    settled(model.backbone, torch.cat([*tensors(inputs)] * 2) + torch.randn(2, 3, 320, 320) * 0.05)
     with torch.no_grad():
         for part in model.head.classification_head.modules():
             if isinstance(part, nn.Conv2d):
@@ -75,7 +75,7 @@ def boxes_and_scores(
     """Boxes [1, N, 4] as corners in pixels, and scores [1, classes, N], of heads without anchors' priors."""
     boxes, scores = [], []
     for x in features:
-        height, width = (int(x.output(0).partial_shape[axis].get_length()) for axis in (2, 3))
+        height, width = sizes_of(x)[2:]
         raw = layers.convolution(x, anchors * (4 + classes), 1, active=False)
         raw = op.reshape(raw, np.array([1, anchors, 4 + classes, height * width]), False)
         raw = op.reshape(op.transpose(raw, np.array([0, 1, 3, 2])), np.array([1, -1, 4 + classes]), False)
@@ -110,7 +110,11 @@ def suppressing(rng: np.random.Generator, form: str) -> Made:
             boxes, scores, None, "score", False, "i64", 0.6, 0.25, 500, 100, background_class=-1, nms_eta=1.0
         )
     else:
-        found = opset8.matrix_nms(boxes, scores, "score", False, "i64", 0.25, 500, 100, 0.1)
+        found = created(
+            "opset8", "MatrixNms", boxes, scores, sort_result_type="score", sort_result_across_batch=False,
+            output_type="i64", score_threshold=0.25, nms_top_k=500, keep_top_k=100, background_class=-1,
+            decay_function="linear", gaussian_sigma=2.0, post_threshold=0.1, normalized=True,
+        )  # fmt: skip
     return Made(ov.Model(found.outputs(), [x]), inputs)
 
 
@@ -126,7 +130,10 @@ def ssd_detection_output(rng: np.random.Generator) -> Made:
             "min_size": [smallest[number]], "max_size": [smallest[number + 1]], "aspect_ratio": [2.0, 3.0],
             "flip": True, "clip": False, "step": 0.0, "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2],
         }  # fmt: skip
-        sizes = [op.strided_slice(op.shape_of(node), np.array([2]), np.array([4]), [0], [0]) for node in (feature, x)]
+        sizes = [
+            op.strided_slice(op.shape_of(node), np.array([2]), np.array([4]), np.array([1]), [0], [0])
+            for node in (feature, x)
+        ]
         priors.append(op.unsqueeze(op.prior_box(*sizes, attributes), np.array([0])))
         for kept, count in ((where, 4), (what, classes)):
             raw = op.transpose(layers.convolution(feature, 6 * count, active=False), np.array([0, 2, 3, 1]))
@@ -155,7 +162,7 @@ def yolo_region(rng: np.random.Generator) -> Made:
     for channels in (32, 64, 128, 256, 512):
         kept.append(node)
         pooled = op.max_pool(node, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2], index_element_type="i64").output(0)
-        node = layers.convolution(pooled.get_node(), channels)
+        node = layers.convolution(pooled, channels)
     node = layers.convolution(layers.convolution(node, 512), 256, 1)
     up = op.interpolate(layers.convolution(node, 128, 1), np.array([26, 26]), "nearest", "sizes", axes=np.array([2, 3]))
     heads = [
@@ -333,23 +340,19 @@ def centernet(rng: np.random.Generator) -> Made:
     return exported(settled(CenterNet(), *tensors(inputs)), inputs)
 
 
-def proposals(layers: Layers, features: ov.Node, size: int) -> ov.Node:
+def proposals(layers: Layers, features: ov.Node, size: int) -> ov.Output:
     """300 regions [300, 5] of Proposal-4, as Caffe's Faster R-CNN and R-FCN have them."""
-    height = int(features.output(0).partial_shape[2].get_length())
+    height = sizes_of(features)[2]
     middle = layers.convolution(features, 128)
     scores = op.reshape(layers.convolution(middle, 18, 1, active=False), np.array([1, 2, 9 * height, height]), False)
     scores = op.reshape(op.softmax(scores, 1), np.array([1, 18, height, height]), False)
     offsets = op.multiply(layers.convolution(middle, 36, 1, active=False), np.float32(0.3))
-    attributes = {
-        "base_size": 16, "pre_nms_topn": 2000, "post_nms_topn": 300, "nms_thresh": 0.7, "feat_stride": 16,
-        "min_size": 16, "ratio": [0.5, 1.0, 2.0], "scale": [4.0, 8.0, 16.0], "framework": "", "normalize": False,
-        "clip_before_nms": True, "clip_after_nms": False, "box_size_scale": 1.0, "box_coordinate_scale": 1.0,
-    }  # fmt: skip
-    return (
-        op.proposal(scores, offsets, op.constant(np.array([size, size, 1], np.float32)), attributes)
-        .output(0)
-        .get_node()
-    )
+    return created(
+        "opset4", "Proposal", scores, offsets, np.array([size, size, 1], np.float32), base_size=16, pre_nms_topn=2000,
+        post_nms_topn=300, nms_thresh=0.7, feat_stride=16, min_size=16, ratio=[0.5, 1.0, 2.0], scale=[4.0, 8.0, 16.0],
+        framework="", normalize=False, clip_before_nms=True, clip_after_nms=False, box_size_scale=1.0,
+        box_coordinate_scale=1.0,
+    ).output(0)  # fmt: skip
 
 
 def regions(rng: np.random.Generator, positions: bool) -> Made:
@@ -370,70 +373,57 @@ def regions(rng: np.random.Generator, positions: bool) -> Made:
         node = op.reshape(pooled, np.array([-1, channels_of(features) * 36]), False)
         node = layers.dense(layers.dense(node, 512, active=True), 512, active=True)
         scores, boxes = layers.dense(node, 21), layers.dense(node, 84)
-    return Made(ov.Model([rois.output(0), op.softmax(scores, 1).output(0), boxes.output(0)], [x]), inputs)
+    return Made(ov.Model([rois, op.softmax(scores, 1).output(0), boxes.output(0)], [x]), inputs)
 
 
 def detectron(rng: np.random.Generator) -> Made:
     """Faster R-CNN of Detectron, by its Experimental ops: priors, proposals, features of regions, and detections."""
-    from openvino import opset6
-
     layers, inputs, size = Layers(rng), image(rng, 1, 3, 320, 320), 320
     (x,) = taking(inputs)
     features = pyramid(layers, x, (32, 64, 128, 128, 128))[1:]
     features = [layers.convolution(feature, 64, 1, active=False) for feature in features]
-    info = op.constant(np.array([size, size, 1], np.float32))
-    rois, chances = [], []
+    info = np.array([size, size, 1], np.float32)
+    found = []
     for number, feature in enumerate(features):
         stride = 4 * 2**number
-        anchors = np.array(
-            [
-                [-w / 2, -h / 2, w / 2, h / 2]
-                for w, h in ((stride * 8, stride * 4), (stride * 6, stride * 6), (stride * 4, stride * 8))
-            ],
-            np.float32,
-        )
-        priors = opset6.experimental_detectron_prior_grid_generator(
-            anchors,
-            feature,
-            op.unsqueeze(op.squeeze(x, np.array([0])), np.array([0])),
-            True,
-            0,
-            0,
-            float(stride),
-            float(stride),
-        )
+        corners = np.array([[8, 4], [6, 6], [4, 8]], np.float32) * stride / 2
+        priors = created(
+            "opset6", "ExperimentalDetectronPriorGridGenerator", np.concatenate([-corners, corners], 1), feature, x,
+            flatten=True, h=0, w=0, stride_x=float(stride), stride_y=float(stride),
+        )  # fmt: skip
         middle = layers.convolution(feature, 64)
-        deltas, scores = (layers.convolution(middle, count, 1, active=False) for count in (12, 3))
-        deltas, scores = (
-            op.squeeze(part, np.array([0])) for part in (op.multiply(deltas, np.float32(0.1)), op.sigmoid(scores))
+        deltas = op.multiply(layers.convolution(middle, 12, 1, active=False), np.float32(0.1))
+        scores = op.sigmoid(layers.convolution(middle, 3, 1, active=False))
+        found.append(
+            created(
+                "opset6",
+                "ExperimentalDetectronGenerateProposalsSingleImage",
+                info,
+                priors,
+                op.squeeze(deltas, np.array([0])),
+                op.squeeze(scores, np.array([0])),
+                min_size=0.0,
+                nms_threshold=0.7,
+                post_nms_count=200,
+                pre_nms_count=500,
+            )
         )
-        found = opset6.experimental_detectron_generate_proposals_single_image(
-            info, priors, deltas, scores, 0.0, 0.7, 200, 500
-        )
-        rois.append(found.output(0).get_node())
-        chances.append(found.output(1).get_node())
-    boxes = [node.output(0) for node in rois]
-    levels = [node.output(1) for node in rois]
-    best = opset6.experimental_detectron_topk_rois(op.concat(boxes, 0), op.concat(levels, 0), 300)
-    pooled = opset6.experimental_detectron_roi_feature_extractor([best, *features], 7, 2, [4, 8, 16, 32], False)
+    boxes, chances = (op.concat([node.output(place) for node in found], 0) for place in (0, 1))
+    best = created("opset6", "ExperimentalDetectronTopKROIs", boxes, chances, max_rois=300)
+    pooled = created(
+        "opset6", "ExperimentalDetectronROIFeatureExtractor", best, *features, output_size=7, sampling_ratio=2,
+        pyramid_scales=[4, 8, 16, 32], aligned=False,
+    )  # fmt: skip
     node = op.reshape(pooled.output(0), np.array([-1, 64 * 49]), False)
     node = layers.dense(layers.dense(node, 256, active=True), 256, active=True)
     scores = op.softmax(op.multiply(layers.dense(node, 21), np.float32(2)), 1)
-    found = opset6.experimental_detectron_detection_output(
-        pooled.output(1),
-        layers.dense(node, 84),
-        scores,
-        info,
-        0.05,
-        0.5,
-        4.1352,
-        21,
-        200,
-        50,
-        False,
-        [10.0, 10.0, 5.0, 5.0],
-    )
-    return Made(ov.Model(found.outputs(), [x]), inputs)
+    detections = created(
+        "opset6", "ExperimentalDetectronDetectionOutput", pooled.output(1), layers.dense(node, 84), scores,
+        info[None], score_threshold=0.05, nms_threshold=0.5, max_delta_log_wh=4.1352, num_classes=21,
+        post_nms_count=200, max_detections_per_image=50, class_agnostic_box_regression=False,
+        deltas_weights=[10.0, 10.0, 5.0, 5.0],
+    )  # fmt: skip
+    return Made(ov.Model(detections.outputs(), [x]), inputs)
 
 
 KINDS: dict[str, Kind] = {

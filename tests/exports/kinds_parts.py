@@ -12,6 +12,7 @@ import openvino as ov
 import torch
 from export import Arrays, varied
 from openvino import opset16 as op
+from openvino.utils.node_factory import NodeFactory
 from torch import nn
 
 
@@ -77,6 +78,16 @@ def taking(inputs: Arrays, open: Mapping[str, Sequence[int]] | None = None) -> l
     ]  # fmt: skip
 
 
+def created(opset: str, type: str, *inputs: Any, **attributes: Any) -> ov.Node:
+    """An op by its type, where openvino has no function for it or one that takes less."""
+    nodes = [node if isinstance(node, ov.Output) else as_output(node) for node in inputs]
+    return NodeFactory(opset).create(type, nodes, attributes)
+
+
+def as_output(node: Any) -> ov.Output:
+    return (node if isinstance(node, ov.Node) else op.constant(node)).output(0)
+
+
 class Layers:
     """Layers with weights drawn from `rng`, as functions of a node; they keep the size of activations."""
 
@@ -109,10 +120,16 @@ class Layers:
 
     def dense(self, x: Any, features: int, active: bool = False) -> ov.Node:
         """A product with a matrix, its bias, and a ReLU where it is `active`."""
-        own = x.output(0).partial_shape[-1].get_length()
+        own = sizes_of(x)[-1]
         node = op.add(op.matmul(x, self.weights(features, own, terms=own), False, True), self.weights(features) * 0.1)
         return op.relu(node) if active else node
 
 
+def sizes_of(x: Any) -> list[int]:
+    """The sizes of a node's first output, or of an output; -1 where one is unknown."""
+    shape = (x if isinstance(x, ov.Output) else x.output(0)).partial_shape
+    return [size.get_length() if size.is_static else -1 for size in shape]
+
+
 def channels_of(x: Any) -> int:
-    return int(x.output(0).partial_shape[1].get_length())
+    return sizes_of(x)[1]

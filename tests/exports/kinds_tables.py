@@ -40,8 +40,8 @@ def sparse_embeddings(rng: np.random.Generator) -> Made:
         sums = op.embedding_segments_sum(
             table, op.convert(filled.output(1), "i32"), op.convert(rows, "i32"), op.convert(batch, "i32"), np.int32(0)
         )
-        empty = op.unsqueeze(filled.output(2), 1)
-        parts.append(op.select(empty, np.float32(0), sums))
+        full = op.convert(op.logical_not(op.unsqueeze(filled.output(2), 1)), "f32")
+        parts.append(op.multiply(sums, full))
     node = op.concat(parts, 1)
     node = layers.dense(layers.dense(node, 256, active=True), 128, active=True)
     return Made(ov.Model([op.sigmoid(layers.dense(node, 1))], parameters), given[0], given[1:])

@@ -15,8 +15,8 @@ from torch.nn import functional
 
 def image(rng: np.random.Generator, *shape: int, name: str = "image") -> dict[str, np.ndarray]:
     """Noise with patches in it: edges, and areas of one colour."""
-    small = rng.standard_normal((*shape[:-2], shape[-2] // 16, shape[-1] // 16), np.float32)
-    coarse = np.kron(small, np.ones((1, 1, 16, 16), np.float32))
+    small = rng.standard_normal((*shape[:-2], -(-shape[-2] // 16), -(-shape[-1] // 16)), np.float32)
+    coarse = np.kron(small, np.ones((1, 1, 16, 16), np.float32))[..., : shape[-2], : shape[-1]]
     return {name: coarse + rng.standard_normal(shape, np.float32) * np.float32(0.2)}
 
 
