@@ -249,6 +249,7 @@ class _Assignment:
                 work=work,
                 compiled=compiled,
                 reads=(number,),
+                ports=(),
             )
         )
         return copy
