@@ -56,10 +56,7 @@ class RunningBody:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         run = self._run
         assert run is not None, "a body runs between `begin` and `end`"
-        if self._plain:
-            results = self._iterations(arrays, run)
-        else:
-            results = self._among_others(arrays, run)
+        results = self._iterations(arrays, run) if self._plain else self._among_others(arrays, run)
         if self._meter is not None:
             self._count(results, self._meter)
         return results
