@@ -23,6 +23,7 @@ from irrun.spec import (
     Padding,
     Permutation,
     Products,
+    Quantizing,
     Reading,
     Reduction,
     Repeating,
@@ -237,6 +238,7 @@ ATTRIBUTES = {
     "special_zero": False,
     "strides": (1, 2),
     "dilations": (1, 1),
+    "levels": 4,
 }
 """Values of attributes that have no default."""
 
@@ -347,6 +349,15 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
             np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Quantizing)
+def test_a_quantization_leaves_as_many_values_as_its_trait_says(op):
+    trait = op.trait(Quantizing)
+    assert tuple(port.name for port in op.inputs[1:]) == trait.limits
+    data = np.linspace(-2, 5, 1000, dtype=np.float32)
+    limits = [np.float32(value) for value in (-1, 2, 3, 9)]
+    assert np.unique(call(op, data, *limits, **{trait.levels: 4})).tolist() == [3, 5, 7, 9]
 
 
 @ops_that_are(Converting)
