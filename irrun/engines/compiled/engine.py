@@ -23,7 +23,7 @@ SUPPRESSING = frozenset(
 )
 """Ops that remove boxes which others overlap."""
 
-MODULES = dict.fromkeys(SUPPRESSING, "suppression")
+MODULES = {**dict.fromkeys(SUPPRESSING, "suppression"), "GridSample-9": "sampling"}
 """Where works are compiled, by the `compile` of a module, or called as they come, by its `open`. Only they, attention
 and products with compressed weights load llvmlite."""
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import INT, LONG, Code
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.translation import DOUBLE, translated
-from irrun.engines.work import Call
+from irrun.engines.work import Call, Layout, Work
 from irrun.spec.op import Array
 
-Floats = Doubles = Ints = Longs = Bytes = Array
+Floats: TypeAlias = Array
+Doubles: TypeAlias = Array
+Ints: TypeAlias = Array
+Longs: TypeAlias = Array
+Bytes: TypeAlias = Array
 """What memory is called in annotations of loops, see `translation`."""
 
 HEAD = ("next", "chunk", "count")
@@ -84,6 +89,12 @@ def looped(
         team.run(address, pointer, shared=shared)
 
     return call
+
+
+def unordered(work: Work) -> dict[int, Layout | None]:
+    """The inputs that are not in C order, which loops want them in."""
+    inputs = enumerate(work.inputs)
+    return {number: None for number, operand in inputs if operand is not None and not is_dense(operand)}
 
 
 def _word(argument: Any) -> int:

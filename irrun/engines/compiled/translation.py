@@ -1,11 +1,12 @@
 """Python functions as code: a small language of numbers in memory, for loops that numpy has no function for.
 
 Parameters are annotated: `int` and `float` are 64 bits wide; `Floats`, `Doubles`, `Ints`, `Longs` and `Bytes` are
-memory that nothing else has, whose elements are read and written as `memory[position]`, and never checked. Integers
-that are read are 64 bits wide, f32 stay f32. Functions assign, branch, loop (`while`, `for ... in range`), and call
-others of their kind and those of FUNCTIONS. Types are never mixed but by `int`, `float` and `np.float32`; a number that
-is written out takes the type of the other operand. What is known when it is compiled, a constant of the module or one
-that `translated` is given, decides branches then. Python computes the same on arrays, only slowly.
+memory that nothing else has, whose elements are read and written as `memory[position]`, and never checked; so is what
+`np.empty` gives, of a size that is known. Integers that are read are 64 bits wide, f32 stay f32. Functions assign,
+branch, loop (`while`, `for ... in range`), and call others of their kind and those of FUNCTIONS. Types are never mixed
+but by `int`, `float` and `np.float32`; a number that is written out takes the type of the other operand. What is known
+when it is compiled, a constant of the module or one that `translated` is given, decides branches then. Python computes
+the same on arrays, only slowly.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ DOUBLE, BOOL = ir.DoubleType(), ir.IntType(1)
 
 NUMBERS: dict[str, ir.Type] = {"int": LONG, "float": DOUBLE, "np.float32": FLOAT}
 ELEMENTS: dict[str, ir.Type] = {"Floats": FLOAT, "Doubles": DOUBLE, "Ints": INT, "Longs": LONG, "Bytes": BYTE}
+
+ELEMENTS_OF: dict[Any, ir.Type] = {np.float32: FLOAT, np.float64: DOUBLE, np.int32: INT, np.int64: LONG, np.uint8: BYTE}
 
 FUNCTIONS: dict[Callable[..., Any], str] = {
     np.floor: "floor",
@@ -126,6 +129,11 @@ class _Function:
                 made = [self._value(value) for value in values]
                 for target, value in zip(targets, made, strict=True):
                     self._put(target, value)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="empty"), args=[count, kind]),
+            ):
+                self._reserve(name, self._value(count), ELEMENTS_OF[self._called(kind)])
             case ast.Assign(targets=[target], value=value):
                 self._put(target, self._value(value))
             case ast.AugAssign(target=target, op=op, value=value):
@@ -148,6 +156,15 @@ class _Function:
                 self._value(value)
             case _:
                 raise self._unknown(node)
+
+    def _reserve(self, name: str, count: Value, element: ir.Type) -> None:
+        if not isinstance(count, int):
+            raise TypeError(f"{self._python.__name__}: `{name}` has no size that is known")
+        if name not in self._memories:
+            place = ir.IRBuilder(self._start).alloca(ir.ArrayType(element, count))
+            place.align = 64
+            address = ir.IRBuilder(self._start).bitcast(place, element.as_pointer())
+            self._memories[name] = _Memory(address, element)
 
     def _put(self, target: Any, value: Value) -> None:
         match target:
