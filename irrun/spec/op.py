@@ -43,6 +43,13 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
+PARTS = {"suppress", "decays"}
+"""Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
+
+`suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
+`opsets/_boxes.py`.
+"""
+
 
 Concern = str | tuple[str, int]
 """An input or an attribute by name, or one of a variadic input by name and number."""
@@ -325,11 +332,19 @@ class Op:
     @cached_property
     def context(self) -> frozenset[str]:
         """What the kernel asks for besides its attributes: a subset of `CONTEXT`."""
+        return frozenset(CONTEXT.intersection(self._parameters))
+
+    @cached_property
+    def parts(self) -> Mapping[str, Any]:
+        """What the kernel can be given something quicker for, of `PARTS`, and its own."""
+        return {name: self._parameters[name].default for name in PARTS.intersection(self._parameters)}
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
         try:
-            parameters = inspect.signature(self.kernel).parameters
+            return inspect.signature(self.kernel).parameters
         except ValueError:  # a ufunc has no signature
-            return frozenset()
-        return frozenset(CONTEXT.intersection(parameters))
+            return {}
 
     def shapes(self, rule: Rule) -> Rule:
         """Attach the rule that checks the constraints and binds the output symbols that the inputs leave open."""
