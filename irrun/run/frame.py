@@ -180,6 +180,8 @@ class Frame:
         self._write(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
+        if instruction.open:
+            self._kernels.check(self.program, instruction, self._given(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._plain(number) for number in instruction.operands]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from irrun.engines.extents import checked, copied
@@ -12,13 +13,26 @@ if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
-OPEN = frozenset({"ScaledDotProductAttention-13"})
-"""Works that it may have a call for: only they load llvmlite."""
+BAGS = frozenset(
+    {
+        "EmbeddingSegmentsSum-3",
+        *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
+    }
+)
+"""Works that sum rows of tables."""
+
+OPEN = {
+    "ScaledDotProductAttention-13": "attention",
+    "SparseFillEmptyRows-16": "sparse",
+    "ScatterElementsUpdate-3": "scatter",
+    "ScatterElementsUpdate-12": "scatter",
+}
+"""Works that it may have a call for, and the modules that have it: only they load llvmlite."""
 
 
 class CompiledEngine:
-    """The engine "compiled", on `threads` threads: products with compressed weights, and attention of few rows. Others
-    cost it nothing."""
+    """The engine "compiled", on `threads` threads: products with compressed weights, embedding bags, and what `OPEN`
+    names. Others cost it nothing."""
 
     name = "compiled"
     unaligned = False
@@ -27,30 +41,36 @@ class CompiledEngine:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._team: Team | None = None
-        self._openers: dict[str, Callable[[Work], OpenCall | None]] | None = None
+        self._openers: dict[str, dict[str, Callable[[Work], OpenCall | None]]] = {}
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
-        if not work.compressed or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+        if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
-        from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+        compiled: Compiled | None = None
+        if work.compressed:
+            from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
-        compile = COMPRESSED.get(work.name)
-        compiled = None if compile is None else compile(work, self._threads())
+            compile = COMPRESSED.get(work.name)
+            compiled = None if compile is None else compile(work, self._threads())
+        elif work.name in BAGS and work.required(1)[0].type == "f32":
+            from irrun.engines.compiled.bags import embedding_bags
+
+            compiled = embedding_bags(work, self._threads())
         return None if compiled is None else checked(work, compiled)
 
     def together(self, calls: Sequence[Call]) -> None:
         chain(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for attention; products are made for sizes."""
-        if work.name not in OPEN:
+        """A call for what `OPEN` names; products are made for sizes."""
+        module = OPEN.get(work.name)
+        if module is None:
             return None
-        if self._openers is None:
-            from irrun.engines.compiled.attention import openers
-
-            self._openers = openers(self._threads())
-        return self._openers[work.name](work)
+        if module not in self._openers:
+            openers = import_module(f"irrun.engines.compiled.{module}").openers
+            self._openers[module] = openers(self._threads())
+        return self._openers[module][work.name](work)
 
     def _threads(self) -> Team:
         from irrun.engines.compiled.team import Team
