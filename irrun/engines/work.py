@@ -169,7 +169,13 @@ class Compiled:
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
-"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them."""
+"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them.
+
+Nobody has looked at the data: where these break the rule of the op, or it would warn of them, the answer is None, too.
+Results take at most `OPEN_GROWTH` times the bytes of the inputs.
+"""
+
+OPEN_GROWTH = 64
 
 
 class Engine(Protocol):
@@ -195,7 +201,10 @@ class Engine(Protocol):
         """Make calls that have nothing to do with one another, on threads if it has any for that."""
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none."""
+        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none.
+
+        It is asked for works of known sizes, too, which no engine has compiled.
+        """
 
     def reorder(self, operand: Operand, layout: Any) -> Compiled:
         """A work of one input and one output that brings a tensor into another layout of its own (None: in C order)."""

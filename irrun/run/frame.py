@@ -182,6 +182,8 @@ class Frame:
         self._write(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
+        if instruction.open:
+            self._computation(instruction).check(self._given(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._plain(number) for number in instruction.operands]

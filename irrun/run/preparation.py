@@ -20,7 +20,7 @@ from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
-from irrun.run.specialization import Specialization, is_unsized
+from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
@@ -198,10 +198,15 @@ class Preparation:
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
         read = program.read()
-        return {
+        made = {
             position: Specialization(program, instruction, read, setting, self._kernels)
             for position, instruction in enumerate(program.instructions)
-            if is_unsized(program, instruction)
+            if is_typed(program, instruction)
+        }
+        return {
+            position: own
+            for position, own in made.items()
+            if own.opened or is_unsized(program, program.instructions[position])
         }
 
 

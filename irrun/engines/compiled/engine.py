@@ -23,21 +23,36 @@ SUPPRESSING = frozenset(
 )
 """Ops that remove boxes which others overlap."""
 
-MODULES = {**dict.fromkeys(SUPPRESSING, "suppression"), "GridSample-9": "sampling"}
-"""Where works are compiled, by the `compile` of a module, or called as they come, by its `open`. Only they, attention
-and products with compressed weights load llvmlite."""
+BAGS = frozenset(
+    {
+        "EmbeddingSegmentsSum-3",
+        *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
+    }
+)
+"""Ops that sum rows of tables."""
+
+MODULES = {
+    **dict.fromkeys(SUPPRESSING, "suppression"),
+    **dict.fromkeys(BAGS, "bags"),
+    "GridSample-9": "sampling",
+    "ScaledDotProductAttention-13": "attention",
+    "ScatterElementsUpdate-3": "scatter",
+    "ScatterElementsUpdate-12": "scatter",
+    "SparseFillEmptyRows-16": "sparse",
+}
+"""Where works are compiled, by the `compile` of a module, or have a call for any sizes, by its `open`. Only they and
+products with compressed weights load llvmlite."""
 
 
-ATTENDING = frozenset({"ScaledDotProductAttention-13"})
-
-
-def _module(name: str) -> Any:
-    return import_module(f"irrun.engines.compiled.{name}")
+def _of_module(name: str, function: str) -> Any:
+    """A function of the module for works of a name, None where there is none."""
+    module = MODULES.get(name)
+    return None if module is None else getattr(import_module(f"irrun.engines.compiled.{module}"), function, None)
 
 
 class CompiledEngine:
-    """The engine "compiled", on `threads` threads: products with compressed weights, attention of few rows, and ops
-    that are loops. Others cost it nothing."""
+    """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names. Others
+    cost it nothing."""
 
     name = "compiled"
     unaligned = False
@@ -46,19 +61,17 @@ class CompiledEngine:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._team: Team | None = None
-        self._openers: dict[str, Callable[[Work], OpenCall | None]] | None = None
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
         if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
-        if not work.compressed:
-            module = MODULES.get(work.name)
-            compiled = None if module is None else _module(module).compile(work, self._threads())
-            return None if compiled is None else checked(work, compiled)
-        from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+        if work.compressed:
+            from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
-        compile = COMPRESSED.get(work.name)
+            compile = COMPRESSED.get(work.name)
+        else:
+            compile = _of_module(work.name, "compile")
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
 
@@ -71,16 +84,8 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
-        if work.name in MODULES and not work.compressed:
-            open = getattr(_module(MODULES[work.name]), "open", None)
-            return None if open is None else open(work, self._threads())
-        if work.name not in ATTENDING:
-            return None
-        if self._openers is None:
-            from irrun.engines.compiled.attention import openers
-
-            self._openers = openers(self._threads())
-        return self._openers[work.name](work)
+        open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "open")
+        return None if open is None or work.compressed else open(work, self._threads())
 
     def _threads(self) -> Team:
         from irrun.engines.compiled.team import Team
