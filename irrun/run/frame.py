@@ -15,7 +15,7 @@ from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owners
-from irrun.run.passes.assignment import REORDER, EngineFailed
+from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
@@ -244,8 +244,9 @@ class Frame:
         if run.observer is None:
             return
         last = instruction.parts[-1]
+        inserted = all(part.inserted for part in instruction.parts)
         for port, number in enumerate(instruction.results):
-            if instruction.op is not REORDER and self._arrays[number] is not None:
+            if not inserted and self._arrays[number] is not None:
                 event = Event(last.layer, port, run.path, _frozen(self._plain(number)))
                 try:
                     array = _answer(run.observer, event)

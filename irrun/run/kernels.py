@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from irrun.check.infer import Inference, infer_body, violated
+from irrun.check.infer import Inference, violated
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
+from irrun.run.bodies import body_inference
 from irrun.run.memory import outputs_text, refusal, result_bytes
 from irrun.run.program import Instruction, Program
 from irrun.run.session import Run
@@ -152,7 +152,7 @@ class Kernels:
         return {
             name: replace(
                 body,
-                infer=partial(infer_body, instruction.layer.bodies[name].graph, again),
+                infer=body_inference(instruction.layer.bodies[name].graph, program, again),
                 run=_Body(program, self.prepared(program), instruction.layer, name, run),
             )
             for name, (body, program) in instruction.bodies.items()

@@ -33,7 +33,7 @@ class Instruction:
 
     Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
     run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
-    although nothing reads its outputs.
+    although nothing reads its outputs. One that is `inserted` is no layer of the model, but belongs to one.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
@@ -48,6 +48,7 @@ class Instruction:
     outputs: tuple[int, ...]
     open: bool = False
     effects: bool = False
+    inserted: bool = False
     bodies: Mapping[str, tuple[Body, Program]] = field(default_factory=dict)
     posts: tuple[Instruction, ...] = ()
     by: str = KERNEL
@@ -117,7 +118,8 @@ class Storage:
 class Program:
     """`tensors` are what is known of each; `constants` are those that no run changes, beside those that stay
     `compressed`, which only engines that know them read. `reserved` are the bytes of constants that are not in the
-    .bin file.
+    .bin file. Where it computes in other types than the model declares, `variables` have those of each variable,
+    (declared, computed in), and `borders` the declared ones of the parameters and results of a body.
 
     Once its memory is planned, `storage` has the tensors whose place is fixed, in `size` bytes that each frame has, and
     `scratch` is the most that a call of an engine needs besides; `peak` are the most bytes that are in use at once, as
@@ -131,6 +133,8 @@ class Program:
     instructions: list[Instruction]
     compressed: dict[int, CompressedWeights] = field(default_factory=dict)
     reserved: int = 0
+    variables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    borders: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     storage: dict[int, Storage] = field(default_factory=dict)
     size: int = 0
     scratch: int = 0

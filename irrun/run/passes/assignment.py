@@ -245,6 +245,7 @@ class _Assignment:
         self.program.instructions.append(
             Instruction(
                 *(layer, REORDER, {}, {}, (number,), (copy,)),
+                inserted=True,
                 by=engine.name,
                 work=work,
                 compiled=compiled,
