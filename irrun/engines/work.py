@@ -184,6 +184,10 @@ class Engine(Protocol):
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
 
+    def computes(self, name: str, type: str) -> bool:
+        """Whether it takes works of the op `name` on floats of `type`, most of them, and the processor computes in that
+        type rather than in another one between two conversions. What only moves elements does so in any type."""
+
     def together(self, calls: Sequence[Call]) -> None:
         """Make calls that have nothing to do with one another, on threads if it has any for that."""
 

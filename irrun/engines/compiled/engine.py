@@ -39,6 +39,10 @@ class CompiledEngine:
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
 
+    def computes(self, name: str, type: str) -> bool:
+        """What it takes is decided by weights, not by ops."""
+        return False
+
     def together(self, calls: Sequence[Call]) -> None:
         chain(calls)()
 
