@@ -36,7 +36,7 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
         )
         for op, compile in table.items()
     },
-    "f16": copies.F16_COMPILERS,
+    "f16": {**copies.F16_COMPILERS},
 }
 """By element type; works in which several occur are of the last one here."""
 
