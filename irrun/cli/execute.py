@@ -131,15 +131,16 @@ def execute(
         return None if archive or files or seed is not None else given
 
     with failures_said(context, advice):
-        executor = GraphExecutor(
-            model,
-            weights,
-            max_memory=max_memory,
-            engine=engine,
-            threads=threads,
-            once=repeat == 1,
-            precision=precision,
-        )
+        with warnings_said():
+            executor = GraphExecutor(
+                model,
+                weights,
+                max_memory=max_memory,
+                engine=engine,
+                threads=threads,
+                once=repeat == 1,
+                precision=precision,
+            )
         show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings_said():

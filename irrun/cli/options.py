@@ -76,8 +76,9 @@ PRECISION = click.option(
     "--precision",
     type=click.Choice(PRECISIONS),
     help="In which types floats are computed: declared, those of the model, is the default of the engine reference; "
-    "auto, f32 for f16 and bf16, that of the others; f32 is auto with f32 for f64, too; f16 emulates a device that "
-    "rounds the result of every layer to f16; f64 computes all in f64. Inputs and results are as declared.",
+    "auto, f32 for f16 and bf16, that of the others; f32 is auto with f32 for f64, too; bf16 is auto with bf16 for "
+    "products, convolutions and what lies between; f16 emulates a device that rounds the result of every layer to f16; "
+    "f64 computes all in f64. Inputs and results are as declared.",
 )
 THREADS = click.option(
     "--threads",

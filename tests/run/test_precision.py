@@ -501,4 +501,4 @@ def test_the_option(tmp_path):
     assert "inf" not in printed["auto"]
     assert "inf" in printed["f16"]
     done = command("execute", path, "--precision", "half", status=2)
-    assert "'half' is not one of 'auto', 'declared', 'f32', 'f16', 'f64'" in done.stderr
+    assert "'half' is not one of 'auto', 'declared', 'f32', 'bf16', 'f16', 'f64'" in done.stderr
