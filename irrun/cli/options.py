@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.engines import ENGINES, EngineError
+from irrun.diagnostics import EngineError
+from irrun.engines import ENGINES
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from irrun.diagnostics import EngineError
+
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
@@ -13,10 +15,6 @@ ENGINES = ("auto", "onednn", "numpy", "reference", CHECK)
 """`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, compiled products of
 compressed weights and attention of few rows; `numpy` is that alone; `reference` runs every layer by its op's own
 kernel; `check` is `auto`, every result held against what that kernel gives."""
-
-
-class EngineError(Exception):
-    """An engine that was asked for is not there."""
 
 
 SINGLE_RUN = 120_000_000

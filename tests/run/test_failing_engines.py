@@ -55,7 +55,7 @@ def test_an_engine_that_fails_while_it_prepares_is_passed_over(sizes, failing, o
     assert all(f"engine odd failed to {verb} layer" in note and "`product`" in note for note in found)
     assert all("ValueError('cannot" in note for note in found)
     if sizes == (2, 3):
-        (kept,) = ours._preparation._kept.values()
+        (kept,) = ours._whole.preparation._kept.values()
         by = {i.layer.name: i.by for i in kept.program.instructions}
         assert by["product"] == ("next" if others else "kernel")
         assert by["share"] == "odd"

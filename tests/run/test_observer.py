@@ -239,7 +239,7 @@ def test_nothing_is_done_for_nobody(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(Event, "__new__", never)
     monkeypatch.setattr(Frame, "_watched", never)
     assert values(executor.run([F32([0, -0.0])])) == [[0, 0]]
-    assert len(executor._preparation._kept) == (engine != "reference")
+    assert len(executor._whole.preparation._kept) == (engine != "reference")
 
 
 def test_a_toy_engine_has_opaque_tensors_observed(tmp_path, monkeypatch):

@@ -10,7 +10,8 @@ from engines.toy import Toy
 from ir_builder import Model
 
 import irrun
-from irrun.engines import EngineError, load_engines
+from irrun.diagnostics import EngineError
+from irrun.engines import load_engines
 from irrun.run.preparation import MAX_KEPT
 from irrun.run.profile import Profile
 
@@ -121,7 +122,7 @@ def test_a_program_is_made_for_each_shape_and_the_latest_are_kept(tmp_path):
     for count in range(1, 2 * MAX_KEPT):
         (result,) = ours.run([np.full((count, 2), -1, np.float32)]).values()
         assert result.tolist() == [[0, 0]] * count
-    assert list(ours._preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
+    assert list(ours._whole.preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
 
 
 def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):
