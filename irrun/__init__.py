@@ -6,7 +6,7 @@
 True
 >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")  # made once, run often; IRError where it cannot be run
 >>> executor.inputs
-(TensorInfo('image', f32[batch, 3, height, width], layout='NCHW'),)
+(TensorInfo('image', f32[image.0, 3, 16, 16]),)
 >>> outputs = executor.run(executor.random_inputs(7))
 >>> outputs["probabilities"].shape
 (1, 10)

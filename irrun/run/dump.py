@@ -24,7 +24,7 @@ class Dump(Mapping[str, Array]):
     >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
     >>> results = executor.run(executor.random_inputs(7), observer=dump)
     >>> [(name, array.shape) for name, array in dump.items()]
-    [('probabilities:0', (1, 10))]
+    [('Softmax_62:0', (1, 10))]
     """
 
     def __init__(self, layers: Sequence[str] | str = (), types: Sequence[str] | str = ()) -> None:

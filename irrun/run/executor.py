@@ -89,8 +89,8 @@ class GraphExecutor:
     >>> import numpy as np
     >>> import irrun
     >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
-    >>> executor.inputs, executor.outputs
-    ((TensorInfo('image', f32[batch, 3, height, width], layout='NCHW'),), (TensorInfo('probabilities', f32[batch, 10]),))
+    >>> executor.inputs + executor.outputs
+    (TensorInfo('image', f32[image.0, 3, 16, 16]), TensorInfo('probabilities', f32[image.0, 10]))
     >>> outputs = executor.run(np.zeros((2, 3, 16, 16), np.float32))
     >>> outputs["probabilities"].shape, outputs[0].dtype
     ((2, 10), dtype('float32'))
@@ -195,7 +195,7 @@ class GraphExecutor:
 
         >>> import irrun
         >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
-        >>> image = executor.random_inputs(7, {"image": (1, 3, 8, 8)})["image"]
+        >>> image = executor.random_inputs(7, {"image": (1, 3, 16, 16)})["0"]
         >>> float(executor.run(image=image)["probabilities"].sum().round(3))
         1.0
         >>> list(executor.run(image, outputs=["probabilities"]))
