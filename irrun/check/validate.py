@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
+from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.infer import Inference, infer
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
@@ -92,12 +93,13 @@ def validate(
     shapes: GivenShapes | None = None,
     *,
     content: bytes | None = None,
+    searched: int | None = MAX_SEARCHED,
 ) -> Report:
     """Check a model: that of an .xml file, given as a path, as bytes or as a file that is open for reading bytes.
 
     `weights` is the .bin, in one of these forms; for a path, the one beside it unless given. `shapes` are what the
     inputs shall have, by name: `{"image": (1, 3, "height", "width")}`. With `content`, the text of the .xml, `model` is
-    only the path that it goes by.
+    only the path that it goes by. So many bytes of weights are `searched` for NaN and infinity, None for all.
 
     Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, OSError where
     an open file cannot be read, TypeError where something else is given than a model.
@@ -113,7 +115,8 @@ def validate(
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}))
-    later = chain(inference.diagnostics, compare_declared(inference, sizes=not shapes))
+    declared = compare_declared(inference, sizes=not shapes)
+    later = chain(inference.diagnostics, declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 

@@ -237,6 +237,18 @@ class Weights:
             return _frozen(np.frombuffer(self._mapped(), np.uint8, blob.needed, blob.offset))
         return _frozen(np.frombuffer(self._read(blob.offset, blob.needed), np.uint8))
 
+    def chunks(self, layer: Layer) -> Iterator[Array]:
+        """The elements of a Const of numbers of whole bytes in order, some at a time, as copies.
+
+        Raises WeightsError as `constant` does.
+        """
+        blob = self.check(layer)
+        width = ELEMENT_TYPES[blob.element_type].bits // 8
+        for first in range(0, blob.elements, 4 * _CHUNK // width):
+            count = min(blob.elements - first, 4 * _CHUNK // width)
+            data = self._read(blob.offset + first * width, count * width)
+            yield np.frombuffer(data, numpy_dtype(blob.element_type))
+
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
         blob = self.check(layer)

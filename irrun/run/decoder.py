@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irrun.check.infer import Inference
-from irrun.ir.signature import names_of
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
+from irrun.ir.signature import names_of
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype

@@ -107,7 +107,7 @@ class GraphExecutor:
         once: bool = False,
     ) -> None:
         self._options: dict[str, Any] = {"max_memory": max_memory, "engine": engine, "threads": threads, "once": once}
-        self.report = validate(model, weights)
+        self.report = validate(model, weights, searched=0)  # what is not finite shows in the results
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model

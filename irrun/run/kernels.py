@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from irrun.run.memory import outputs_text, refusal, result_bytes
 from irrun.run.program import Instruction, Program
 from irrun.run.session import Run
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Inferred, Tensor, Violation
+from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 
 class Prepared(Protocol):
@@ -82,7 +83,10 @@ class Kernels:
 
     def failed(self, instruction: Instruction, by: str, error: Exception) -> ExecutionError:
         """The error that something went wrong that is nobody's fault who uses irrun."""
-        what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
+        if isinstance(error, MemoryError):
+            what = "ran out of memory"
+        else:
+            what = f"failed: {type(error).__name__}: {error}{_raised_at(error, instruction.op)}"
         layer = instruction.layer
         return self.placed(Diagnostic("E602", f"{by} {what}", layer.span, layer.label))
 
@@ -157,6 +161,14 @@ class Kernels:
             )
             for name, (body, program) in instruction.bodies.items()
         }
+
+
+def _raised_at(error: Exception, op: Op) -> str:
+    """Where an exception comes from: the last line of the op's own file on the way to it, else the last of all."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = getattr(getattr(op.kernel, "__code__", None), "co_filename", None)
+    found = [place for place in lines if place[0] == own] or lines
+    return f", at {found[-1][0]}:{found[-1][1]}" if found else ""
 
 
 class _Body:

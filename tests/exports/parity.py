@@ -109,9 +109,7 @@ def compare(path: Path, engines: list[str], steps: int, threads: int) -> dict[tu
     expected: dict[str, tuple[np.ndarray, list[Any]]] = {}
     for engine in engines:
         executor, session = irrun_steps(path, engine, threads)
-        given = [
-            name for layer in executor.model.graph.parameters for name in names_of(layer) if ENCODER.search(name)
-        ]
+        given = [name for layer in executor.model.graph.parameters for name in names_of(layer) if ENCODER.search(name)]
         decoder = read_decoder(executor, given)
         for name, (lengths, beams) in SCENARIOS.items():
             if beams and "beam_idx" not in decoder.made:
