@@ -101,8 +101,8 @@ def validate(
     inputs shall have, by name: `{"image": (1, 3, "height", "width")}`. With `content`, the text of the .xml, `model` is
     only the path that it goes by. So many bytes of weights are `searched` for NaN and infinity, None for all.
 
-    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, OSError where
-    an open file cannot be read, TypeError where something else is given than a model.
+    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, OSError
+    where an open file cannot be read, TypeError where something else is given than a model.
     """
     problems: list[Diagnostic] = []
     if isinstance(model, Model):

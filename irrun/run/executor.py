@@ -71,8 +71,8 @@ class _Part:
 class GraphExecutor:
     """A model that can be run.
 
-    `model` is the path of an .xml file, its bytes, a file that is open for reading bytes, or a `Model`; `weights` is the
-    .bin, in one of the first three forms, and lies beside the .xml unless given.
+    `model` is the path of an .xml file, its bytes, a file that is open for reading bytes, or a `Model`; `weights` is
+    the .bin, in one of the first three forms, and lies beside the .xml unless given.
 
     `max_memory` is how many bytes the arrays of a run may take together, the physical memory unless given: a layer that
     asks for more is refused before anything is allocated (see `irrun.run.memory` for what counts).
