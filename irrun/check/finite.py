@@ -5,7 +5,8 @@ A constant whose other elements are all 0 is left alone where it has infinities 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,14 +33,16 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
         if most is not None and searched > most:
             return
         try:
-            message = _not_finite(weights.chunks(layer), blob.shape, blob.elements)
+            found = not_finite(weights.chunks(layer), blob.shape)
         except WeightsError:  # the file changes; who reads it next reports it
             return
-        if message:
+        if found is not None and (found.nans or found.others):
             help = "a training that diverged, or values beyond the range of the type; results are likely to be NaN"
             element = layer.data or layer.element
             span = attribute_span(element, "offset") if layer.data else element.span
-            yield Diagnostic("W913", f"the constant has {message}", span, layer.label, help)
+            yield Diagnostic(
+                "W913", f"the constant has {found} of {blob.elements:,} elements{found.place}", span, layer.label, help
+            )
 
 
 def _constants(graph: Graph) -> Iterator[Layer]:
@@ -50,8 +53,22 @@ def _constants(graph: Graph) -> Iterator[Layer]:
             yield from _constants(body.graph)
 
 
-def _not_finite(chunks: Iterator[Array], shape: tuple[int, ...], elements: int) -> str:
-    """What of the elements is not finite, if that is worth a word."""
+@dataclass(frozen=True, slots=True)
+class NotFinite:
+    """How many elements are `nans` or `infinities`, where the first of them is, and whether `others` are not 0."""
+
+    nans: int
+    infinities: int
+    place: str
+    others: bool
+
+    def __str__(self) -> str:
+        counts = ((self.nans, "NaN"), (self.infinities, "infinite"))
+        return " and ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def not_finite(chunks: Iterable[Array], shape: tuple[int, ...]) -> NotFinite | None:
+    """What of the elements of floats is not finite, which come some at a time; None where all are."""
     nans = infinities = begin = 0
     first: int | None = None
     others = False
@@ -67,9 +84,7 @@ def _not_finite(chunks: Iterator[Array], shape: tuple[int, ...], elements: int) 
             others = others or bool(numbers[finite].any())
             first = begin + int(np.argmin(finite)) if first is None else first
         begin += chunk.size
-    if first is None or not (nans or others):
-        return ""
-    counts = [f"{count:,} {word}" for count, word in ((nans, "NaN"), (infinities, "infinite")) if count]
-    place = ", ".join(str(int(index)) for index in np.unravel_index(first, shape)) if shape else ""
-    where = f", the first at [{place}]" if shape else ""
-    return f"{' and '.join(counts)} of {elements:,} element{'s' * (elements != 1)}{where}"
+    if first is None:
+        return None
+    index = ", ".join(str(int(number)) for number in np.unravel_index(first, shape)) if shape else ""
+    return NotFinite(nans, infinities, f", the first at [{index}]" if shape else "", others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
 MAX_XML_BYTES = 1 << 27
 """The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
+
+_LFS_POINTER = b"version https://git-lfs.github.com/"
+_HTML = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
@@ -113,11 +117,24 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     if len(data) > MAX_XML_BYTES:
         raise _refusal("E104", f"`{path}` has more than {MAX_XML_BYTES:,} bytes")
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
+    foreign = _foreign(data[:1024])
+    if foreign is not None:
+        raise _refusal("E107", f"`{path}` is {foreign[0]}, not a model", foreign[1])
     if start not in (b"<", b""):
         raise _refusal(
             "E107", f"`{path}` is not XML", "the model file of an IR is the .xml, whose first character is <"
         )
     return data
+
+
+def _foreign(head: bytes) -> tuple[str, str] | None:
+    """What stands in place of a file that begins so, where that often happens, and what to do."""
+    if head.startswith(_LFS_POINTER):
+        return "a Git LFS pointer", "fetch the file that it stands for: git lfs pull"
+    if _HTML.match(head):
+        help = "the download led to a page instead of the file: a log-in, an error, or the site's view of the file"
+        return "an HTML page", help
+    return None
 
 
 def _refusal(code: str, message: str, help: str | None = None) -> IRError:
@@ -216,7 +233,7 @@ def _weights(path: Path | None, content: Content | None, graph: Graph, findings:
     faults = [(layer, fault) for layer in constants if (fault := _check_constant(layer, weights, findings))]
     _warn_of_overlaps(constants, weights, findings)
     for code in ("E501", "E503"):
-        _report_together([pair for pair in faults if pair[1].code == code], path, findings)
+        _report_together([pair for pair in faults if pair[1].code == code], weights, findings)
     return weights
 
 
@@ -233,12 +250,12 @@ def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> Weigh
     return None
 
 
-def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path | None, findings: Findings) -> None:
+def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights, findings: Findings) -> None:
     """One diagnostic for all Consts that miss the .bin, or its end; at the first of them."""
     if not errors:
         return
     layer, error = errors[0]
-    message, help = str(error), error.help
+    message, help, path = str(error), error.help, weights.path
     if error.code == "E501":
         count = "1 Const has its data" if len(errors) == 1 else f"{len(errors)} Consts have their data"
         message = f"there is no `{path}`, where {count}" if path else f"no weights are given, where {count}"
@@ -248,6 +265,9 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path | None
         worst = max(errors, key=lambda pair: pair[1].missing)[1]
         message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
         help = "is it this model's .bin, and was it downloaded or copied to its end?"
+    foreign = _foreign(weights.head()) if error.code == "E503" else None
+    if foreign is not None:
+        message, help = f"`{path}` is {foreign[0]}, not the weights", foreign[1]
     findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
 
 

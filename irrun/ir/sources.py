@@ -26,9 +26,11 @@ def opened(source: Source, name: str) -> tuple[Path, Content | None]:
     if isinstance(source, bytes | bytearray | memoryview | mmap.mmap):
         return Path(f"<{name}>"), source if isinstance(source, bytes) else memoryview(source).toreadonly().cast("B")
     content = _mapped(source)
-    if content is not None and isinstance(source.name, str):
+    if content is not None and isinstance(source.name, str) and not is_memory(Path(source.name)):
         return Path(source.name), content
-    return Path(f"<{name}>"), _read(source) if content is None else content
+    given = getattr(source, "name", None)
+    label = given if isinstance(given, str) and given.startswith("<") else f"<{name}>"  # <stdin>
+    return Path(label), _read(source) if content is None else content
 
 
 def is_memory(path: Path) -> bool:

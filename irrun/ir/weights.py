@@ -237,6 +237,10 @@ class Weights:
             return _frozen(np.frombuffer(self._mapped(), np.uint8, blob.needed, blob.offset))
         return _frozen(np.frombuffer(self._read(blob.offset, blob.needed), np.uint8))
 
+    def head(self) -> bytes:
+        """The first bytes of the file, which tell what it is. Raises WeightsError."""
+        return self._read(0, min(self.size or 0, 1024))
+
     def chunks(self, layer: Layer) -> Iterator[Array]:
         """The elements of a Const of numbers of whole bytes in order, some at a time, as copies.
 

@@ -165,6 +165,19 @@ class GraphExecutor:
         """What a session keeps from one run to the next."""
         return self.model.variables
 
+    @property
+    def engines(self) -> str:
+        """What computes, in a sentence."""
+        names = [engine.name for engine in self._engines]
+        if not names:
+            return "engine reference: every layer by the kernel of its op, on one thread"
+        found = f"engine {self._options['engine']}: {', then '.join(names)}, then the kernels of ops"
+        return f"{found}; {self._engines[0].threads} threads"
+
+    def named(self, inputs: Inputs) -> dict[str, Array]:
+        """The arrays of inputs by the names of these. Raises InputError."""
+        return dict(zip((info.name for info in self.inputs), self.bind(self._whole, inputs, {}), strict=True))
+
     def session(self) -> Session:
         """A request with variables of its own, beside those of `run`."""
         return Session(self)
@@ -195,7 +208,7 @@ class GraphExecutor:
 
         >>> import irrun
         >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
-        >>> image = executor.random_inputs(7, {"image": (1, 3, 16, 16)})["0"]
+        >>> image = executor.random_inputs(7, {"image": (1, 3, 16, 16)})["image"]
         >>> float(executor.run(image=image)["probabilities"].sum().round(3))
         1.0
         >>> list(executor.run(image, outputs=["probabilities"]))
@@ -257,9 +270,14 @@ class GraphExecutor:
     ) -> dict[str, Any]:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 
-        `shapes` gives the shape of an input by name; a size that stays unknown is taken as small as it may be.
+        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that all
+        layers can do with. Raises InputError where none is.
         """
-        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory)
+
+        def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
+            return validate(self.model, shapes=shapes, searched=0).ok
+
+        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -15,7 +15,7 @@ from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of
 from irrun.run.memory import as_text
-from irrun.spec.dims import Dim
+from irrun.spec.dims import Dim, Shape, Size
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
@@ -30,6 +30,9 @@ _CARRIERS = {
 
 _MAX_ORDERED = 5
 """Axes whose other orders are tried."""
+
+_TRIED = (1, 2, 4, 8, 16, 32, 64, 96, 128, 224, 256, 384, 512)
+"""Numbers for sizes that are not known."""
 
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
@@ -194,8 +197,18 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
     raise InputError(f"input `{name}` is {found}{order}, expected {type}: convert it, as in {how}")
 
 
+Suits = Callable[[Mapping[str, Sequence[int]]], bool]
+"""Whether the layers of a model can do with these shapes of inputs."""
+
+
 def random_inputs(
-    model: Model, tensors: Sequence[Tensor], seed: int, shapes: GivenShapes, given: Mapping[str, Any], most: int
+    model: Model,
+    tensors: Sequence[Tensor],
+    seed: int,
+    shapes: GivenShapes,
+    given: Mapping[str, Any],
+    most: int,
+    suits: Suits,
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 
@@ -207,29 +220,72 @@ def random_inputs(
         asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in shapes.items()}
     except ValueError as error:
         raise InputError(str(error)) from None
-    made = {}
-    total = 0
+    wished: dict[int, Shape] = {}
     for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
+        sizes = asked.get(number, tensor.shape)
         if number in present:
             continue
-        sizes = asked.get(number, tensor.shape)
         if sizes is None or tensor.type == "dynamic":
             raise InputError(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
-        shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in sizes]
+        wished[number] = sizes
+    names = {number: _key(model, number) for number in wished}
+    fixed = {name: np.shape(array) for name, array in given.items()}
+    made = {}
+    total = 0
+    for number, shape in _sized(
+        wished, lambda found: suits({**fixed, **{names[n]: s for n, s in found.items()}}), names
+    ):
+        layer, tensor = model.graph.parameters[number], tensors[number]
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             message = f"input `{_name(layer)}` of {shape_text(tuple(shape))} would take {as_text(wanted)} to make up"
             raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
         total += wanted
-        made[_key(model, number)] = _random(tensor.type, shape, rng)
+        made[names[number]] = _random(tensor.type, shape, rng)
     return {**given, **made}
 
 
+def _sized(
+    wished: Mapping[int, Shape], suit: Callable[[dict[int, tuple[int, ...]]], bool], names: Mapping[int, str]
+) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
+
+    The first axis, which most often is the batch, stays as small as it may be as long as that will do.
+    Raises InputError where none does.
+    """
+    unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
+    for smallest in (True, False):
+        for number in _TRIED if unknown else _TRIED[:1]:
+            shapes = {
+                position: tuple(
+                    _number(size, 1 if smallest and not axis else number) for axis, size in enumerate(sizes)
+                )
+                for position, sizes in wished.items()
+            }
+            if not unknown or suit(shapes):
+                return shapes.items()
+    listing = " ".join(
+        f"--shape {names[number]}={','.join(size.bounds if isinstance(size, Dim) else str(size) for size in sizes)}"
+        for number, sizes in wished.items()
+        if any(isinstance(size, Dim) for size in sizes)
+    )
+    tried = f"{_TRIED[0]} to {_TRIED[-1]}"
+    raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
+
+
+def _number(size: Size, wanted: int) -> int:
+    """A size, which is `wanted` if it is not known and may be so."""
+    if not isinstance(size, Dim):
+        return size
+    least = max(size.low or 1, 1)
+    return max(least, wanted if size.high is None else min(wanted, size.high))
+
+
 def _key(model: Model, number: int) -> str:
-    """A name that finds this input: its position, unless that is the name of another one."""
-    names = (str(number), *names_of(model.graph.parameters[number]))
+    """A name that finds this input, or its position."""
+    names = (*names_of(model.graph.parameters[number]), str(number))
     return next((name for name in names if _finds(model, name, number)), names[0])
 
 

@@ -45,9 +45,15 @@ class Registry:
 
     @property
     def ops(self) -> dict[str, Op]:
-        """All ops by name."""
+        """The ops of the library, and those that were added, by name."""
         self._load_library()
         return self._ops
+
+    def load_installed(self) -> None:
+        """Add the ops of all installed modules. Raises whatever these raise."""
+        with self._loading:
+            for module in self._installed:
+                self.harvest(module)
 
     def _load_library(self, type: str | None = None) -> None:
         """Load what is left of the library; for a `type` only until it is known."""
