@@ -234,9 +234,11 @@ def random_inputs(
     fixed = {name: np.shape(array) for name, array in given.items()}
     made = {}
     total = 0
-    for number, shape in _sized(
-        wished, lambda found: suits({**fixed, **{names[n]: s for n, s in found.items()}}), names
-    ):
+
+    def suit(shapes: Mapping[int, tuple[int, ...]]) -> bool:
+        return suits({**fixed, **{names[number]: shape for number, shape in shapes.items()}})
+
+    for number, shape in _sized(wished, suit, names):
         layer, tensor = model.graph.parameters[number], tensors[number]
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
@@ -256,12 +258,11 @@ def _sized(
     Raises InputError where none does.
     """
     unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
-    for smallest in (True, False):
+    for batches in (_TRIED[:1], _TRIED):
         for number in _TRIED if unknown else _TRIED[:1]:
+            first = number if number in batches else 1
             shapes = {
-                position: tuple(
-                    _number(size, 1 if smallest and not axis else number) for axis, size in enumerate(sizes)
-                )
+                position: tuple(_number(size, number if axis else first) for axis, size in enumerate(sizes))
                 for position, sizes in wished.items()
             }
             if not unknown or suit(shapes):

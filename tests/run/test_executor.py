@@ -247,9 +247,9 @@ def test_one_executor_serves_several_threads(doubled):
 def test_random_inputs_are_seeded_and_fit(doubled):
     executor = irrun.GraphExecutor(doubled)
     one, two = (executor.random_inputs(3, {"x": [4, 2]}) for _ in range(2))
-    assert one["0"].shape == (4, 2)
-    np.testing.assert_array_equal(one["0"], two["0"])
-    assert executor.random_inputs(3)["0"].shape == (1, 2)
+    assert one["x"].shape == (4, 2)
+    np.testing.assert_array_equal(one["x"], two["x"])
+    assert executor.random_inputs(3)["x"].shape == (1, 2)
     assert executor.random_inputs(3, given={"x": 1}) == {"x": 1}
 
 
