@@ -83,6 +83,7 @@ class GraphExecutor:
 
             self._comparison = Comparison()
         plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK, compressed=bool(engines))
+        plain.quantized = engine != CHECK and any(engine.quantized for engine in engines)
         plain.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         try:
             program = prepare(build(graph, inference, self.max_memory, compressed=bool(engines)), plain)

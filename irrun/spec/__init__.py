@@ -66,6 +66,7 @@ from irrun.spec.traits import (
     Reduction,
     Repeating,
     Reshaping,
+    Selecting,
     Storing,
 )
 
@@ -114,6 +115,7 @@ __all__ = [
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Selecting",
     "Shape",
     "Shapes",
     "Size",

@@ -13,15 +13,24 @@ from irrun.engines.onednn import (
     normalization,
     pooling,
     products,
+    quantized,
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
+from irrun.engines.onednn.posts import QUANTIZE
+from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.work import Call, Compiled, Operand, Work, chain
 
 MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
 COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
     op: compile for module in MODULES for op, compile in module.COMPILERS.items()
 }
+COMPILERS[DEQUANTIZE] = quantized.dequantize
+CODES = frozenset({"u8", "i8"})
+CODED = frozenset(
+    {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
+)
+"""Ops that are computed on codes, or make them."""
 
 
 class OneDNN:
@@ -34,12 +43,17 @@ class OneDNN:
     def __init__(self, library: Library) -> None:
         self._library = library
         self.threads = library.threads
+        self.quantized = library.exact
 
     def compile(self, work: Work) -> Compiled | None:
+        if self.quantized and quantized.concerns(work):
+            found = self._library.works.compiled("codes", work, partial(quantized.compile, self._library))
+            if found is not None:
+                return found
         if (
             work.compressed
             or work.name not in COMPILERS
-            or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs))
+            or not all(_taken(work, operand) for operand in (*work.inputs[:1], *work.outputs))
         ):
             return None
         return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
@@ -54,5 +68,8 @@ class OneDNN:
         return copies.reorder(self._library, operand, layout)
 
 
-def _taken(operand: Operand | None) -> bool:
-    return operand is not None and operand.type == "f32" and all(operand.shape)
+def _taken(work: Work, operand: Operand | None) -> bool:
+    if operand is None or not all(operand.shape):
+        return False
+    coding = work.name in CODED or any(post.name in CODED for post in work.posts[-1:])
+    return operand.type == "f32" or (operand.type in CODES and coding)

@@ -50,7 +50,7 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
     result, type = work.outputs[0].shape, work.outputs[0].type
     shape = (*result, *(1,) * (rank - len(result)))
     posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=True)
-    if source is None or posts is None:
+    if source is None or posts is None or posts.constants:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(

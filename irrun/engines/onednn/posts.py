@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
+from irrun.engines.grid import Grid
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
+from irrun.spec.op import Array
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
 SWISH, _, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
@@ -64,16 +66,22 @@ DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
 whose results are large beside what they take to compute, to look would cost 5 %."""
 
+QUANTIZE = "Quantize-0"
+NEAR = 1e-3
+"""How far from a whole number, in levels, a shift may be that comes of limits that were rounded to f32."""
+
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 
 @dataclass(slots=True)
 class Chain:
-    """Post-ops for a primitive, which of its arguments are which operands, and those in a layout it chooses."""
+    """Post-ops for a primitive, which of its arguments are which operands, those in a layout it chooses, and further
+    ones that are constant."""
 
     posts: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: dict[int, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
+    constants: dict[int, Callable[[], Array]] = field(default_factory=dict)
 
 
 Place = Callable[[Operand], Descriptor | None]
@@ -92,8 +100,12 @@ def chain(
     """
     result = Chain()
     for post in posts:
-        if (exact and post.name in INEXACT) or post.parameters:
+        if exact and post.name in INEXACT:
             return None
+        if post.parameters or post.name == QUANTIZE:
+            if not _quantizes(result, post, work, place):
+                return None
+            continue
         operand = work.other(post)
         if operand is not None:
             if not _append(result, post, operand, work.outputs[0].shape, place, any):
@@ -106,6 +118,52 @@ def chain(
     return result
 
 
+def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
+    """Append a post that makes codes, or only rounds to a grid."""
+    if post.name == QUANTIZE:
+        limits = np.array([post.attrs["low"], post.attrs["high"]], np.float64)
+        return _quantize(result, post.attrs["grid"], limits, len(work.outputs[0].shape), place)
+    values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
+    found = [value for value in values if value is not None]
+    if post.name != "FakeQuantize-1" or len(found) < 4:
+        return False
+    (low, high, first, last), levels = found, post.attrs["levels"]
+    if not (low < high and np.isfinite([high - low, last - first]).all()):
+        return False
+    factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
+    result.posts += [
+        ("eltwise", LINEAR, factor, -low * factor),
+        ("eltwise", CLIP, 0.0, levels - 1.0),
+        ("eltwise", ROUND, 0.0, 0.0),
+        ("eltwise", LINEAR, step, first),
+    ]
+    return True
+
+
+def _quantize(result: Chain, grid: Grid, limits: Array, rank: int, place: Place) -> bool:
+    """Append what brings numbers to the codes of a grid, which are rounded and saturated as they are written."""
+    low, high = limits
+    factor = (grid.levels - 1) / (high - low)
+    shift = grid.first - low * factor
+    if np.abs(shift - np.rint(shift)).max() < NEAR:
+        shift = np.rint(shift)
+    if len({*shift.tolist()}) > 1:
+        return False
+    if len(factor) > 1:
+        factors = factor.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
+        layout = place(Operand("f32", factors.shape, factors.strides, factors))
+        if layout is None:
+            return False
+        result.posts.append(("binary", MUL, layout))
+        result.constants[len(result.posts) * POST + SRC_1] = lambda: factors
+        result.posts += [("eltwise", LINEAR, 1.0, float(shift[0]))] if shift[0] else []
+    else:
+        result.posts.append(("eltwise", LINEAR, float(factor[0]), float(shift[0])))
+    if grid.levels < 256:
+        result.posts.append(("eltwise", CLIP, float(grid.first), float(grid.first + grid.levels - 1)))
+    return True
+
+
 def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Chosen | None) -> bool:
     number = scalar(operand)
     if post.name == "PReLU-1" and number and np.isfinite(number):
@@ -115,6 +173,8 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
         return True
     algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
+    if operand.grid is not None and operand.type not in FLOATS:
+        return algorithm == ADD and _add_codes(result, post, operand, operand.grid, shape, any)
     if algorithm is None or operand.type not in FLOATS or (algorithm == DIV and post.reflected):
         return False
     if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
@@ -136,6 +196,22 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
         result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
     if post.name == "SquaredDifference-1":
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
+    return True
+
+
+def _add_codes(result: Chain, post: Post, operand: Operand, grid: Grid, shape: Sizes, any: Chosen | None) -> bool:
+    """Append the sum with what codes stand for, in steps of their grid."""
+    if any is None or operand.shape != shape or len(grid.scale) > 1 or post.operand is None:
+        return False
+    layout = any(operand.type)
+    if layout is None:
+        return False
+    result.posts.append(("eltwise", LINEAR, 1 / grid.scale[0], float(-grid.zero)))
+    result.posts.append(("binary", ADD, layout))
+    argument = len(result.posts) * POST + SRC_1
+    result.inputs[argument] = post.operand
+    result.free.append(argument)
+    result.posts.append(("eltwise", LINEAR, grid.scale[0], 0.0))
     return True
 
 

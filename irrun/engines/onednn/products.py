@@ -17,7 +17,7 @@ from irrun.spec.op import Array
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """What a product is whatever its weights hold: the primitive, which of its arguments are which operands, how the
     matrix lies, and what compiles the primitive that takes weights as they are."""
 
@@ -40,11 +40,13 @@ class _Product:
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """MatMul-1 with all its broadcasting and transposition."""
-    product = library.works.recall("product", work, partial(_product, library))
+    product = library.works.recall("product", work, partial(product_of, library))
     return None if product is None else product.compiled(library, work)
 
 
-def _product(library: Library, work: Work) -> _Product | None:
+def product_of(library: Library, work: Work, quantities: Mapping[int, bool] | None = None) -> Product | None:
+    """The product of two operands of any types; `quantities` are scales and zero points, with whether they go along
+    columns."""
     left, right = work.required(2)
     if left.layout is not None or right.layout is not None:
         return None
@@ -83,16 +85,18 @@ def _product(library: Library, work: Work) -> _Product | None:
 
     added = bias(work, -1) if len(full) == len(result.shape) else None
     posts = chain(work.posts[added is not None :], work, place)
-    if posts is None:
+    if posts is None or posts.constants:
         return None
     shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
     constant = right.value is not None
     small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
+    masks = [(number, along << len(sizes)) for number, along in (quantities or {}).items()]
     primitive = library.primitive(
         "matmul",
         *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),
         posts=posts.posts,
         small=small,
+        quantities=masks,
     )
     if primitive is None:
         return None
@@ -100,7 +104,7 @@ def _product(library: Library, work: Work) -> _Product | None:
     if added is not None:
         inputs[BIAS] = added
     plain = partial(library.primitive, "matmul", *(source, matrix, shift, target), posts=posts.posts, small=small)
-    return _Product(primitive, inputs, matrix, plain)
+    return Product(primitive, inputs, matrix, plain)
 
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:
