@@ -6,27 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.engines.grid import Grid
+from irrun.engines.grid import Coding, Grid
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output
 from irrun.spec.traits import Elementwise
 
 
-def _quantize(data: Array, *, grid: Grid, low: Sequence[float], high: Sequence[float]) -> Array:
-    """The codes of the nearest of the levels of a grid, the first of which is for `low` and the last one for `high`.
-
-    There is one limit for all of the tensor, or one for each channel along axis 1. Halves go to the even level. NaN is
-    `low`, as it is for OpenVINO's CPU plugin: codes have no NaN.
-    """
-    least, most = _along_channels(low, data.ndim), _along_channels(high, data.ndim)
-    level = np.asarray(data - least)
-    level /= most - least
-    level *= np.float32(grid.levels - 1)
+def _quantize(data: Array, *, coding: Coding) -> Array:
+    """The codes of numbers. NaN is the lowest one, as it is for OpenVINO's CPU plugin: codes have no NaN."""
+    low, high = _along_channels(coding.low, data.ndim), _along_channels(coding.high, data.ndim)
+    steps, first = _along_channels(coding.levels, data.ndim) - 1, _along_channels(coding.first, data.ndim)
+    level = np.asarray(data - low)
+    level /= high - low
+    level *= steps
     np.rint(level, out=level)
-    np.copyto(level, 0, where=~(data > least))
-    np.copyto(level, grid.levels - 1, where=data > most)
-    level += np.float32(grid.first)
-    return level.astype(numpy_dtype(grid.type))
+    np.copyto(level, 0, where=~(data > low))
+    np.copyto(level, steps, where=data > high)
+    level += first
+    return level.astype(numpy_dtype(coding.grid.type))
 
 
 def _dequantize(codes: Array, *, grid: Grid) -> Array:

@@ -52,6 +52,7 @@ from irrun.spec.op import (
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -96,6 +97,7 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Bounded",
     "Converting",
     "Convolving",
     "Dim",

@@ -30,6 +30,13 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """No number among the results is below `least(attrs)`; NaN may be."""
+
+    least: Callable[[Mapping[str, Any]], float]
+
+
+@dataclass(frozen=True, slots=True)
 class Converting:
     """The elements of the first input as another element type."""
 
@@ -189,6 +196,7 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Bounded
     | Converting
     | Joining
     | Lookup

@@ -10,7 +10,7 @@ import pytest
 from engines.onednn_works import ENGINE, channels_last, room
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid
+from irrun.engines.grid import Coding, Grid
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.registry import registry
@@ -18,7 +18,7 @@ from irrun.spec.registry import registry
 pytestmark = pytest.mark.skipif(
     ENGINE is None or not ENGINE.quantized, reason="no oneDNN, or no processor that adds up products of bytes exactly"
 )
-GRIDS = [Grid("u8", (0.5,), 0, 0, 256), Grid("u8", (0.25,), 131, 0, 256), Grid("i8", (0.125,), 0, -128, 256)]
+GRIDS = [Grid("u8", (0.5,), 0), Grid("u8", (0.25,), 131), Grid("i8", (0.125,), 0)]
 rng = np.random.default_rng(7)
 
 
@@ -91,7 +91,7 @@ def test_rows_with_constant_weights(grid: Grid, turned: bool, sizes: tuple[int, 
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("turned", [True, False])
 def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
-    other = Grid("i8", (0.0625,), 3, -128, 256)
+    other = Grid("i8", (0.0625,), 3)
     a, b = codes(grid.type, 2, 3, 9, 20), codes("i8", 2, 3, *((11, 20) if turned else (20, 11)))
     work = Work(
         "MatMul-1",
@@ -136,15 +136,15 @@ def test_convolutions(grid: Grid, groups: int, channels: int, features: int, str
 
 
 @pytest.mark.parametrize(
-    ("grid", "low", "high"),
+    "coding",
     [
-        (Grid("u8", (1.0,), 0, 0, 256), 0.0, 255.0),
-        (Grid("u8", (1.0,), 100, 0, 256), -100.0, 155.0),
-        (Grid("i8", (1.0,), 0, -127, 255), -127.0, 127.0),
-        (Grid("i8", (1.0,), 0, -8, 16), -8.0, 7.0),
+        Coding(Grid("u8", (1.0,), 0), (0.0,), (255.0,), (0,), (256,)),
+        Coding(Grid("u8", (1.0,), 100), (-100.0,), (155.0,), (0,), (256,)),
+        Coding(Grid("i8", (1.0,), 0), (-127.0,), (127.0,), (-127,), (255,)),
+        Coding(Grid("i8", (1.0,), 0), (-8.0,), (7.0,), (-8,), (16,)),
     ],
 )
-def test_results_written_as_codes(grid: Grid, low: float, high: float) -> None:
+def test_results_written_as_codes(coding: Coding) -> None:
     """Halves go to the even code, what lies outside to the ends of the grid; 254.5 is behind the last tie."""
     constant, _ = weights([[0.25]], 1, 1)
     constant.codes[:] = 2
@@ -152,17 +152,17 @@ def test_results_written_as_codes(grid: Grid, low: float, high: float) -> None:
     work = Work(
         "MatMul-1",
         {"transpose_a": False, "transpose_b": True},
-        [coded(data, Grid("i8", (1.0,), 0, -128, 256)), Operand("f32", (1, 1), (4, 4), compressed=constant)],
-        [output(400, 1, type=grid.type)],
-        [Post("Quantize-0", {"grid": grid, "low": (low,), "high": (high,)})],
+        [coded(data, Grid("i8", (1.0,), 0)), Operand("f32", (1, 1), (4, 4), compressed=constant)],
+        [output(400, 1, type=coding.grid.type)],
+        [Post("Quantize-0", {"coding": coding})],
     )
-    expected = np.clip(np.rint(data / 2), low, high) + grid.zero
+    expected = np.clip(np.rint(data / 2), coding.low, coding.high) + coding.grid.zero
     np.testing.assert_array_equal(computed(work, data, None), expected)
 
 
 def test_rounding_behind_a_convolution_and_a_residual_in_codes() -> None:
     """16 channels of codes, doubled, rounded to steps of 0.5, and codes of steps of 0.25 added to that."""
-    grid, residual = Grid("u8", (1.0,), 0, 0, 256), Grid("u8", (0.25,), 10, 0, 256)
+    grid, residual = Grid("u8", (1.0,), 0), Grid("u8", (0.25,), 10)
     scale = np.full((1, 1, 1, 1), 0.3, np.float32)
     eye = np.eye(16, dtype=np.int8).reshape(16, 16, 1, 1)
     constant = CompressedWeights("i8", eye.reshape(-1).view(np.uint8), eye.shape, eye.shape, scale)
@@ -187,10 +187,9 @@ def channels_last_codes(*shape: int) -> Any:
 def test_codes_and_numbers() -> None:
     """To codes and back, by channel, and what lies between limits that are not those of the grid."""
     data = np.array([[[-3, 0.24]], [[0.26, 9]]], np.float32).reshape(1, 2, 1, 2)
-    grid = Grid("u8", (0.5,), 1, 0, 4)
-    quantize = Work(
-        "Quantize-0", {"grid": grid, "low": (-0.5,), "high": (1.0,)}, [plain(data)], [output(1, 2, 1, 2, type="u8")]
-    )
+    grid = Grid("u8", (0.5,), 1)
+    coding = Coding(grid, (-0.5,), (1.0,), (0,), (4,))
+    quantize = Work("Quantize-0", {"coding": coding}, [plain(data)], [output(1, 2, 1, 2, type="u8")])
     assert computed(quantize, data).ravel().tolist() == [0, 1, 2, 3]
     array = np.array([0, 1, 2, 3], np.uint8).reshape(1, 2, 1, 2)
     back = Work("Dequantize-0", {"grid": grid}, [plain(array)], [output(1, 2, 1, 2)])

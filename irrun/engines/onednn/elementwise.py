@@ -10,7 +10,18 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides, dense_strides, merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
-from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, QUANTIZE, Chain, Place, aligned_axes, chain
+from irrun.engines.onednn.posts import (
+    BINARY,
+    CLIPPING,
+    FUNCTIONS,
+    INEXACT,
+    MUL,
+    QUANTIZE,
+    Chain,
+    Place,
+    aligned_axes,
+    chain,
+)
 from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
@@ -124,4 +135,4 @@ def _compiled(
     return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)
 
 
-COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - INEXACT, compile)
+COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile)

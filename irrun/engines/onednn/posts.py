@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
-from irrun.engines.grid import Grid
+from irrun.engines.grid import Coding, Grid
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
@@ -62,13 +63,14 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
 """Ops whose results for NaN and inf are other ones here."""
 
+CLIPPING = frozenset({"Clamp-1", "ReLU-1"})
+"""Those of them that differ for NaN alone, which codes do not have."""
+
 DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
 whose results are large beside what they take to compute, to look would cost 5 %."""
 
 QUANTIZE = "Quantize-0"
-NEAR = 1e-3
-"""How far from a whole number, in levels, a shift may be that comes of limits that were rounded to f32."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
@@ -99,8 +101,9 @@ def chain(
     None where one is not taken, as those are not that are INEXACT where the work is to be `exact`.
     """
     result = Chain()
+    coding = bool(posts) and posts[-1].name == QUANTIZE
     for post in posts:
-        if exact and post.name in INEXACT:
+        if exact and post.name in INEXACT and not (coding and post.name in CLIPPING):
             return None
         if post.parameters or post.name == QUANTIZE:
             if not _quantizes(result, post, work, place):
@@ -121,8 +124,7 @@ def chain(
 def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     """Append a post that makes codes, or only rounds to a grid."""
     if post.name == QUANTIZE:
-        limits = np.array([post.attrs["low"], post.attrs["high"]], np.float64)
-        return _quantize(result, post.attrs["grid"], limits, len(work.outputs[0].shape), place)
+        return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
     values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
     found = [value for value in values if value is not None]
     if post.name != "FakeQuantize-1" or len(found) < 4:
@@ -140,27 +142,42 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     return True
 
 
-def _quantize(result: Chain, grid: Grid, limits: Array, rank: int, place: Place) -> bool:
-    """Append what brings numbers to the codes of a grid, which are rounded and saturated as they are written."""
-    low, high = limits
-    factor = (grid.levels - 1) / (high - low)
-    shift = grid.first - low * factor
-    if np.abs(shift - np.rint(shift)).max() < NEAR:
-        shift = np.rint(shift)
-    if len({*shift.tolist()}) > 1:
-        return False
-    if len(factor) > 1:
-        factors = factor.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
-        layout = place(Operand("f32", factors.shape, factors.strides, factors))
-        if layout is None:
-            return False
-        result.posts.append(("binary", MUL, layout))
-        result.constants[len(result.posts) * POST + SRC_1] = lambda: factors
-        result.posts += [("eltwise", LINEAR, 1.0, float(shift[0]))] if shift[0] else []
-    else:
+def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
+    """Append what brings numbers to codes, which are rounded and saturated as they are written.
+
+    What limited the numbers right before that limits their codes instead, which often needs nothing at all.
+    """
+    factor, shift, least, most = coding.linear()
+    while result.posts and result.posts[-1][:2] in (("eltwise", RELU), ("eltwise", CLIP)):
+        _, algorithm, low, high = result.posts[-1]
+        if algorithm == RELU and low:
+            break
+        low, high = (low, high) if algorithm == CLIP else (0.0, np.inf)
+        least, most = np.maximum(least, low * factor + shift), np.minimum(most, high * factor + shift)
+        result.posts.pop()
+    limits = np.iinfo(numpy_dtype(coding.grid.type))
+    least, most = (np.clip(np.rint(bound), limits.min, limits.max) for bound in (least, most))
+    if len(factor) == 1:
         result.posts.append(("eltwise", LINEAR, float(factor[0]), float(shift[0])))
-    if grid.levels < 256:
-        result.posts.append(("eltwise", CLIP, float(grid.first), float(grid.first + grid.levels - 1)))
+    elif not _along_channels(result, MUL, factor, rank, place) or not _along_channels(result, ADD, shift, rank, place):
+        return False
+    if np.ptp(least) == np.ptp(most) == 0:
+        if least[0] > limits.min or most[0] < limits.max:
+            result.posts.append(("eltwise", CLIP, float(least[0]), float(most[0])))
+        return True
+    return _along_channels(result, MAX, least, rank, place) and _along_channels(result, MIN, most, rank, place)
+
+
+def _along_channels(result: Chain, algorithm: int, vector: Array, rank: int, place: Place) -> bool:
+    """Append an operation with a number for each channel, if it changes anything."""
+    if (algorithm == ADD and not vector.any()) or (algorithm == MAX and (vector <= -128).all()):
+        return True
+    numbers = vector.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
+    layout = place(Operand("f32", numbers.shape, numbers.strides, numbers))
+    if layout is None:
+        return False
+    result.posts.append(("binary", algorithm, layout))
+    result.constants[len(result.posts) * POST + SRC_1] = lambda: numbers
     return True
 
 
@@ -174,7 +191,7 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
         return True
     algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
     if operand.grid is not None and operand.type not in FLOATS:
-        return algorithm == ADD and _add_codes(result, post, operand, operand.grid, shape, any)
+        return algorithm == ADD and _add_codes(result, post, operand, operand.grid, shape, place, any)
     if algorithm is None or operand.type not in FLOATS or (algorithm == DIV and post.reflected):
         return False
     if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
@@ -199,18 +216,20 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
     return True
 
 
-def _add_codes(result: Chain, post: Post, operand: Operand, grid: Grid, shape: Sizes, any: Chosen | None) -> bool:
+def _add_codes(
+    result: Chain, post: Post, operand: Operand, grid: Grid, shape: Sizes, place: Place, any: Chosen | None
+) -> bool:
     """Append the sum with what codes stand for, in steps of their grid."""
-    if any is None or operand.shape != shape or len(grid.scale) > 1 or post.operand is None:
+    if operand.shape != shape or len(grid.scale) > 1 or post.operand is None:
         return False
-    layout = any(operand.type)
-    if layout is None:
+    layout = place(operand) if any is None else any(operand.type)
+    if layout is None or (any is None and not is_dense_layout(layout)):
         return False
     result.posts.append(("eltwise", LINEAR, 1 / grid.scale[0], float(-grid.zero)))
     result.posts.append(("binary", ADD, layout))
     argument = len(result.posts) * POST + SRC_1
     result.inputs[argument] = post.operand
-    result.free.append(argument)
+    result.free += [] if any is None else [argument]
     result.posts.append(("eltwise", LINEAR, grid.scale[0], 0.0))
     return True
 
@@ -247,6 +266,12 @@ def bias(work: Work, axis: int) -> int | None:
     steps: Sizes = broadcast_strides(operand, shape)
     alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
     return work.posts[0].operand if alone and (steps[axis] == itemsize(operand) or shape[axis] == 1) else None
+
+
+def bias_values(work: Work, added: int | None) -> Array | None:
+    """The vector of what `bias` has found, f64."""
+    operand = None if added is None else work.inputs[added]
+    return None if operand is None or operand.value is None else operand.value.reshape(-1).astype(np.float64)
 
 
 def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int]) -> Descriptor | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
-from irrun.engines.onednn.posts import bias, bias_layout, chain
+from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
+from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -25,6 +26,12 @@ class Product:
     inputs: Mapping[int, int]
     matrix: Descriptor
     plain: Callable[[], Primitive | None]
+    sums: Sums | None = None
+    constants: Mapping[int, Callable[[], Array]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> int:
+        return self.matrix.shape[-1]
 
     def compiled(self, library: Library, work: Work) -> Compiled:
         _, right = work.required(2)
@@ -44,9 +51,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return None if product is None else product.compiled(library, work)
 
 
-def product_of(library: Library, work: Work, quantities: Mapping[int, bool] | None = None) -> Product | None:
-    """The product of two operands of any types; `quantities` are scales and zero points, with whether they go along
-    columns."""
+def product_of(library: Library, work: Work, sums: Sums | None = None) -> Product | None:
+    """The product of two operands of any types; `sums` says what is made of those of codes."""
     left, right = work.required(2)
     if left.layout is not None or right.layout is not None:
         return None
@@ -85,26 +91,28 @@ def product_of(library: Library, work: Work, quantities: Mapping[int, bool] | No
 
     added = bias(work, -1) if len(full) == len(result.shape) else None
     posts = chain(work.posts[added is not None :], work, place)
-    if posts is None or posts.constants:
+    if posts is None or (posts.constants and sums is None):
         return None
     shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
+    if sums is not None:
+        sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
+        shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
     small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
-    masks = [(number, along << len(sizes)) for number, along in (quantities or {}).items()]
     primitive = library.primitive(
         "matmul",
         *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),
         posts=posts.posts,
         small=small,
-        quantities=masks,
+        quantities=() if sums is None else sums.masks(1 << len(sizes)),
     )
     if primitive is None:
         return None
     inputs = {SRC: 0, **posts.inputs}
-    if added is not None:
+    if added is not None and sums is None:
         inputs[BIAS] = added
     plain = partial(library.primitive, "matmul", *(source, matrix, shift, target), posts=posts.posts, small=small)
-    return Product(primitive, inputs, matrix, plain)
+    return Product(primitive, inputs, matrix, plain, sums, posts.constants)
 
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:

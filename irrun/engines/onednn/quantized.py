@@ -6,7 +6,9 @@ follows is done as in f32, and the result may be written as codes right away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -28,8 +30,9 @@ from irrun.engines.onednn.library import (
     Descriptor,
     Library,
 )
-from irrun.engines.onednn.posts import aligned_axes, bias, bias_layout, chain
+from irrun.engines.onednn.posts import aligned_axes, bias, bias_values, chain
 from irrun.engines.onednn.products import product_of
+from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, channels_last, compiled, layout_of, packed
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
@@ -74,36 +77,34 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     if posts is None:
         return None
     grouped = len(shape) > len(result)
-    quantities = {SCALES + WEIGHTS: factors}
-    masks = [(SCALES + WEIGHTS, 0 if factors.size == 1 else 3 if grouped else 1)]
-    if grid.zero:
-        quantities[ZERO_POINTS + SRC] = np.array([grid.zero], np.int32)
-        masks.append((ZERO_POINTS + SRC, 0))
+    sums, posts = Sums(factors, {SRC: grid.zero}, bias_values(work, added)).with_posts(posts)
+    shift = None if sums.bias is None else library.dense((result[1],))
     primitive = library.primitive(
         "convolution_forward",
         *(INFERENCE, DIRECT, channels_last(library, data.shape, data.type), library.any(shape, "i8")),
-        *(bias_layout(library, work, added, (result[1],)), library.any(result, type)),
+        *(shift, library.any(result, type)),
         *geometry_of(axes_of(work.attrs, data.shape[2:], kernel, result[2:])),
         posts=posts.posts,
         small=prod(result) * prod(shape) < FEW_PRODUCTS * result[1],
-        quantities=masks,
+        quantities=sums.masks(3 if grouped else 1),
     )
     if primitive is None:
         return None
-    inputs = {SRC: 0, **posts.inputs}
-    if added is not None:
-        inputs[BIAS] = added
     laid = library.strided(shape, dense_strides(shape, 1), "i8")
     assert laid is not None
     return compiled(
         work,
         primitive,
-        inputs,
+        {SRC: 0, **posts.inputs},
         free=(SRC, *posts.free),
-        constants={WEIGHTS: _packed(library, weights, laid, primitive.layout(WEIGHTS)).array, **posts.constants},
+        constants={
+            WEIGHTS: _packed(library, weights, laid, primitive.layout(WEIGHTS)).array,
+            **_bias(sums, result[1]),
+            **posts.constants,
+        },
         taken=(1,),
         gives=primitive.layout(DST),
-        quantities=quantities,
+        quantities=sums.quantities,
     )
 
 
@@ -116,24 +117,27 @@ def product(library: Library, work: Work) -> Compiled | None:
     if weights is not None:
         codes = weights.plain()
         right = Operand("i8", codes.shape, codes.strides, codes)
-        factors = _factors(weights, grid, grouped=False)
+        sums = Sums(_factors(weights, grid, grouped=False), {SRC: grid.zero})
     elif right.grid is not None and right.type == "i8" and len(right.grid.scale) == 1:
-        factors = np.array([grid.scale[0] * right.grid.scale[0]], np.float32)
+        factor = np.array([grid.scale[0] * right.grid.scale[0]])
+        sums = Sums(factor, {SRC: grid.zero, WEIGHTS: right.grid.zero})
     else:
         return None
-    quantities: dict[int, Array] = {SCALES + WEIGHTS: factors}
-    zeros = {SRC: grid.zero, WEIGHTS: 0 if weights is not None or right.grid is None else right.grid.zero}
-    for argument, zero in zeros.items():
-        if zero:
-            quantities[ZERO_POINTS + argument] = np.array([zero], np.int32)
     own = replace(work, inputs=[left, right, *work.inputs[2:]])
-    found = product_of(library, own, {number: array.size > 1 for number, array in quantities.items()})
-    if found is None:
+    found = product_of(library, own, sums)
+    if found is None or found.sums is None:
         return None
+    constants = {**_bias(found.sums, found.columns), **found.constants}
+    quantities = found.sums.quantities
     if weights is None:
-        return compiled(own, found.primitive, {**found.inputs, WEIGHTS: 1}, quantities=quantities)
-    constants = {WEIGHTS: _packed(library, weights, found.matrix, found.primitive.layout(WEIGHTS)).array}
+        inputs = {**found.inputs, WEIGHTS: 1}
+        return compiled(own, found.primitive, inputs, constants=constants, quantities=quantities)
+    constants[WEIGHTS] = _packed(library, weights, found.matrix, found.primitive.layout(WEIGHTS)).array
     return compiled(own, found.primitive, found.inputs, constants=constants, taken=(1,), quantities=quantities)
+
+
+def _bias(sums: Sums, count: int) -> dict[int, Callable[[], Array]]:
+    return {} if sums.bias is None else {BIAS: partial(np.asarray, sums.biases(count))}
 
 
 def dequantize(library: Library, work: Work) -> Compiled | None:
@@ -154,7 +158,7 @@ def dequantize(library: Library, work: Work) -> Compiled | None:
 
 
 def _factors(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:
-    """What sums of products of codes are multiplied with: one number, or one for each channel of the result."""
+    """What sums of products of codes are multiplied with, f64: one number, or one for each channel of the result."""
     assert weights.scale is not None
     scale = weights.scale.astype(np.float64)
     if grouped and len(grid.scale) > 1:  # one channel in each group
@@ -162,10 +166,10 @@ def _factors(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:
     elif len(grid.scale) == 1:
         scale = scale * grid.scale[0]
     if scale.size == 1:
-        return scale.reshape(1).astype(np.float32)
+        return scale.reshape(1)
     axes = weights.shape[:2] if grouped else scale.shape if scale.ndim == 2 else scale.shape[:1]
     spread = np.broadcast_to(scale, (*axes, *scale.shape[len(axes) :]))
-    return np.ascontiguousarray(spread, np.float32).reshape(-1)
+    return np.ascontiguousarray(spread).reshape(-1)
 
 
 def _packed(library: Library, weights: CompressedWeights, source: Descriptor, target: Descriptor) -> Packed:

@@ -9,16 +9,13 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid
+from irrun.engines.grid import NEAR, Coding, Grid
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
-from irrun.spec.traits import Convolving, MatrixProduct, Permutation, Quantizing, Reshaping, Selecting
+from irrun.spec.traits import Bounded, Convolving, MatrixProduct, Permutation, Quantizing, Reshaping, Selecting
 
 LEVELS = 256
 """The most levels of a grid: as many as there are codes in a byte."""
-
-NEAR = 1e-3
-"""How far from a level zero may lie, in levels, for what comes from limits that were rounded to f32."""
 
 KEEPING = (Permutation, Reshaping, Selecting)
 """Traits of ops whose results have no values but those of their first input, wherever these stand."""
@@ -34,6 +31,7 @@ class Grids:
         self._program, self._value = program, value
         self.makers = {number: made for made in program.instructions for number in made.outputs}
         self._found: dict[int | None, Grid | None] = {}
+        self._codings: dict[Instruction, Coding | None] = {}
 
     def of(self, number: int | None) -> Grid | None:
         """The grid of a tensor; None where it is on none that is known."""
@@ -42,7 +40,17 @@ class Grids:
             self._found[number] = None if maker is None or number is None else self._made(maker, number)
         return self._found[number]
 
-    def limits(self, instruction: Instruction) -> list[Array] | None:
+    def coding(self, instruction: Instruction) -> Coding | None:
+        """How a quantization makes codes; None where there is no grid that has its values and zero."""
+        if instruction not in self._codings:
+            limits = self._limits(instruction)
+            nonnegative = self._is_nonnegative(instruction.inputs[0])
+            self._codings[instruction] = (
+                None if limits is None else coding_between(limits, levels_of(instruction), nonnegative=nonnegative)
+            )
+        return self._codings[instruction]
+
+    def _limits(self, instruction: Instruction) -> list[Array] | None:
         """The four limits of a quantization, f32, where they are constant and go along axis 1 at most."""
         trait = instruction.op.trait(Quantizing)
         if trait is None or instruction.attrs.get("auto_broadcast", "numpy") == "pdpd":
@@ -52,14 +60,21 @@ class Grids:
         shape = self._program.tensors[instruction.outputs[0]].shape
         if len(limits) < len(found) or shape is None or not _along_channels(limits, len(shape)):
             return None
-        return list(np.broadcast_arrays(*(limit.reshape(-1) for limit in limits)))
+        vectors = np.broadcast_arrays(*(limit.reshape(-1) for limit in limits))
+        same = all(np.ptp(vector) == 0 for vector in vectors)
+        return [vector[:1] if same else vector for vector in vectors]
+
+    def _is_nonnegative(self, number: int | None) -> bool:
+        maker = None if number is None else self.makers.get(number)
+        trait = None if maker is None else maker.op.trait(Bounded)
+        return maker is not None and trait is not None and trait.least(maker.attrs) >= 0
 
     def _made(self, maker: Instruction, number: int) -> Grid | None:
         if not maker.plain or maker.open or self._program.tensors[number].type != "f32":
             return None
         if maker.op.trait(Quantizing) is not None:
-            limits = self.limits(maker)
-            return None if limits is None else grid_between(*limits, levels=levels_of(maker))
+            coding = self.coding(maker)
+            return None if coding is None else coding.grid
         if not any(maker.op.trait(kind) for kind in KEEPING) or maker.outputs[0] != number:
             return None
         grid = self.of(maker.inputs[0])
@@ -73,24 +88,35 @@ def levels_of(instruction: Instruction) -> int:
     return int(instruction.attrs[trait.levels])
 
 
-def grid_between(low: Array, high: Array, first: Array, last: Array, *, levels: int) -> Grid | None:
-    """The grid of what is quantized to `levels` between `first` and `last`, vectors of one limit or one a channel."""
+def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = False) -> Coding | None:
+    """How what lies between two limits becomes codes of `levels` between two others, vectors of one or one a channel.
+
+    Where all of it is `nonnegative`, no codes are needed for what is below zero.
+    """
+    low, high, first, last = limits
     span = last.astype(np.float64) - first
     if levels > LEVELS or not (np.all(low < high) and np.all(span > 0) and np.isfinite(span).all()):
         return None
     scale = span / (levels - 1)
-    zeros = -first / scale
-    zero = round(float(zeros[0]))
-    if np.abs(zeros - zero).max() > NEAR or not np.isfinite(np.float32(scale)).all() or not np.float32(scale).all():
+    place = -first / scale  # of zero among the levels
+    zero = np.rint(place)
+    scales = tuple(map(float, scale.astype(np.float32)))
+    if np.abs(place - zero).max() > NEAR or not all(scales) or not np.isfinite(scales).all():
         return None
-    if not 0 <= zero < levels:
+    if zero.min() < 0 or zero.max() > levels - 1:
+        return None
+    if nonnegative and zero.any() and np.array_equal(low, first) and np.array_equal(high, last):
+        if (zero == levels - 1).any():
+            return None
+        rest = tuple(int(levels - own) for own in zero)
+        return Coding(Grid("u8", scales, 0), (0.0,) * len(rest), tuple(map(float, high)), (0,) * len(rest), rest)
+    if np.ptp(zero):
         return None
     # where codes of both signs have zero at 0 they are signed: so it need not be subtracted
-    start = -zero if 0 < zero <= 128 and levels - 1 - zero <= 127 else 0
-    type = "i8" if start < 0 else "u8"
-    if np.ptp(scale) == 0:
-        scale = scale[:1]
-    return Grid(type, tuple(map(float, scale.astype(np.float32))), zero + start, start, levels)
+    start = -int(zero[0]) if 0 < zero[0] <= 128 and levels - 1 - zero[0] <= 127 else 0
+    grid = Grid("i8" if start < 0 else "u8", scales, int(zero[0]) + start)
+    count = len(scales)
+    return Coding(grid, tuple(map(float, low)), tuple(map(float, high)), (start,) * count, (levels,) * count)
 
 
 def integer_weights(weights: CompressedWeights, reader: Instruction) -> CompressedWeights | None:

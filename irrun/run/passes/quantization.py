@@ -11,14 +11,15 @@ of integers after all become f32. What is on the way is left alone where somebod
 
 from __future__ import annotations
 
-from irrun.engines.grid import Grid
+import numpy as np
+
 from irrun.run.passes.grids import Grids
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.op import Tensor
-from irrun.spec.traits import Convolving, MatrixProduct, Quantizing
+from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
 def quantize(program: Program, setting: Setting) -> Program:
@@ -47,6 +48,9 @@ class _Quantization:
                 self._products.add(instruction)
                 for number in instruction.inputs[:2]:
                     self._want(number)
+        for instruction in self._old.instructions:
+            if closed(instruction, self._old) and self._is_sum(instruction):
+                self._want(max(number for number in instruction.inputs if number is not None))
 
     def _is_integer(self, instruction: Instruction) -> bool:
         """Whether an instruction is a product of two tensors on grids."""
@@ -65,6 +69,23 @@ class _Quantization:
             return weights.type == "i8" and weights.zero is None and weights.shape == weights.stored
         second = self._grids.of(other)
         return convolved is None and second is not None and len(second.scale) == 1 and self._is_static(other)
+
+    def _is_sum(self, instruction: Instruction) -> bool:
+        """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
+        there as codes. One of them is done behind its product, and had better find the other one as codes."""
+        trait = instruction.op.trait(Elementwise)
+        if trait is None or trait.function is not np.add or len({*instruction.inputs}) < 2:
+            return False
+        makers = [self._grids.makers.get(number or -1) for number in instruction.inputs]
+        shapes = {self._old.tensors[number].shape for number in instruction.inputs if number is not None}
+        return len(shapes) == 1 and all(
+            maker is not None
+            and maker.op.trait(Quantizing) is not None
+            and self.wanted.isdisjoint(maker.outputs)
+            and (grid := self._grids.of(maker.outputs[0])) is not None
+            and len(grid.scale) == 1
+            for maker in makers
+        )
 
     def _is_static(self, number: int | None) -> bool:
         return number is not None and self._old.tensors[number].static
@@ -90,7 +111,7 @@ class _Quantization:
         if grid is None or not closed(instruction, self._old) or source is None:
             return False
         if instruction.op.trait(Quantizing) is not None:
-            self._quantized(instruction, source, grid)
+            self._quantized(instruction, source)
         elif source in self._codes and not self._old.read().intersection(others):
             codes = self._new(grid.type, result)
             self.program.instructions.append(
@@ -109,16 +130,12 @@ class _Quantization:
         )
         return True
 
-    def _quantized(self, instruction: Instruction, source: int, grid: Grid) -> None:
-        (result,), limits = instruction.outputs, self._grids.limits(instruction)
-        assert limits is not None
-        low, high, *_ = limits
-        if len({*low.tolist()}) == len({*high.tolist()}) == 1:
-            low, high = low[:1], high[:1]
-        attrs = {"grid": grid, "low": tuple(low.tolist()), "high": tuple(high.tolist())}
-        self._codes[result] = self._new(grid.type, result)
+    def _quantized(self, instruction: Instruction, source: int) -> None:
+        (result,), coding = instruction.outputs, self._grids.coding(instruction)
+        assert coding is not None
+        self._codes[result] = self._new(coding.grid.type, result)
         self.program.instructions.append(
-            Instruction(instruction.layer, QUANTIZE, attrs, {}, (source,), (self._codes[result],))
+            Instruction(instruction.layer, QUANTIZE, {"coding": coding}, {}, (source,), (self._codes[result],))
         )
 
     def _new(self, type: str, like: int) -> int:
