@@ -51,7 +51,7 @@ PARTS = {"suppress", "decays"}
 """
 
 
-_LIBRARY = ("irrun.opsets", "opsets")
+_LIBRARY = ("irrun.", "opsets")
 """Modules whose kernels are held against their ops by a test: to look at all of them takes as long as to load them."""
 
 Concern = str | tuple[str, int]

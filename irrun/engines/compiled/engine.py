@@ -57,6 +57,7 @@ class CompiledEngine:
     name = "compiled"
     unaligned = False
     decodes = True
+    quantized = False
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -63,13 +63,14 @@ def compile(library: Library, work: Work) -> Compiled | None:
     else:
         free = (SRC, *posts.free)
         constants = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
+    constants |= posts.constants
     return compiled(
         work,
         primitive,
         inputs,
         free=free,
         constants=constants,
-        taken=(1,) if constants else (),
+        taken=(1,) if filters.value is not None else (),
         gives=primitive.layout(DST),
         doubtful=type == "f32" and any(post.name in DOUBTFUL for post in work.posts),
     )

@@ -60,6 +60,7 @@ class VectorizedEngine:
     name = "numpy"
     unaligned = False
     decodes = False
+    quantized = False
 
     def __init__(self, threads: int | None = None) -> None:
         self.pool = Threads(threads or processors())
