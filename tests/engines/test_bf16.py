@@ -100,11 +100,12 @@ def test_convolution_with_bias_residual_and_activation(bias: Any, residual: Any,
     check("Convolution-1", attrs, arrays, [1, 2], [add(2), add(3), RELU], type)
 
 
+@pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("channels", [8, 24, 96])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_depthwise_convolution(channels: int, stride: int) -> None:
+def test_depthwise_convolution(channels: int, stride: int, size: int) -> None:
     attrs = window(2, strides=(stride, stride), pads_begin=(1, 1), pads_end=(1, 1))
-    arrays = [last(2, channels, 9, 8), random(channels, 1, 1, 3, 3), random(1, channels, 1, 1)]
+    arrays = [last(2, channels, 9, 8), random(channels, 1, 1, size, size), random(1, channels, 1, 1)]
     check("GroupConvolution-1", attrs, arrays, [1, 2], [add(2), Post("HSwish-4", {})])
 
 

@@ -174,7 +174,7 @@ def bias(work: Work, axis: int) -> int | None:
     return work.posts[0].operand if alone and (steps[axis] == itemsize(operand) or shape[axis] == 1) else None
 
 
-def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int]) -> Descriptor | None:
-    """The layout of what `bias` has found, of `shape`."""
+def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int], type: str) -> Descriptor | None:
+    """The layout of what `bias` has found, of `shape`, for data of `type`: those of f32 have none of bf16."""
     operand = None if added is None else work.inputs[added]
-    return None if operand is None else library.dense(shape, operand.type)
+    return None if operand is None else library.dense(shape, "f32" if type == "f32" else operand.type)

@@ -85,7 +85,7 @@ def _product(library: Library, work: Work) -> _Product | None:
     posts = chain(work.posts[added is not None :], work, place)
     if posts is None:
         return None
-    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
+    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns), left.type)
     constant = right.value is not None
     small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
     primitive = library.primitive(
