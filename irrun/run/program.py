@@ -38,6 +38,8 @@ class Instruction:
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
     before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
+
+    `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     """
 
     layer: Layer
@@ -56,6 +58,7 @@ class Instruction:
     quick: Quick | None = None
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
+    ports: tuple[int | None, ...] | None = None
 
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""
