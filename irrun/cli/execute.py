@@ -13,6 +13,7 @@ from irrun.cli.options import (
     ENGINE,
     MAX_MEMORY,
     MODEL,
+    PRECISION,
     THREADS,
     WEIGHTS,
     colour,
@@ -74,6 +75,7 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
 )
 @MAX_MEMORY
 @ENGINE
+@PRECISION
 @THREADS
 @click.option("--profile", is_flag=True, help="Print how long each layer took, and what computed it.")
 @click.option(
@@ -103,6 +105,7 @@ def execute(
     output: Path | None,
     max_memory: int | None,
     engine: str,
+    precision: str | None,
     threads: int | None,
     profile: bool,
     trace_file: Path | None,
@@ -128,9 +131,16 @@ def execute(
         return None if archive or files or seed is not None else given
 
     with failures_said(context, advice):
-        executor = GraphExecutor(
-            model, weights, max_memory=max_memory, engine=engine, threads=threads, once=repeat == 1
-        )
+        with warnings_said():
+            executor = GraphExecutor(
+                model,
+                weights,
+                max_memory=max_memory,
+                engine=engine,
+                threads=threads,
+                once=repeat == 1,
+                precision=precision,
+            )
         show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
         with warnings_said():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.engines import ENGINES, EngineError
+from irrun.engines import ENGINES, PRECISIONS, EngineError
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
@@ -71,6 +71,14 @@ ENGINE = click.option(
     help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
     "op's own kernel, as `irrun ops` documents it; check is auto, and stops at the first layer that reference computes "
     "otherwise.",
+)
+PRECISION = click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    help="In which types floats are computed: declared, those of the model, is the default of the engine reference; "
+    "auto, f32 for f16 and bf16, that of the others; f32 is auto with f32 for f64, too; bf16 is auto with bf16 for "
+    "products, convolutions and what lies between; f16 emulates a device that rounds the result of every layer to f16; "
+    "f64 computes all in f64. Inputs and results are as declared.",
 )
 THREADS = click.option(
     "--threads",

@@ -73,6 +73,12 @@ class Layer:
     def label(self) -> LayerName:
         return LayerName(self.id, self.name, self.type)
 
+    @property
+    def precise(self) -> bool:
+        """Whether its runtime info keeps it from being computed in 16 bits."""
+        marks = self.rt_info.findall("attribute") if self.rt_info else ()
+        return any(mark.attributes.get("name") == "precise" for mark in marks)
+
     def __str__(self) -> str:
         return str(self.label)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines import CHECK, SINGLE_RUN, load_engines
+from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Model
 from irrun.ir.weights import WeightsError
@@ -23,6 +23,8 @@ from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, available, owner_of, refusal
 from irrun.run.passes import prepare
 from irrun.run.passes.building import build
+from irrun.run.passes.narrowing import computed_in_bf16, emulated
+from irrun.run.passes.precision import retype
 from irrun.run.passes.setting import Setting
 from irrun.run.preparation import Preparation
 from irrun.run.program import Program
@@ -42,6 +44,8 @@ _V10_OUTPUTS = {
 """How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
 
 
+EMULATED = "bf16 is emulated, which is slow: it takes oneDNN and a processor with AVX512-BF16 or AMX"
+
 MAX_EXPANDED = 1 << 30
 """Bytes that weights of few bits may take as f32 where no engine reads their codes as quickly."""
 
@@ -55,8 +59,13 @@ class GraphExecutor:
     `engine` is what computes (see `irrun.engines`), with `threads` threads, all processors unless given. `once` says
     that there will be one run, so that nothing is prepared that pays only in later ones.
 
+    `precision` is in which types floats are computed (see `irrun.engines.PRECISIONS`): unless given it is "declared"
+    for the engine "reference", else "auto". Inputs, results and variables have the types that the model declares. It
+    warns where bf16 is emulated.
+
     Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
-    `report`. Raises EngineError where there is no such engine.
+    `report`. Raises EngineError where there is no such engine, ValueError where there is no
+    such precision.
     """
 
     def __init__(
@@ -68,14 +77,20 @@ class GraphExecutor:
         engine: str = "auto",
         threads: int | None = None,
         once: bool = False,
+        precision: str | None = None,
     ) -> None:
+        if precision is None:
+            precision = "declared" if engine == REFERENCE else "auto"
+        if precision not in PRECISIONS:
+            raise ValueError(f"there is no precision `{precision}`; there are {', '.join(PRECISIONS)}")
         self.report = validate(model, weights)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
-        engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
+        small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
+        engines = load_engines(engine, threads, small=small)
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None
         if engine == CHECK:
@@ -85,7 +100,12 @@ class GraphExecutor:
         plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK, compressed=bool(engines))
         plain.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         try:
-            program = prepare(build(graph, inference, self.max_memory, compressed=bool(engines)), plain)
+            program = retype(build(graph, inference, self.max_memory, compressed=bool(engines)), precision)
+            if precision == "bf16":
+                plain.bf16 = computed_in_bf16(program, engines)
+                if engines and emulated(program, plain.bf16):
+                    warnings.warn(EMULATED, stacklevel=2)
+            program = prepare(program, plain)
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:
@@ -105,6 +125,7 @@ class GraphExecutor:
         self._preparation = Preparation(program, plain, self._kernels, self._comparison)
         self._preparation.prepare_ahead()
         self.stateful = _is_stateful(program)
+        self.variable_types = program.variables
         self._session = self.session()
 
     def session(self) -> Session:

@@ -94,12 +94,18 @@ class Profile:
 def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
     results = [program.tensors[number] for number in instruction.results[:2]]
     return Entry(
-        "(reorder)" if instruction.op is REORDER else instruction.layer.name,
+        _name(instruction),
         " + ".join(part.op.type for part in instruction.parts),
         ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
         by,
         operations(program, instruction),
     )
+
+
+def _name(instruction: Instruction) -> str:
+    if instruction.op is REORDER:
+        return "(reorder)"
+    return "(convert)" if all(part.ports == () for part in instruction.parts) else instruction.layer.name
 
 
 def operations(program: Program, instruction: Instruction) -> int:

@@ -262,7 +262,7 @@ def test_chains_that_compute_something_else(tmp_path):
     )
     for weights in (convert(model, wrapped, "f32"), scaled, convert(model, convert(model, small, "f16"), "f32")):
         model.result(product(model, x, weights, True))
-    ours = executor(model, tmp_path)
+    ours = executor(model, tmp_path, precision="declared")
     assert not compressed(ours)
     data = rows_of(2, K)
     wanted = [(codes - 100) % 256, codes * factor, (codes * np.float32(1 / 3)).astype(np.float16)]

@@ -67,7 +67,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
 
 def convert(library: Library, work: Work) -> Compiled | None:
-    """Convert-1 of f32 to bf16 and back; the result has its axes in the order of those of the data."""
+    """Convert-1 of f32 to bf16 or f16 and back; the result has its axes in the order of those of the data."""
     (data,), type = work.required(1), work.outputs[0].type
     source, shape = layout_of(library, data), data.shape
     if source is None or work.posts or not shape or data.type == type:
@@ -85,4 +85,4 @@ def _small(operand: Operand) -> bool:
 
 
 COMPILERS = dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), compile)
-BF16_COMPILERS = {"Convert-1": convert}
+BF16_COMPILERS = F16_COMPILERS = {"Convert-1": convert}

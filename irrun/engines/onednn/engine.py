@@ -18,7 +18,7 @@ from irrun.engines.onednn import (
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.onednn.tensors import FLOATS, itemsize
+from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -36,12 +36,13 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
         )
         for op, compile in table.items()
     },
+    "f16": {**copies.F16_COMPILERS},
 }
-"""By element type; works in which both occur are of bf16."""
+"""By element type; works in which several occur are of the last one here."""
 
 
 class OneDNN:
-    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes."""
+    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16."""
 
     name = "onednn"
     unaligned = True
@@ -54,9 +55,14 @@ class OneDNN:
     def compile(self, work: Work) -> Compiled | None:
         tensors = (*work.inputs[:1], *work.outputs)
         types = {None if operand is None else operand.type for operand in tensors}
-        if work.compressed or not types <= FLOATS or any(operand is None or 0 in operand.shape for operand in tensors):
+        if (
+            work.compressed
+            or not types <= COMPILERS.keys()
+            or any(operand is None or 0 in operand.shape for operand in tensors)
+        ):
             return None
-        compiler = COMPILERS["bf16" if "bf16" in types else "f32"].get(work.name)
+        type = next(type for type in ("f16", "bf16", "f32") if type in types)
+        compiler = COMPILERS[type].get(work.name)
         if compiler is None:
             return None
         prepare = partial(compiler, self._library)
