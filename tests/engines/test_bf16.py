@@ -232,8 +232,15 @@ def test_softmax() -> None:
 
 
 @pytest.mark.parametrize("masked", [None, "constant", "given", "boolean", "causal"])
-def test_attention(masked: str | None) -> None:
-    arrays: list[Array | None] = [random(2, 3, 17, 16), random(2, 3, 19, 16, seed=1), random(2, 3, 19, 16, seed=2)]
+@pytest.mark.parametrize("most", [1 << 23, 4000, 1500, 400])
+@pytest.mark.parametrize("inside", [False, True])
+def test_attention(masked: str | None, most: int, inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and by parts of the batch, the heads and the rows."""
+    monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", {"bf16": most})
+    arrays: list[Array | None] = [
+        random(2, rows, 3, 16, seed=seed).swapaxes(1, 2) if inside else random(2, 3, rows, 16, seed=seed)
+        for seed, rows in enumerate((17, 19, 19))
+    ]
     mask = random(2, 1, 17, 19, seed=3)
     if masked == "boolean":
         mask = mask > 0
