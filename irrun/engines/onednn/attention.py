@@ -35,7 +35,7 @@ from irrun.spec.op import Array
 MAX_OF_A_HEAD = 4 << 20
 """Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
 
-MAX_SCORES = {"f32": 16 << 20, "bf16": 8 << 20}
+MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
