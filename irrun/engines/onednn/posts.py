@@ -275,7 +275,7 @@ def bias_values(work: Work, added: int | None) -> Array | None:
     return None if operand is None or operand.value is None else operand.value.reshape(-1).astype(np.float64)
 
 
-def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int]) -> Descriptor | None:
-    """The layout of what `bias` has found, of `shape`."""
+def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int], type: str) -> Descriptor | None:
+    """The layout of what `bias` has found, of `shape`, for data of `type`: those of f32 have none of bf16."""
     operand = None if added is None else work.inputs[added]
-    return None if operand is None else library.dense(shape, operand.type)
+    return None if operand is None else library.dense(shape, "f32" if type == "f32" else operand.type)

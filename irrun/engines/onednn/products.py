@@ -95,7 +95,7 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     posts = chain(work.posts[added is not None :], work, place)
     if posts is None or (posts.constants and sums is None):
         return None
-    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
+    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns), left.type)
     if sums is not None:
         sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))

@@ -148,7 +148,8 @@ def compiled(
     doubtful: bool = False,
     quantities: Mapping[int, Array] | None = None,
 ) -> Compiled:
-    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
+    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output. Constants
+    of bf16 are made f32 where the primitive takes no others.
 
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
     `gives` is the layout of the output where not dense. `quantities` are scales and zero points, vectors.
@@ -169,7 +170,10 @@ def compiled(
     def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
         for number, position in inputs.items():
-            arguments.append((number, layouts[number], read[position]))
+            own, array = work.inputs[position], read[position]
+            if own is not None and own.value is not None and (own.type, layouts[number].type) == ("bf16", "f32"):
+                array = array.astype(np.float32)
+            arguments.append((number, layouts[number], array))
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind([*arguments, *scales], scratch)
 
