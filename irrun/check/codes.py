@@ -561,4 +561,15 @@ CODES: dict[str, Code] = {
         "infers the type anew.",
         ('precision="FP16" on the output of a Convert to f32', 'precision="FP32"'),
     ),
+    "W933": Code(
+        "floating-point types mixed",
+        "The specification has one type for inputs that have several here, such as f16 data and f32 slopes of a PReLU. "
+        "Converters up to 2021 wrote that where they compressed weights to f16, and OpenVINO takes it for these ops. "
+        "They are computed in the widest of the types, and the results have that of the first input. All such layers "
+        "of a model are one warning.",
+        (
+            '<data element_type="f32" .../> on the slopes of a PReLU whose data are f16',
+            '<data element_type="f16" .../>, or a Convert between',
+        ),
+    ),
 }

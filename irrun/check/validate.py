@@ -11,6 +11,7 @@ from typing import Any
 
 from irrun.check.declared import compare_declared
 from irrun.check.infer import Inference, infer
+from irrun.check.mixing import mixed_types
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
@@ -80,7 +81,7 @@ def validate(
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}))
-    later = chain(inference.diagnostics, compare_declared(inference, sizes=not shapes))
+    later = chain(inference.diagnostics, mixed_types(inference), compare_declared(inference, sizes=not shapes))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 CHECK, REFERENCE = "check", "reference"
 ENGINES = ("auto", "onednn", "numpy", REFERENCE, CHECK)
-"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, compiled products of
-compressed weights and attention of few rows; `numpy` is that alone; `reference` runs every layer by its op's own
+"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, what `compiled`
+computes; `numpy` is that alone; `reference` runs every layer by its op's own
 kernel; `check` is `auto`, every result held against what that kernel gives."""
 
 

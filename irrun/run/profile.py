@@ -105,7 +105,7 @@ def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
 def _name(instruction: Instruction) -> str:
     if instruction.op is REORDER:
         return "(reorder)"
-    return "(convert)" if all(part.inserted for part in instruction.parts) else instruction.layer.name
+    return "(convert)" if all(part.ports == () for part in instruction.parts) else instruction.layer.name
 
 
 def operations(program: Program, instruction: Instruction) -> int:

@@ -33,11 +33,13 @@ class Instruction:
 
     Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
     run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
-    although nothing reads its outputs. One that is `inserted` is no layer of the model, but belongs to one.
+    although nothing reads its outputs.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
     before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
+
+    `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     """
 
     layer: Layer
@@ -48,7 +50,6 @@ class Instruction:
     outputs: tuple[int, ...]
     open: bool = False
     effects: bool = False
-    inserted: bool = False
     bodies: Mapping[str, tuple[Body, Program]] = field(default_factory=dict)
     posts: tuple[Instruction, ...] = ()
     by: str = KERNEL
@@ -57,6 +58,7 @@ class Instruction:
     quick: Quick | None = None
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
+    ports: tuple[int | None, ...] | None = None
 
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""

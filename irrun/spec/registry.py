@@ -104,6 +104,13 @@ class Registry:
         held = [op for op in candidates if number in op.held_by]
         return max(held, key=lambda op: op.version, default=None)
 
+    @property
+    def conversion(self) -> Op:
+        """The op that gives a tensor another element type."""
+        found = self.find("Convert", "opset1")
+        assert found is not None, "the library has it"
+        return found
+
     def versions(self, type: str) -> list[Op]:
         """All versions of `type`, oldest first."""
         self._load_library(type)

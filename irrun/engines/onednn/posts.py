@@ -93,7 +93,7 @@ def chain(
     """
     result = Chain()
     for post in posts:
-        if exact and post.name in INEXACT:
+        if (exact and post.name in INEXACT) or post.parameters:
             return None
         operand = work.other(post)
         if operand is not None:

@@ -6,6 +6,8 @@ computed. Every later pass takes a program and gives another one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from irrun.check.infer import Inference, body_of
 from irrun.engines.compressed import LEAST, PACKED, CompressedWeights
 from irrun.ir.graph import Graph, Layer, Value
@@ -13,7 +15,8 @@ from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
 from irrun.run.memory import owned_bytes, refusal
 from irrun.run.program import Instruction, Program
-from irrun.spec.op import Array
+from irrun.spec.op import Array, Tensor
+from irrun.spec.registry import registry
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """Layers that are no instructions: they say which tensors come from outside, and which go there."""
@@ -48,11 +51,53 @@ def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = 
         elif layer.type not in STRUCTURAL:
             instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed)
             instruction.effects |= layer in sinks
-            program.instructions.append(instruction)
+            widened = inference.nodes[layer].widened
+            program.instructions += _widened(instruction, widened, program) if widened else [instruction]
     program.parameters = tuple(numbers[layer.outputs[0]] for layer in graph.parameters)
     program.results = tuple(numbers[_present(layer.inputs[0])] for layer in graph.results)
     program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
     return program
+
+
+def _widened(instruction: Instruction, widened: Mapping[str, str], program: Program) -> list[Instruction]:
+    """An instruction whose inputs mix types, computed in the widest, and the conversions around it.
+
+    Those of results are the layer's for whoever looks at a run.
+    """
+    inputs, outputs = list(instruction.inputs), list(instruction.outputs)
+    before, after = [], []
+    for position, (port, number) in enumerate(zip(instruction.op.inputs, inputs, strict=False)):
+        wide = widened.get(port.type)
+        if number is not None and wide is not None and program.tensors[number].type != wide:
+            inputs[position] = copy = _copied(number, wide, program)
+            before.append(_conversion(instruction.layer, number, copy, program, ()))
+    for position, (output, number) in enumerate(zip(instruction.op.outputs, outputs, strict=False)):
+        wide = widened.get(output.type)
+        if wide is not None and program.tensors[number].type != wide:
+            outputs[position] = _copied(number, wide, program)
+            after.append(_conversion(instruction.layer, outputs[position], number, program, (position,)))
+    computed = instruction.changed(
+        types={**instruction.types, **widened},
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        ports=tuple(
+            None if made != number else position
+            for position, (made, number) in enumerate(zip(outputs, instruction.outputs, strict=True))
+        ),
+    )
+    return [*before, computed, *after]
+
+
+def _copied(number: int, type: str, program: Program) -> int:
+    """A new tensor for the elements of another one as another type."""
+    program.tensors.append(Tensor(type, program.tensors[number].shape))
+    return len(program.tensors) - 1
+
+
+def _conversion(layer: Layer, source: int, target: int, program: Program, ports: tuple[int, ...]) -> Instruction:
+    types = {"T": program.tensors[source].type}
+    attrs = {"destination_type": program.tensors[target].type}
+    return Instruction(layer, registry().conversion, attrs, types, (source,), (target,), ports=ports)
 
 
 def _needed(graph: Graph) -> set[Layer]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.check.infer import Inference, with_values
-from irrun.run.bodies import body_inference
+from irrun.run.borders import body_inference
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program

@@ -23,7 +23,7 @@ import numpy as np
 from irrun.ir.graph import Layer
 from irrun.run.program import Instruction, Program
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import INTEGER, Inferred, Op, Tensor
+from irrun.spec.op import INTEGER, Inferred, Tensor
 from irrun.spec.registry import registry
 from irrun.spec.traits import Converting, Reading, Storing
 
@@ -95,12 +95,6 @@ def _variable(instruction: Instruction) -> str | None:
     return None if trait is None else str(instruction.attrs[trait.variable])
 
 
-def convert() -> Op:
-    found = registry().find("Convert", "opset1")
-    assert found is not None, "the library has it"
-    return found
-
-
 class Retyping:
     """A program in the making; `owner` is the layer that it is a body of."""
 
@@ -162,9 +156,16 @@ class Retyping:
             self.program.tensors.append(Tensor(type, tensor.shape))
             self.program.instructions.append(
                 Instruction(
-                    *(layer, convert(), {"destination_type": type}, {"T": tensor.type}, (number,), (found,)),
+                    *(
+                        layer,
+                        registry().conversion,
+                        {"destination_type": type},
+                        {"T": tensor.type},
+                        (number,),
+                        (found,),
+                    ),
                     open=not tensor.static,
-                    inserted=True,
+                    ports=(),
                 )
             )
         return found
@@ -208,7 +209,8 @@ class Retyping:
         elif instruction.op.trait(Converting) is not None and given == made and given[0] is not None:
             number = instruction.inputs[0]
             assert number is not None
-            self._held[instruction.outputs[0]] = self._as(number, given[0], instruction.layer)
+            self._held[instruction.outputs[0]] = same = self._as(number, given[0], instruction.layer)
+            self._show(same, instruction)
             return True
         else:
             changed = self._asked(instruction, given, made)
@@ -222,6 +224,16 @@ class Retyping:
             self._set(number, type)
         self._append(changed.changed(inputs=inputs))
         return True
+
+    def _show(self, number: int, conversion: Instruction) -> None:
+        """Where a conversion that disappears was what an observer sees of its layer, that is what it has converted."""
+        if not conversion.ports:
+            return
+        for position, maker in enumerate(self.program.instructions):
+            if number in maker.outputs and maker.layer is conversion.layer and maker.ports is not None:
+                shown = [*maker.ports]
+                shown[maker.outputs.index(number)] = conversion.ports[0]
+                self.program.instructions[position] = maker.changed(ports=tuple(shown))
 
     def _types_of(self, instruction: Instruction) -> Mapping[str, str]:
         if "state" in instruction.op.context:
@@ -247,7 +259,9 @@ class Retyping:
         except Exception:  # a violation, or whatever a user's rule makes of types that it has not been asked about
             return None
         found = [tensor.type for tensor in inferred.outputs[: len(made)]]
-        return instruction.changed(attrs=attrs, types=inferred.types) if found == made else None
+        if found != made or inferred.widened:
+            return None
+        return instruction.changed(attrs=attrs, types=inferred.types)
 
     def _with_bodies(self, instruction: Instruction) -> Instruction | None:
         if any(_is_open(program) for _, program in instruction.bodies.values()):
