@@ -246,13 +246,15 @@ class Retyping:
     def _asked(self, instruction: Instruction, given: list[str | None], made: list[str]) -> Instruction | None:
         """The instruction as its op's rule takes it with inputs of the types `given`, if it makes these of them."""
         op, tensors = instruction.op, self.program.tensors
-        attrs = dict(instruction.attrs)
+        attrs = instruction.attrs
         for port, type in zip(op.outputs, made, strict=False):
-            if attrs.get(port.type) in ELEMENT_TYPES and attrs[port.type] != "dynamic":
-                attrs[port.type] = type
+            if attrs.get(port.type) in ELEMENT_TYPES.keys() - {"dynamic", type}:
+                attrs = {**attrs, port.type: type}
+        symbols = {*(port.type for port in op.inputs), *(port.type for port in op.outputs)}
+        declared = "dynamic" not in symbols  # then shapes do not matter
         inputs = [
-            None if number is None or type is None else _retyped(tensors[number], type)
-            for number, type in zip(instruction.inputs, given, strict=True)
+            None if n is None or type is None else Tensor(type, None) if declared else _retyped(tensors[n], type)
+            for n, type in zip(instruction.inputs, given, strict=True)
         ]
         try:
             inferred: Inferred = op.infer(inputs, attrs)
