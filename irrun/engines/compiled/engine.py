@@ -8,27 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked, copied
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.spec.registry import registry
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
-SUPPRESSING = frozenset(
-    {
-        *(f"NonMaxSuppression-{version}" for version in (1, 3, 4, 5, 9)),
-        *("MulticlassNms-8", "MulticlassNms-9", "DetectionOutput-1", "DetectionOutput-8", "Proposal-1", "Proposal-4"),
-        *("GenerateProposals-9", "ExperimentalDetectronGenerateProposalsSingleImage-6"),
-        *("ExperimentalDetectronDetectionOutput-6", "MatrixNms-8"),
-    }
-)
-"""Ops that remove boxes which others overlap."""
-
-MODULES = {**dict.fromkeys(SUPPRESSING, "suppression"), "GridSample-9": "sampling"}
-"""Where works are compiled, by the `compile` of a module, or called as they come, by its `open`. Only they, attention
-and products with compressed weights load llvmlite."""
-
+MODULES = {
+    "GridSample-9": "sampling",
+    **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
+}
+"""The module that compiles an op, by its table `COMPILERS`. Only they, ops of which the module `parts` has quicker
+parts, attention and products with compressed weights load llvmlite."""
 
 ATTENDING = frozenset({"ScaledDotProductAttention-13"})
+
+
+def _has_parts(name: str) -> bool:
+    op = registry().ops.get(name)
+    return op is not None and bool(op.parts)
+
+
+def _compiler(name: str) -> Callable[[Work, Team], Compiled | None] | None:
+    """What prepares the works of an op that is a loop."""
+    if _has_parts(name):
+        return _module("parts").compile  # type: ignore[no-any-return] # of a module that is loaded late
+    return _module(MODULES[name]).COMPILERS[name] if name in MODULES else None
 
 
 def _module(name: str) -> Any:
@@ -53,8 +58,8 @@ class CompiledEngine:
         if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         if not work.compressed:
-            module = MODULES.get(work.name)
-            compiled = None if module is None else _module(module).compile(work, self._threads())
+            compiler = _compiler(work.name)
+            compiled = None if compiler is None else compiler(work, self._threads())
             return None if compiled is None else checked(work, compiled)
         from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
@@ -67,9 +72,9 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
-        if work.name in MODULES and not work.compressed:
-            open = getattr(_module(MODULES[work.name]), "open", None)
-            return None if open is None else open(work, self._threads())
+        if _has_parts(work.name):
+            call: OpenCall | None = _module("parts").open(work, self._threads())
+            return call
         if work.name not in ATTENDING:
             return None
         if self._openers is None:

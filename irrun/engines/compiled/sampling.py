@@ -123,7 +123,7 @@ def weight(share: np.float32, tap: int) -> np.float32:
     return 0.75 * share * share * (share - 1)
 
 
-def compile(work: Work, team: Team) -> Compiled | None:
+def grid_sample(work: Work, team: Team) -> Compiled | None:
     """GridSample-9 of f32."""
     data, grid = work.required(2)
     if work.posts or data.type != "f32" or grid.type != "f32":
@@ -143,3 +143,6 @@ def compile(work: Work, team: Team) -> Compiled | None:
         return looped(team, sample, arguments, blocks, nanoseconds, **constants)
 
     return Compiled(bind, wants=unordered(work))
+
+
+COMPILERS = {"GridSample-9": grid_sample}
