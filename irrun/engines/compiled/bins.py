@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.loops import Floats, looped, unordered
+from irrun.engines.compiled.regions import CHANNELS, LOWEST, turned
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
 ROWS, COLUMNS = 1, 1
@@ -62,9 +63,10 @@ def pool_maxima(
     width: int,
     scale: float,
 ) -> None:
-    """The maximum of each bin."""
+    """The maximum of each bin, of maps with the channels last."""
     spans_y = np.empty(2 * ROWS, np.int64)
     spans_x = np.empty(2 * COLUMNS, np.int64)
+    most = np.empty(CHANNELS, np.float32)
     over = ended(rois, begin)
     for region in range(begin, end):
         over = over or int(rois[5 * region]) < 0
@@ -81,20 +83,22 @@ def pool_maxima(
         for i in range(COLUMNS):
             spans_x[2 * i] = min(max(int(np.floor(np.float32(i) * wide)) + x0, 0), width)
             spans_x[2 * i + 1] = min(max(int(np.ceil(np.float32(i + 1) * wide)) + x0, 0), width)
-        for channel in range(channels):
-            source = (int(rois[5 * region]) * channels + channel) * height * width
-            target = (region * channels + channel) * ROWS * COLUMNS
-            for row in range(ROWS):
-                for column in range(COLUMNS):
-                    top, low = spans_y[2 * row], spans_y[2 * row + 1]
-                    left, right = spans_x[2 * column], spans_x[2 * column + 1]
-                    most = np.float32(0)
-                    if low > top and right > left:
-                        most = maps[source + top * width + left]
-                        for y in range(top, low):
-                            for x in range(left, right):
-                                most = np.maximum(most, maps[source + y * width + x])
-                    result[target + row * COLUMNS + column] = most
+        source = int(rois[5 * region]) * height * width * channels
+        for bin in range(ROWS * COLUMNS):
+            row, column = bin // COLUMNS, bin % COLUMNS
+            top, low, left, right = spans_y[2 * row], spans_y[2 * row + 1], spans_x[2 * column], spans_x[2 * column + 1]
+            for first in range(0, channels, CHANNELS):
+                count = min(CHANNELS, channels - first)
+                for k in range(count):
+                    most[k] = np.float32(LOWEST) if low > top and right > left else np.float32(0)
+                for y in range(top, low):
+                    for x in range(left, right):
+                        pixel = source + (y * width + x) * channels + first
+                        for k in range(count):
+                            most[k] = np.maximum(most[k], maps[pixel + k])
+                target = (region * channels + first) * ROWS * COLUMNS + bin
+                for k in range(count):
+                    result[target + k * ROWS * COLUMNS] = most[k]
 
 
 def pool_points(
@@ -108,7 +112,7 @@ def pool_points(
     width: int,
     scale: float,
 ) -> None:
-    """A value between four pixels for each bin, on a grid from corner to corner."""
+    """A value between four pixels for each bin, on a grid from corner to corner, of maps with the channels last."""
     over = ended(rois, begin)
     last_y, last_x = np.float32(height - 1), np.float32(width - 1)
     for region in range(begin, end):
@@ -116,11 +120,21 @@ def pool_points(
         for bin in range(ROWS * COLUMNS):
             y = point(rois[5 * region + 2] * last_y, rois[5 * region + 4] * last_y, bin // COLUMNS, ROWS)
             x = point(rois[5 * region + 1] * last_x, rois[5 * region + 3] * last_x, bin % COLUMNS, COLUMNS)
-            there = 0 <= y <= last_y and 0 <= x <= last_x and not over
-            for channel in range(channels):
-                source = (int(rois[5 * region]) * channels + channel) * height * width
-                value = between(maps, source, y, x, height, width) if there else np.float32(0)
-                result[(region * channels + channel) * ROWS * COLUMNS + bin] = value
+            target = region * channels * ROWS * COLUMNS + bin
+            if over or not (0 <= y <= last_y and 0 <= x <= last_x):
+                for k in range(channels):
+                    result[target + k * ROWS * COLUMNS] = 0
+                continue
+            top, left = int(y), int(x)
+            low, right = min(top + 1, height - 1), min(left + 1, width - 1)
+            v, u = y - np.float32(top), x - np.float32(left)
+            source = int(rois[5 * region]) * height * width * channels
+            p, q = source + (top * width + left) * channels, source + (top * width + right) * channels
+            r, s = source + (low * width + left) * channels, source + (low * width + right) * channels
+            for k in range(channels):
+                upper = maps[p + k] * (1 - u) + maps[q + k] * u
+                lower = maps[r + k] * (1 - u) + maps[s + k] * u
+                result[target + k * ROWS * COLUMNS] = upper * (1 - v) + lower * v
 
 
 def point(start: np.float32, end: np.float32, number: int, count: int) -> np.float32:
@@ -140,7 +154,8 @@ def between(maps: Floats, source: int, y: np.float32, x: np.float32, height: int
     v, u = y - np.float32(top), x - np.float32(left)
     upper = maps[source + top * width + left] * (1 - u) + maps[source + top * width + right] * u
     lower = maps[source + low * width + left] * (1 - u) + maps[source + low * width + right] * u
-    return upper * (1 - v) + lower * v
+    value: np.float32 = upper * (1 - v) + lower * v
+    return value
 
 
 def pool_means(
@@ -181,9 +196,9 @@ def pool_means(
 
 def corner(value: np.float32, more: int, scale: float) -> np.float32:
     """A corner in pixels of the map, `more` pixels of the image further."""
-    return (np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5))) + np.float32(more)) * np.float32(
-        scale
-    )
+    nearest = np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5)))
+    moved: np.float32 = (nearest + np.float32(more)) * np.float32(scale)
+    return moved
 
 
 def pool_parts(
@@ -224,7 +239,8 @@ def part_point(start: np.float32, size: np.float32, part: int, number: int, leng
     first = (start + np.float32(part) * size) * last
     if GROUP == 1:
         return first + size * last / 2
-    return first + np.float32(number) * (size * last / np.float32(GROUP - 1))
+    moved: np.float32 = first + np.float32(number) * (size * last / np.float32(GROUP - 1))
+    return moved
 
 
 def pool_moved(
@@ -314,8 +330,12 @@ def _compiled(
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         arrays = [array for array in (*inputs, missing) if array is not None]
+        calls: list[Call] = []
+        if function in (pool_maxima, pool_points):
+            arrays[0], call = turned(team, arrays[0])
+            calls.append(call)
         arguments = (*arrays, outputs[0], channels, height, width, *numbers)
-        return looped(team, function, arguments, output.shape[0], nanoseconds, **constants)
+        return chain([*calls, looped(team, function, arguments, output.shape[0], nanoseconds, **constants)])
 
     return Compiled(bind, wants=unordered(work))
 

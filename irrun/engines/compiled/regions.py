@@ -9,6 +9,7 @@ import numpy as np
 
 from irrun.engines.compiled.loops import Floats, looped
 from irrun.engines.compiled.team import Team
+from irrun.engines.work import Call
 from irrun.spec.op import Array
 
 CHANNELS = 512
@@ -68,14 +69,10 @@ def pool(
                             low, right = min(top + 1, height - 1), min(left + 1, width - 1)
                             v, u = share(y, top, height), share(x, left, width)
                             a, b, c, d = (1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u
-                            p, q = (
-                                position(top * width + left, first, channels, height * width),
-                                position(top * width + right, first, channels, height * width),
-                            )
-                            r, s = (
-                                position(low * width + left, first, channels, height * width),
-                                position(low * width + right, first, channels, height * width),
-                            )
+                            p = lying(top * width + left, first, channels, height * width)
+                            q = lying(top * width + right, first, channels, height * width)
+                            r = lying(low * width + left, first, channels, height * width)
+                            s = lying(low * width + right, first, channels, height * width)
                             step = 1 if LAST else height * width
                             for k in range(count):
                                 value = a * maps[p + k * step] + b * maps[q + k * step]
@@ -114,22 +111,38 @@ def share(position: np.float32, pixel: int, size: int) -> np.float32:
 
 
 def inside(position: np.float32, size: int) -> np.float32:
-    return np.minimum(np.maximum(position, 0), np.float32(size - 1))
+    """The nearest position that is not outside the pixels."""
+    bounded: np.float32 = np.minimum(np.maximum(position, 0), np.float32(size - 1))
+    return bounded
 
 
-def position(pixel: int, channel: int, channels: int, pixels: int) -> int:
-    """Where a channel of a pixel lies."""
+def lying(pixel: int, channel: int, channels: int, pixels: int) -> int:
+    """Where a channel of a pixel is in memory."""
     return pixel * channels + channel if LAST else channel * pixels + pixel
 
 
 def turn(begin: int, end: int, maps: Floats, turned: Floats, channels: int, pixels: int) -> None:
-    """Blocks of 16 pixels of maps [channels, pixels] as [pixels, channels]."""
+    """Blocks of some pixels of maps [images, channels, pixels] as [images, pixels, channels]."""
+    blocks = (pixels + PIXELS - 1) // PIXELS
     for block in range(begin, end):
-        first = 16 * block
-        count = min(16, pixels - first)
+        image, first = block // blocks, block % blocks * PIXELS
+        source = image * channels * pixels
         for channel in range(channels):
-            for pixel in range(first, first + count):
-                turned[pixel * channels + channel] = maps[channel * pixels + pixel]
+            for pixel in range(first, min(first + PIXELS, pixels)):
+                turned[source + pixel * channels + channel] = maps[source + channel * pixels + pixel]
+
+
+PIXELS = 16
+"""Pixels of a block: as many as a line of memory has."""
+
+
+def turned(team: Team, maps: Array) -> tuple[Array, Call]:
+    """Maps [N, C, H, W] with the channels last, and what brings them there."""
+    images, channels, height, width = maps.shape
+    result = np.empty((images, height * width, channels), np.float32)
+    count = images * -(-height * width // PIXELS)
+    arguments = (maps, result, channels, height * width)
+    return result, looped(team, turn, arguments, count, maps.size * COPY_NANOSECONDS)
 
 
 def pooled_regions(
@@ -151,9 +164,8 @@ def pooled_regions(
     source = np.ascontiguousarray(maps)
     last = 4 * samples > pixels  # else to bring all channels behind takes longer than it saves
     if last:
-        source = np.empty((pixels, channels), np.float32)
-        arguments = (np.ascontiguousarray(maps), source, channels, pixels)
-        looped(team, turn, arguments, -(-pixels // 16), maps.size * COPY_NANOSECONDS)()
+        source, call = turned(team, source[None])
+        call()
     result = np.empty((count, channels, *bins), np.float32)
     given = source, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), result
     numbers = channels, height, width, *bins, sampling_ratio

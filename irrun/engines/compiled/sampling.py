@@ -86,7 +86,8 @@ def pixel_at(coordinate: np.float32, size: int) -> np.float32:
     """A coordinate between -1 and 1 in pixels."""
     moved = coordinate + 1
     scaled = moved * np.float32(size - 1) / 2 if ALIGNED else (moved * np.float32(size) - 1) / 2
-    return np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    bounded: np.float32 = np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    return bounded
 
 
 def place_of(row: np.float32, column: np.float32, height: int, width: int) -> int:

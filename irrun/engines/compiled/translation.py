@@ -85,8 +85,9 @@ class _Function:
     """A function in the making."""
 
     def __init__(self, module: ir.Module, function: Callable[..., Any], constants: Mapping[str, Hashable]) -> None:
-        (self._tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-        assert isinstance(self._tree, ast.FunctionDef)
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(tree, ast.FunctionDef)
+        self._tree = tree
         self._python, self._constants = function, constants
         parameters = [(given.arg, ast.unparse(given.annotation)) for given in self._tree.args.args if given.annotation]
         types = [NUMBERS[kind] if kind in NUMBERS else ELEMENTS[kind].as_pointer() for _, kind in parameters]
@@ -109,7 +110,7 @@ class _Function:
                 self._memories[name] = _Memory(argument, ELEMENTS[kind])
 
     def write(self) -> ir.Function:
-        self._all(self._tree.body)  # type: ignore[union-attr] # a FunctionDef
+        self._all(self._tree.body)
         if self._function.function_type.return_type == ir.VoidType():
             self.b.ret_void()
         else:
@@ -134,7 +135,7 @@ class _Function:
                 value=ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="empty"), args=[count, kind]),
             ):
                 self._reserve(name, self._value(count), ELEMENTS_OF[self._called(kind)])
-            case ast.Assign(targets=[target], value=value):
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._put(target, self._value(value))
             case ast.AugAssign(target=target, op=op, value=value):
                 self._put(target, self._binary(op, self._value(target), self._value(value)))
