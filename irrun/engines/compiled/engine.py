@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked, copied
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.spec.op import Op
 from irrun.spec.registry import registry
 
 if TYPE_CHECKING:
@@ -24,8 +25,15 @@ parts, attention and products with compressed weights load llvmlite."""
 ATTENDING = frozenset({"ScaledDotProductAttention-13"})
 
 
+def op_of(name: str) -> Op | None:
+    """The op of a work, without loading more of the library than was."""
+    type, _, version = name.rpartition("-")
+    op = registry().find(type, f"opset{version}")
+    return op if op is not None and op.name == name else None
+
+
 def _has_parts(name: str) -> bool:
-    op = registry().ops.get(name)
+    op = op_of(name)
     return op is not None and bool(op.parts)
 
 

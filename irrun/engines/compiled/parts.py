@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.regions import pooled_regions
+from irrun.engines.compiled.sampling import between_pixels
 from irrun.engines.compiled.suppression import lowest_decays, unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation
-from irrun.spec.registry import registry
 
 QUICKER: dict[str, Callable[..., Any]] = {
     "suppress": unsuppressed,
     "decays": lowest_decays,
     "pool": pooled_regions,
+    "between": between_pixels,
 }
 """What is given for parts of kernels, after the threads and the op library's own."""
 
@@ -44,7 +46,8 @@ def open(work: Work, team: Team) -> OpenCall | None:
     kernel = _kernel(work, team)
     if kernel is None or work.posts:
         return None
-    op, types = registry().ops[work.name], [None if operand is None else operand.type for operand in work.inputs]
+    op, types = op_of(work.name), [None if operand is None else operand.type for operand in work.inputs]
+    assert op is not None
     asked = any(-1 in operand.shape for operand in work.own[:2] if operand is not None)
     asked = asked or any(operand is not None and operand.value is None for operand in work.own[2:])
 
@@ -58,7 +61,7 @@ def open(work: Work, team: Team) -> OpenCall | None:
 
 def _kernel(work: Work, team: Team) -> Callable[..., Any] | None:
     """The op's kernel with its attributes, what it asks for, and the compiled loop."""
-    op = registry().ops.get(work.name)
+    op = op_of(work.name)
     if op is None or not op.parts:
         return None
     types = {port.type: operand.type for port, operand in zip(op.outputs, work.outputs, strict=False)}
