@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "GridSample-9": "sampling",
+    **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "colours"),
     **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
 }
 """The module that compiles an op, by its table `COMPILERS`. Only they, ops of which the module `parts` has quicker
