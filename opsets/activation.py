@@ -308,7 +308,7 @@ mish = unary(
 @op(
     "PReLU-1",
     types={"T": FLOAT},
-    inputs=[Input("data", "T", "[*shape]"), Input("slope", "T", "...")],
+    inputs=[Input("data", "T", "[*shape]"), Input("slope", "T", "...", lenient=True)],
     outputs=[Output("result", "T", "[*shape]")],
     traits=[Elementwise(2, broadcast="slopes")],
 )

@@ -139,8 +139,8 @@ def _(node: Node) -> None:
     types={"T": FLOAT},
     inputs=[
         Input("data", "T", "[N, C, *spatial]"),
-        Input("scale", "T", "[C]"),
-        Input("bias", "T", "[C]"),
+        Input("scale", "T", "[C]", lenient=True),
+        Input("bias", "T", "[C]", lenient=True),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
     attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER)],

@@ -61,13 +61,15 @@ class Post:
     """What is done to each element of a work's result: the op `name` ("ReLU-1") with its attributes.
 
     An op of two inputs takes the tensor `work.inputs[operand]` as the other one, which broadcasts to the result as
-    numpy has it; `reflected` says that the other one is the op's first input.
+    numpy has it; `reflected` says that the other one is the op's first input. `parameters` are further inputs by their
+    numbers, constants such as limits; who does not know them leaves the post to others.
     """
 
     name: str
     attrs: Mapping[str, Any]
     operand: int | None = None
     reflected: bool = False
+    parameters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -88,7 +90,8 @@ class Work:
     @property
     def own(self) -> list[Operand | None]:
         """The inputs of the op itself."""
-        return self.inputs[: min((post.operand for post in self.posts if post.operand is not None), default=None)]
+        read = [post.operand for post in self.posts if post.operand is not None]
+        return self.inputs[: min([*read, *(number for post in self.posts for number in post.parameters)], default=None)]
 
     @property
     def compressed(self) -> bool:
@@ -189,6 +192,10 @@ class Engine(Protocol):
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
+
+    def computes(self, name: str, type: str) -> bool:
+        """Whether it takes works of the op `name` on floats of `type`, most of them, and the processor computes in that
+        type rather than in another one between two conversions. What only moves elements does so in any type."""
 
     def together(self, calls: Sequence[Call]) -> None:
         """Make calls that have nothing to do with one another, on threads if it has any for that."""

@@ -70,6 +70,7 @@ class Specialization:
     ) -> None:
         self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
         self._read = read
+        self._computed = kernels.computation(program, instruction)
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
@@ -90,7 +91,7 @@ class Specialization:
                     run.meter.add(array)
             return by, list(given)
         if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
         found = self._kept.get(key)
         if found is None:
@@ -99,16 +100,16 @@ class Specialization:
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         if found.checked:
-            self._kernels.check(self._program, self._instruction, arrays[: len(self._instruction.inputs)], run)
+            self._computed.check(arrays[: len(self._instruction.inputs)], run)
         taken = len(found.work.inputs)
         try:
             results = _call(found.engine, found.work, found.compiled, arrays[:taken])
         except Exception as error:
             raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
         if found.compiled.doubtful and not np.isfinite(results[0]).all():
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         if run.meter is not None:
             for array in results:
                 run.meter.add(array)

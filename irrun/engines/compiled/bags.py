@@ -55,12 +55,12 @@ class BagKind:
     mean: bool
 
 
-def embedding_bags(work: Work, team: Team) -> Compiled | None:
+def compile(work: Work, team: Team) -> Compiled | None:
     """An op of f32 that sums bags."""
     find, default = FINDERS[work.name]
     (table, places), own = work.required(2), len(work.own)
     columns, count = prod(table.shape[1:]), prod(places.shape)
-    if columns > MAX_COLUMNS or places.type not in ("i32", "i64"):
+    if table.type != "f32" or columns > MAX_COLUMNS or places.type not in ("i32", "i64"):
         return None
     if not all(operand is None or is_dense(operand) for operand in work.own):
         return None

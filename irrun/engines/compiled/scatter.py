@@ -60,13 +60,8 @@ class ScatterKind:
     negative: bool
 
 
-def openers(team: Team) -> dict[str, Callable[[Work], OpenCall | None]]:
-    """What gives calls for works of open sizes, by the work's name."""
-    names = ("ScatterElementsUpdate-3", "ScatterElementsUpdate-12")
-    return dict.fromkeys(names, partial(_open, team))
-
-
-def _open(team: Team, work: Work) -> OpenCall | None:
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for a work of any sizes."""
     if work.attrs.get("reduction", "none") != "none" or work.required(2)[1].type not in ("i32", "i64"):
         return None
     return partial(_put, team, work.name == "ScatterElementsUpdate-12")

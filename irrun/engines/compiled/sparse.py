@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,12 +50,8 @@ class SparseKind:
     value: int = 0
 
 
-def openers(team: Team) -> dict[str, Callable[[Work], OpenCall | None]]:
-    """What gives calls for works of open sizes, by the work's name."""
-    return {"SparseFillEmptyRows-16": partial(_open, team)}
-
-
-def _open(team: Team, work: Work) -> OpenCall | None:
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for a work of any sizes."""
     values, _, indices, _ = work.required(4)
     if values.type == "string" or indices.type not in ("i32", "i64"):
         return None

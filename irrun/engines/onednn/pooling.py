@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from irrun.engines.axes import constant_axes
@@ -46,15 +47,15 @@ def compile_mean(library: Library, work: Work) -> Compiled | None:
 def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: Sequence[Axis]) -> Compiled | None:
     source = layout_of(library, data)
     rank = len(data.shape)
-    result = work.outputs[0].shape
+    result, type = work.outputs[0].shape, work.outputs[0].type
     shape = (*result, *(1,) * (rank - len(result)))
-    posts = chain(work.posts, work, aligned_axes(library, shape), library.any(shape), exact=True)
+    posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=data.type == "f32")
     if source is None or posts is None:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(
         "pooling_forward",
-        *(INFERENCE, algorithm, source, library.any(shape), strides, kernel, gaps, begins, ends),
+        *(INFERENCE, algorithm, source, library.any(shape, type), strides, kernel, gaps, begins, ends),
         posts=posts.posts,
         small=prod(result) * prod(kernel) < 4 * FEW_ELEMENTS,
     )
