@@ -98,7 +98,7 @@ class GraphExecutor:
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
         self._parameters, self._numbers = graph.parameters, dict[str, int]()
         self.output_names = _output_names(self.model)
-        plain.engines = engines
+        plain.engines, plain.encloses = engines, not once
         self._setting = plain
         self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()

@@ -65,6 +65,7 @@ from irrun.spec.traits import (
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
     Storing,
 )
 
@@ -112,6 +113,7 @@ __all__ = [
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Retyping",
     "Shape",
     "Shapes",
     "Size",

@@ -24,7 +24,8 @@ class Setting:
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
     In a program that is `watched` every tensor has memory of its own, so that it may be written to; where it is
     `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program are kept to
-    its end, so that the next run need not be given again what is the same. Where weights may stay `compressed` there
+    its end, so that the next run need not be given again what is the same. One that `encloses` others prepares them for
+    the sizes that its runs see. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants.
@@ -38,6 +39,7 @@ class Setting:
     checked: bool = False
     iterated: bool = False
     compressed: bool = False
+    encloses: bool = False
     expanded: int = 0
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
