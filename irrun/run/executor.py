@@ -146,6 +146,7 @@ class GraphExecutor:
         )
         exact = engine == CHECK or precision not in ("auto", "f32")
         self._setting.quantized = not exact and any(engine.quantized for engine in engines)
+        self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines
         self._bodies: dict[int, Preparation] = {}

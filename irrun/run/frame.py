@@ -27,6 +27,7 @@ from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
+    from irrun.run.enclosure import Enclosure
 
 
 class Frame:
@@ -43,7 +44,7 @@ class Frame:
         program: Program,
         block: Array,
         kernels: Kernels,
-        specializations: Mapping[int, Specialization],
+        specializations: Mapping[int, Specialization | Enclosure],
         comparison: Comparison | None = None,
     ) -> None:
         self.program, self._kernels, self._comparison = program, kernels, comparison
@@ -132,7 +133,7 @@ class Frame:
 
     # What computes an instruction
 
-    def _call(self, instruction: Instruction, specialization: Specialization | None) -> Call | None:
+    def _call(self, instruction: Instruction, specialization: Specialization | Enclosure | None) -> Call | None:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
@@ -241,10 +242,11 @@ class Frame:
 
         return store
 
-    def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
+    def _by_specialization(self, instruction: Instruction, specialization: Specialization | Enclosure) -> None:
         given = self._given(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
-        self._hold(instruction, self._by, given, results)
+        if instruction.enclosed is None:
+            self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
@@ -263,6 +265,9 @@ class Frame:
     # What somebody looks at
 
     def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        if instruction.enclosed is not None:  # whose own instructions are watched
+            call()
+            return
         self._by = None
         begin = perf_counter()
         call()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -270,6 +271,13 @@ class Node:
         return axis % span
 
 
+class Bound(NamedTuple):
+    """The symbols that the types and shapes of inputs bind."""
+
+    dims: Dims
+    types: Mapping[str, str]
+
+
 class Inferred(NamedTuple):
     """What an op's declaration and rule say of one node; `complete`, `warnings` and `widened` as in `Node`."""
 
@@ -426,6 +434,26 @@ class Op:
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
         return Inferred(outputs, node.types, node.complete, node.warnings, node.widened)
+
+    def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
+        """What types and shapes of the inputs say. Raises `Violation`."""
+        node = Node(self, {}, attrs, Dims(), {}, {})
+        self._bind(node, inputs)
+        return Bound(node.dims, node.types)
+
+    def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
+        """Ask the rule about the data of inputs, none of them variadic, whose types and shapes are `bound` already.
+
+        The warnings; raises `Violation` where the data break a constraint.
+        """
+        named = dict.fromkeys((port.name for port in self.inputs), None) | {
+            port.name: tensor for port, tensor in zip(self.inputs, inputs, strict=False)
+        }
+        node = Node(self, named, attrs, Dims(bound.dims), dict(bound.types), {})
+        if self.rule is not None:
+            with suppress(Undecided):
+                self.rule(node)
+        return node.warnings
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
