@@ -183,6 +183,38 @@ def test_numbers_are_made_for_those_who_read_no_codes(tmp_path):
     assert program.count("Dequantize") == 1
 
 
+@needs_integers
+def test_codes_that_are_read_by_element_wise_ops_alone(tmp_path):
+    """What is made of codes is made for each chain of these anew, and nothing is lost."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 6, 6))
+    w = compressed(model, codes(8, 8, 3, 3), np.full((8, 1, 1, 1), 0.01))
+    q = fake_quantize(model, elementwise(model, "Sin", x), *I8)
+    y = elementwise(model, "Add", q, x, **NUMPY)
+    model.result(fake_quantize(model, elementwise(model, "Add", y, q, **NUMPY), -5.12, 5.08))
+    model.result(convolution(model, q, w))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(1, 8, 6, 6)})
+    on_grid(first, a, 0.04)
+    np.testing.assert_allclose(second, b, atol=0.02)
+    assert program.count("Dequantize") == 1
+
+
+@needs_integers
+def test_channels_with_zeros_of_their_own_that_are_not_negative(tmp_path):
+    """Some channels have a range on both sides of zero, others on one; what comes of a Clamp needs no codes below."""
+    model = Model()
+    low, high = np.zeros((1, 6, 1, 1), np.float32), np.linspace(1, 6, 6, dtype=np.float32).reshape(1, 6, 1, 1)
+    low[0, 2:4], high[0, 2:4] = -1.28, 1.27
+    x = elementwise(model, "Clamp", model.parameter("x", "f32", (1, 6, 7, 7)), min="0", max="6")
+    w = compressed(model, codes(6, 1, 1, 3, 3), np.full((6, 1, 1, 1, 1), 0.01))
+    model.result(convolution(model, fake_quantize(model, x, low, high), w))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 6, 7, 7, scale=4.0)})
+    assert "GroupConvolution" in program
+    assert not any("FakeQuantize" in text for text in program)
+    np.testing.assert_allclose(found, expected, atol=0.05)
+    assert (np.abs(found - expected) > 1e-4).mean() < 0.02
+
+
 @pytest.mark.parametrize("engine", ["onednn", "numpy", "check", "reference"])
 def test_every_engine_gives_the_same(engine, tmp_path):
     if engine == "onednn" and ENGINE is None:

@@ -84,8 +84,17 @@ class _Quantization:
             and self.wanted.isdisjoint(maker.outputs)
             and (grid := self._grids.of(maker.outputs[0])) is not None
             and len(grid.scale) == 1
+            and self._comes_of_product(maker.inputs[0])
             for maker in makers
         )
+
+    def _comes_of_product(self, number: int | None) -> bool:
+        """Whether a tensor is a product of integers, or that and a constant in an element-wise op."""
+        maker = self._grids.makers.get(number or -1)
+        while maker is not None and maker not in self._products and maker.op.trait(Elementwise) is not None:
+            varying = [number for number in maker.inputs if number not in self._old.constants]
+            maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None
+        return maker in self._products
 
     def _is_static(self, number: int | None) -> bool:
         return number is not None and self._old.tensors[number].static
