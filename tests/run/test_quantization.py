@@ -10,6 +10,7 @@ from engines.onednn_works import ENGINE
 from ir_builder import Model
 
 import irrun
+from irrun.spec.dtypes import numpy_dtype
 from run.quantized_models import (
     NUMPY,
     codes,
@@ -18,6 +19,7 @@ from run.quantized_models import (
     elementwise,
     fake_quantize,
     mixed,
+    names,
     product,
     results,
 )
@@ -275,3 +277,55 @@ def random_quantization(model: Model, y: Any, random: Any) -> tuple[Any, float]:
     step, kind = float(random.uniform(0.005, 0.03)), int(random.integers(4))
     first, levels = [(0, 256), (-128, 256), (-127, 255), (int(random.integers(-255, 0)), 256)][kind]
     return fake_quantize(model, y, first * step, (first + levels - 1) * step, levels), step
+
+
+def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str) -> Any:
+    """A product as converters write what is quantized in the run: x are codes, `zero` their zero point."""
+    (a,) = model.layer("Convert", [x], [("i32", x[3])], destination_type="i32")
+    if zero is not None:
+        (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
+        a = elementwise(model, "Subtract", a, z, **NUMPY)
+    w = model.constant(np.asarray(weights, np.int32))
+    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
+    (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
+    return y
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("type", ["u8", "i8"])
+@pytest.mark.parametrize("largest", [127, 255])
+@pytest.mark.parametrize("with_zero", [True, False])
+def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, largest, with_zero, tmp_path):
+    """Exact: the largest sum is below 2^24. The zero point changes from run to run, padding is zero."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    random = np.random.default_rng(largest)
+    model = Model()
+    x, z = model.parameter("x", type, (2, 5, 6, 7)), model.parameter("z", type, ())
+    m = model.parameter("m", type, (4, 30))
+    zero = z if with_zero else None
+    filters = random.integers(-largest - 1 if largest == 127 else -255, largest + 1, (6, 5, 3, 3))
+    matrix = random.integers(-127, 128, (30, 9))
+    model.result(dynamic(model, x, filters, zero))
+    y = dynamic(model, m, matrix, zero)
+    scale = model.parameter("scale", "f32", ())
+    model.result(elementwise(model, "Multiply", y, scale, **NUMPY))
+    path = model.save(tmp_path)
+    executor = irrun.GraphExecutor(path, engine=engine, threads=2)
+    limits = np.iinfo(numpy_dtype(type))
+    for value in (0, 3, limits.max):
+        inputs = {
+            "x": random.integers(limits.min, limits.max + 1, (2, 5, 6, 7)).astype(limits.dtype),
+            "m": random.integers(limits.min, limits.max + 1, (4, 30)).astype(limits.dtype),
+            "scale": np.float32(0.5),
+            **({"z": np.array(value, limits.dtype)} if with_zero else {"z": np.array(0, limits.dtype)}),
+        }
+        first, second = executor.run(inputs).values()
+        moved = inputs["m"].astype(int) - (value if with_zero else 0)
+        np.testing.assert_array_equal(second, (moved @ matrix) * 0.5)
+        expected, _ = irrun.GraphExecutor(path, engine="reference").run(inputs).values()
+        np.testing.assert_array_equal(first, expected)
+    if engine == "onednn" and ENGINE is not None and ENGINE.quantized:
+        program = names(executor)
+        assert any(text.startswith("IntegerMatMul+Multiply") for text in program)
+        assert ("IntegerConvolution" in program) == (largest == 127)

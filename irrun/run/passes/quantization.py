@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from irrun.run.passes.grids import Grids
+from irrun.run.passes.integers import multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -23,7 +24,11 @@ from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
 def quantize(program: Program, setting: Setting) -> Program:
-    if not setting.quantized or setting.shapes is None:
+    if setting.shapes is None or not setting.engines or setting.checked:
+        return program
+    if not setting.watched:
+        program = multiply_integers(program, quantized=setting.quantized)
+    if not setting.quantized:
         return program
     quantization = _Quantization(program)
     if not setting.watched:
