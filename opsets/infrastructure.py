@@ -144,7 +144,7 @@ def tensor_iterator(*inputs: Array, bodies: Mapping[str, Body]) -> Any:
     Source: infrastructure/tensor-iterator-1.rst
     """
     body = bodies["body"]
-    return iterate(body, inputs, _iterations(body, [array.shape for array in inputs]))
+    return iterate(body, inputs, _iterations(body, [array.shape for array in inputs]), filled="C9")
 
 
 @tensor_iterator.shapes

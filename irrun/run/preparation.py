@@ -20,7 +20,7 @@ from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
-from irrun.run.specialization import Specialization, is_unsized
+from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
@@ -36,6 +36,9 @@ MAX_OPEN_WEIGHTS = 1 << 16
 
 MAX_SMALL = 1024
 """Bytes of a result of a body that is small."""
+
+MAX_HELD = 1 << 20
+"""Bytes of a block that a body keeps for itself from one call of its layer to the next."""
 
 Shapes = tuple[tuple[int, ...], ...]
 """Of the inputs. In a pattern, sizes below 0 are those that grow from run to run, equal ones by the same number."""
@@ -143,8 +146,8 @@ class Preparation:
             block.frames = {prepared: frame for prepared, frame in block.frames.items() if prepared in kept}
             self._free.append(block)
 
-    def iterations(self, run: Run) -> Iterations:
-        return Iterations(self, run, fixed=self._only is not None)
+    def iterations(self) -> Iterations:
+        return Iterations(self, fixed=self._only is not None)
 
     def prepared(self, shapes: Shapes, *, watched: bool = False) -> _Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory.
@@ -195,29 +198,49 @@ class Preparation:
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
         read = program.read()
-        return {
+        made = {
             position: Specialization(program, instruction, read, setting, self._kernels)
             for position, instruction in enumerate(program.instructions)
-            if is_unsized(program, instruction)
+            if is_typed(program, instruction)
+        }
+        return {
+            position: own
+            for position, own in made.items()
+            if own.opened or is_unsized(program, program.instructions[position])
         }
 
 
 class Iterations:
-    """Runs of a body, one after the other, in one frame as long as their shapes stay the same."""
+    """Runs of a body, one after the other, in one frame as long as their shapes stay the same.
 
-    def __init__(self, preparation: Preparation, run: Run, *, fixed: bool) -> None:
-        self._preparation, self._watched, self._fixed = preparation, run.observer is not None, fixed
-        self._meter = run.meter
+    A small frame is kept from one `end` to the next `begin`, too.
+    """
+
+    def __init__(self, preparation: Preparation, *, fixed: bool) -> None:
+        self._preparation, self._watched, self._fixed = preparation, False, fixed
+        self._meter: Meter | None = None
         self._held: tuple[_Block, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
         self.results: int | None = None
-        self._before: list[Array] = []
+        self._before: Sequence[Array] = ()
+
+    def begin(self, run: Run) -> None:
+        watched = run.observer is not None
+        meter = self._meter = run.meter
+        if self._held is not None and (
+            watched != self._watched or not _is_kept(self._held[1], self._preparation, meter)
+        ):
+            self._release()
+        self._watched = watched
+        if self._held is not None and meter is not None:
+            meter.hold(self._held[1].memory)
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
         """The results, as arrays that the next run does not write to."""
         shapes = [] if self._fixed else [array.shape for array in arrays]
         if self._held is None or shapes != self._shapes:
-            self.close()
+            self._let_go()
+            self._release()
             self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
             self._shapes = shapes
             if self._meter is not None:
@@ -228,17 +251,32 @@ class Iterations:
             self.results = sum(map(tensor_bytes, made)) if small else None
         frame = self._held[1]
         results = frame.execute(arrays, run, self._before)
-        self._before = list(arrays)
+        self._before = tuple(arrays)
         for position in frame.copied:
             results[position] = results[position].copy()
         return results
 
-    def close(self) -> None:
+    def end(self) -> None:
+        self._let_go()
+        self._meter, self._before = None, ()
+        if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
+            self._release()
+
+    def _let_go(self) -> None:
+        if self._held is not None and self._meter is not None:
+            self._meter.let_go(self._held[1].memory)
+
+    def _release(self) -> None:
         if self._held is not None:
-            if self._meter is not None:
-                self._meter.let_go(self._held[1].memory)
             self._preparation.release(self._held[0])
-        self._held, self._before = None, []
+        self._held, self._before = None, ()
+
+
+def _is_kept(frame: Frame, preparation: Preparation, meter: Meter | None) -> bool:
+    """Whether a frame is the right one still: it is not where there is no room for it now, or was none before."""
+    if frame.program is preparation.program:
+        return False
+    return meter is None or meter.live + frame.memory.nbytes <= meter.limit
 
 
 def _grown(before: Shapes, now: Shapes) -> Shapes | None:

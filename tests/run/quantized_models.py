@@ -61,7 +61,7 @@ def product(model: Model, a: Tensor, b: Tensor, *, turned: bool = True) -> Tenso
 
 def names(executor: irrun.GraphExecutor) -> list[str]:
     """What the latest program computes: each instruction as its ops, without those that take no time."""
-    (program,) = [prepared.program for prepared in list(executor._preparation._kept.values())[-1:]]
+    (program,) = [prepared.program for prepared in list(executor._whole.preparation._kept.values())[-1:]]
     return ["+".join(part.op.type for part in i.parts) for i in program.instructions if i.by != "view"]
 
 

@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_programs_with_compressed_weights(name, engine, verified, tmp_path):
     ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
     for rows in (1, 3):
         ours.run([np.ones((rows, inner), np.float32)])
-    assert len(ours._preparation.program.compressed) == 1
+    assert len(ours._whole.preparation.program.compressed) == 1
 
 
 @pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
@@ -117,10 +118,13 @@ def test_kernels_give_no_views_but_of_the_input_that_their_op_names(first, monke
     """Plans of memory go by that."""
     from irrun.run.kernels import Kernels
 
-    compute = Kernels._compute
+    computation = Kernels.computation
 
-    def watched(kernels, program, instruction, arrays, run):
-        results = compute(kernels, program, instruction, arrays, run)
+    def watched(kernels, program, instruction):
+        return partial(looked_at, instruction, computation(kernels, program, instruction))
+
+    def looked_at(instruction, computed, arrays, run):
+        results = computed(arrays, run)
         op = instruction.op
         for position, array in enumerate(arrays):
             if array is not None and op.pure and not instruction.bodies:
@@ -129,7 +133,7 @@ def test_kernels_give_no_views_but_of_the_input_that_their_op_names(first, monke
                 assert not shared or name == op.view_of, f"{op.name} gives a view of {name}"
         return results
 
-    monkeypatch.setattr(Kernels, "_compute", watched)
+    monkeypatch.setattr(Kernels, "computation", watched)
     for number in range(first, first + 50):
         one = case(43, number)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -157,7 +161,7 @@ def build(b, folder, monkeypatch, engines, **setting):
     with monkeypatch.context() as patch:
         patch.setattr("irrun.run.executor.load_engines", lambda *_, **__: engines)
         ours = irrun.GraphExecutor(saved(b, folder))
-    preparation = ours._preparation
+    preparation = ours._whole.preparation
     shapes = tuple(array.shape for array in b.feeds[0].values())
     return passes.prepare(preparation.program, replace(preparation._setting, shapes=shapes, **setting))
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from irrun.engines.axes import is_dense
+from irrun.engines.axes import canonical_strides, is_dense
 from irrun.engines.extents import bind_copy
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Descriptor, Library
-from irrun.engines.onednn.tensors import compiled, layout_of
+from irrun.engines.onednn.tensors import compiled, layout_of, order_of, ordered_strides
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -66,8 +66,23 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return None if primitive is None else compiled(work, primitive, {SRC: 0})
 
 
+def convert(library: Library, work: Work) -> Compiled | None:
+    """Convert-1 of f32 to bf16 or f16 and back; the result has its axes in the order of those of the data."""
+    (data,), type = work.required(1), work.outputs[0].type
+    source, shape = layout_of(library, data), data.shape
+    if source is None or work.posts or not shape or data.type == type:
+        return None
+    target, order = library.dense(shape, type), None if data.layout is not None else order_of(data)
+    if order is not None:
+        steps = ordered_strides(order, [shape[axis] for axis in order], target.itemsize)
+        target = library.strided(shape, canonical_strides(shape, steps, target.itemsize), type) or target
+    primitive = library.primitive("reorder", source, target, small=_small(data))
+    return None if primitive is None else compiled(work, primitive, {SRC: 0}, gives=target)
+
+
 def _small(operand: Operand) -> bool:
     return prod(operand.shape) < FEW_ELEMENTS
 
 
 COMPILERS = dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), compile)
+BF16_COMPILERS = F16_COMPILERS = {"Convert-1": convert}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, canonical_strides, dense_strides, merged
+from irrun.engines.axes import broadcast_strides, canonical_strides, merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
 from irrun.engines.onednn.posts import (
     BINARY,
@@ -22,7 +21,7 @@ from irrun.engines.onednn.posts import (
     aligned_axes,
     chain,
 )
-from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, order_of, ordered_strides, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 
@@ -33,21 +32,18 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     position, first = head
     data = work.required(2)[position]
-    posts = [first, *work.posts]
+    posts, exact = [first, *work.posts], data.type == "f32"
     shape = work.outputs[0].shape
     if isinstance(data.layout, Descriptor):
         place = aligned_axes(library, shape)
-        found = chain(posts, work, place, partial(_alike, data.layout), exact=True)
+        found = chain(posts, work, place, partial(_alike, data.layout), exact=exact)
         return _compiled(library, work, position, data.layout, found, data.layout)
 
-    item = itemsize(data)
-    order = sorted(
-        range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical_strides(shape, data.strides, item)[axis]
-    )
+    order, item = order_of(data), itemsize(data)
+    if order is None:
+        return None
     moved = tuple(shape[axis] for axis in order)
-    steps = _strides_of(order, moved, item)
-    if any(size > 1 and step != own for size, step, own in zip(shape, steps, data.strides, strict=True)):
-        return None  # with gaps
+    steps = ordered_strides(order, moved, item)
     others = {id(own): own for post in posts if (own := work.other(post)) is not None}
     strides = [steps, *(broadcast_strides(operand, shape) for operand in others.values())]
     sizes, walked = merged(moved, [[own[axis] for axis in order] for own in strides])
@@ -56,9 +52,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if given is None:
         return None
     source, place = library.dense(sizes or (1,), data.type), _joined_place(library, sizes or (1,), places)
-    result = _compiled(library, work, position, source, chain(posts, work, place, exact=True), given)
+    result = _compiled(library, work, position, source, chain(posts, work, place, exact=exact), given)
     if result is None and len(sizes) < len(shape):  # some ways of broadcasting are known by the axes of images only
-        found = chain(posts, work, aligned_axes(library, shape), exact=True)
+        found = chain(posts, work, aligned_axes(library, shape), exact=exact)
         result = _compiled(library, work, position, given, found, given)
     return result
 
@@ -78,12 +74,6 @@ def _as_post(work: Work) -> tuple[int, Post] | None:
     if second.value is None and second.shape == shape and second.type in FLOATS:
         return 1, Post(work.name, work.attrs, 0, reflected=True)
     return None
-
-
-def _strides_of(order: Sequence[int], moved: Sizes, item: int) -> Sizes:
-    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
-    dense = dense_strides(moved, item)
-    return tuple(dense[order.index(axis)] for axis in range(len(order)))
 
 
 def _alike(layout: Descriptor, type: str) -> Descriptor | None:
@@ -136,3 +126,4 @@ def _compiled(
 
 
 COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile)
+BF16_COMPILERS = dict.fromkeys(INEXACT, compile)

@@ -53,7 +53,7 @@ _NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
-_AVX512, _AVX512_VNNI = 0x27, 0x67
+_AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x27, 0x67, 0xE7
 
 
 class _Handle:
@@ -154,8 +154,8 @@ class Primitive:
 class Library:
     """The loaded library with one CPU engine and one stream, for `threads` threads within a call.
 
-    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `exact`
-    says that it adds up products of bytes without saturating them on the way.
+    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
+    says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way.
     """
 
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT) -> None:
@@ -170,7 +170,7 @@ class Library:
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
-        self.wide = isa & _AVX512 == _AVX512
+        self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
         self.exact = isa & _AVX512_VNNI == _AVX512_VNNI
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:

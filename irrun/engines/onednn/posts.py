@@ -2,7 +2,8 @@
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
 Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`. What
-is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much.
+is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much,
+and in bf16, which no other engine computes.
 Results below 1e-30 may be 0.
 """
 
@@ -67,8 +68,8 @@ CLIPPING = frozenset({"Clamp-1", "ReLU-1"})
 """Those of them that differ for NaN alone, which codes do not have."""
 
 DOUBTFUL = ("Gelu-2", "Gelu-7")
-"""Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
-whose results are large beside what they take to compute, to look would cost 5 %."""
+"""Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
+products, whose results are large beside what they take to compute, to look would cost 5 %."""
 
 QUANTIZE = "Quantize-0"
 
@@ -274,7 +275,7 @@ def bias_values(work: Work, added: int | None) -> Array | None:
     return None if operand is None or operand.value is None else operand.value.reshape(-1).astype(np.float64)
 
 
-def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int]) -> Descriptor | None:
-    """The layout of what `bias` has found, of `shape`."""
+def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int], type: str) -> Descriptor | None:
+    """The layout of what `bias` has found, of `shape`, for data of `type`: those of f32 have none of bf16."""
     operand = None if added is None else work.inputs[added]
-    return None if operand is None else library.dense(shape, operand.type)
+    return None if operand is None else library.dense(shape, "f32" if type == "f32" else operand.type)

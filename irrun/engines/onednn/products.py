@@ -13,7 +13,7 @@ from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descr
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -58,6 +58,8 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
         return None
     result = work.outputs[0]
     a = matrix_of(left, transposed=work.attrs["transpose_a"], row=True)
+    if a.shape[-1] > LONGEST_SUM:
+        return None
     b = matrix_of(right, transposed=work.attrs["transpose_b"], row=False)
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     # the axes of the result as the product has them: batches and rows, then columns
@@ -93,7 +95,7 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     posts = chain(work.posts[added is not None :], work, place)
     if posts is None or (posts.constants and sums is None):
         return None
-    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
+    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns), left.type)
     if sums is not None:
         sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))

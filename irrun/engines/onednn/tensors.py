@@ -37,6 +37,22 @@ def itemsize(operand: Operand) -> int:
     return numpy_dtype(operand.type).itemsize
 
 
+def order_of(operand: Operand) -> list[int] | None:
+    """The axes of an operand from the outermost in memory to the innermost; None where there are gaps between them."""
+    shape = operand.shape
+    steps = canonical_strides(shape, operand.strides, itemsize(operand))
+    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    dense = ordered_strides(order, [shape[axis] for axis in order], itemsize(operand))
+    axes = zip(shape, dense, operand.strides, strict=True)
+    return order if all(size == 1 or step == own for size, step, own in axes) else None
+
+
+def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> Sizes:
+    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
+    dense = dense_strides(moved, item)
+    return tuple(dense[order.index(axis)] for axis in range(len(order)))
+
+
 def is_dense_layout(layout: Descriptor) -> bool:
     """Whether a layout has no gaps and axes in their order, as far as it says: primitives take operands to be so."""
     return layout.strides is None or layout.strides == dense_strides(layout.shape, layout.itemsize)
@@ -60,9 +76,7 @@ def lies_so(operand: Operand, layout: Descriptor) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
-def spread_layout(
-    library: Library, shape: Sequence[int], strides: Sequence[int], type: str = "f32"
-) -> Descriptor | None:
+def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int], type: str) -> Descriptor | None:
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
     return library.strided(own, canonical_strides(own, strides, numpy_dtype(type).itemsize), type)
@@ -134,7 +148,8 @@ def compiled(
     doubtful: bool = False,
     quantities: Mapping[int, Array] | None = None,
 ) -> Compiled:
-    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
+    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output. Constants
+    of bf16 are made f32 where the primitive takes no others.
 
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
     `gives` is the layout of the output where not dense. `quantities` are scales and zero points, vectors.
@@ -158,7 +173,10 @@ def compiled(
     def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
         for number, position in inputs.items():
-            arguments.append((number, layouts[number], read[position]))
+            own, array = work.inputs[position], read[position]
+            if own is not None and own.value is not None and (own.type, layouts[number].type) == ("bf16", "f32"):
+                array = array.astype(np.float32)
+            arguments.append((number, layouts[number], array))
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
         return primitive.bind([*arguments, *scales], scratch)
 

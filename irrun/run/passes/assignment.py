@@ -299,6 +299,7 @@ class _Assignment:
                 work=work,
                 compiled=compiled,
                 reads=(number,),
+                ports=(),
             )
         )
         return copy

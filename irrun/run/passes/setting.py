@@ -27,6 +27,7 @@ class Setting:
     `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program are kept to
     its end, so that the next run need not be given again what is the same. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
+    `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     Where it is `quantized` there is an engine that multiplies integers.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
@@ -40,6 +41,7 @@ class Setting:
     checked: bool = False
     iterated: bool = False
     compressed: bool = False
+    bf16: frozenset[str] | None = None
     expanded: int = 0
     quantized: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
