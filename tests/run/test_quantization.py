@@ -10,7 +10,10 @@ from engines.onednn_works import ENGINE
 from ir_builder import Model
 
 import irrun
+from irrun.run.passes.grids import coding_between
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.registry import registry
 from run.quantized_models import (
     NUMPY,
     codes,
@@ -329,3 +332,37 @@ def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, large
         program = names(executor)
         assert any(text.startswith("IntegerMatMul+Multiply") for text in program)
         assert ("IntegerConvolution" in program) == (largest == 127)
+
+
+@pytest.mark.parametrize("levels", [16, 255, 256])
+@pytest.mark.parametrize("channels", [1, 5])
+def test_codes_there_and_back_are_the_quantization(levels, channels):
+    """By the kernels, with ties, NaN, and what lies outside; one step apart only where both are as near."""
+    random = np.random.default_rng(levels)
+    step = 2.0 ** random.integers(-6, -2, channels)
+    zero = levels // 2
+    limits = [np.float32(value) for value in (-zero * step, (levels - 1 - zero) * step) * 2]
+    coding = coding_between(limits, levels)
+    assert coding is not None
+    data = image(3, channels, 400, scale=2.0)
+    data[..., :3] = np.nan, np.inf, -np.inf
+    data[0, :, 3:203] = (np.arange(200) + 0.5 - 100) * step.reshape(-1, 1)
+    codes = QUANTIZE.kernel(data, coding=coding)
+    found = DEQUANTIZE.kernel(codes, grid=coding.grid)
+    shaped = [limit.reshape(-1, 1) for limit in limits]
+    fake = registry().ops["FakeQuantize-1"]
+    expected = fake(data, *shaped, levels=levels)
+    expected[..., 0] = np.broadcast_to(shaped[0].ravel(), (3, channels))  # of NaN
+    assert codes.dtype == numpy_dtype(coding.grid.type)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@needs_integers
+@pytest.mark.parametrize("precision", ["declared", "f64", "bf16"])
+def test_precisions_that_keep_the_graph_as_it_is(precision, tmp_path):
+    executor = irrun.GraphExecutor(mixed(tmp_path), engine="onednn", precision=precision)
+    inputs = {"x": image(1, 8, 6, 6)}
+    (found,) = executor.run(inputs).values()
+    (expected,) = irrun.GraphExecutor(mixed(tmp_path), engine="reference").run(inputs).values()
+    assert not any("uantize-0" in text or text == "Quantize" for text in names(executor))
+    assert np.abs(found - expected).max() < 0.06

@@ -24,7 +24,7 @@ from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
 def quantize(program: Program, setting: Setting) -> Program:
-    if setting.shapes is None or not setting.engines or setting.checked:
+    if setting.shapes is None or not setting.engines or setting.literal:
         return program
     if not setting.watched:
         program = multiply_integers(program, quantized=setting.quantized)
