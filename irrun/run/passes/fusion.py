@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import QUANTIZE
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Tensor
@@ -60,6 +60,7 @@ def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
     return (
         last.plain
         and last.op is not QUANTIZE
+        and head.op is not DEQUANTIZE
         and not head.op.view_of
         and len(last.outputs) == 1
         and all(_countable(program.tensors[number]) for number in last.outputs)
