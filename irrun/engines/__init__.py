@@ -5,25 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from irrun.diagnostics import EngineError
+
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
 CHECK, REFERENCE = "check", "reference"
 ENGINES = ("auto", "onednn", "numpy", REFERENCE, CHECK)
-"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, what `compiled`
-computes; `numpy` is that alone; `reference` runs every layer by its op's own
-kernel; `check` is `auto`, every result held against what that kernel gives."""
-
+"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, what `compiled` computes;
+`numpy` is that alone; `reference` runs every layer by its op's own kernel; `check` is `auto`, every result held against
+what that kernel gives."""
 
 PRECISIONS = ("auto", "declared", "f32", "bf16", "f16", "f64")
 """Types that floats are computed in. `declared`: those of the model; `auto`: these, but f32 for f16 and bf16; `f32`:
 that for f64, too; `bf16`: as auto, but products, convolutions and what lies between in bf16; `f16`: all in f16, as a
 device does that rounds the result of every layer to it; `f64`: all in f64, which is slow, and what others are measured
 by."""
-
-
-class EngineError(Exception):
-    """An engine that was asked for is not there."""
 
 
 SINGLE_RUN = 120_000_000

@@ -40,6 +40,7 @@ class Instruction:
     before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
+    One without any is no layer of the model, but belongs to one.
     """
 
     layer: Layer

@@ -52,6 +52,7 @@ from irrun.spec.op import (
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -66,6 +67,7 @@ from irrun.spec.traits import (
     Reduction,
     Repeating,
     Reshaping,
+    Selecting,
     Storing,
 )
 
@@ -95,6 +97,7 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Bounded",
     "Converting",
     "Convolving",
     "Dim",
@@ -114,6 +117,7 @@ __all__ = [
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Selecting",
     "Shape",
     "Shapes",
     "Size",

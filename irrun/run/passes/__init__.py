@@ -14,6 +14,7 @@ from irrun.run.passes.growing import grow
 from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
+from irrun.run.passes.quantization import quantize
 from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.shortening import shorten
@@ -21,7 +22,10 @@ from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
 
-PASSES: tuple[Pass, ...] = (compress, narrow, fold, rewrite, group, prune, grow, fuse, assign, shorten, plan_memory)
+PASSES: tuple[Pass, ...] = (
+    *(compress, narrow, fold, rewrite, quantize, group, prune),
+    *(grow, fuse, assign, shorten, plan_memory),
+)
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
 
