@@ -183,7 +183,7 @@ def test_emulation_is_said(tmp_path):
     path = two_products().save(tmp_path)
     with pytest.warns(UserWarning, match=EMULATED):
         emulated = irrun.GraphExecutor(path, engine="numpy", precision="bf16")
-    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 1e-4)
+    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 2e-2, 1e-2)
 
 
 def test_what_nothing_is_heavy_in_is_not_emulated(tmp_path):
