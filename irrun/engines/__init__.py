@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from irrun.diagnostics import EngineError
+
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
@@ -19,10 +21,6 @@ PRECISIONS = ("auto", "declared", "f32", "bf16", "f16", "f64")
 that for f64, too; `bf16`: as auto, but products, convolutions and what lies between in bf16; `f16`: all in f16, as a
 device does that rounds the result of every layer to it; `f64`: all in f64, which is slow, and what others are measured
 by."""
-
-
-class EngineError(Exception):
-    """An engine that was asked for is not there."""
 
 
 SINGLE_RUN = 120_000_000

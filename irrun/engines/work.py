@@ -18,6 +18,9 @@ With its own 8192, ufuncs that broadcast, or whose rows are 300 to 3000 elements
 """
 
 
+LONGEST_SUM = 1 << 17
+"""Products of an element that engines add up in f32; longer sums lose digits, and are left to the op's kernel."""
+
 MASKED = np.finfo(np.float32).min
 """What hides a score from a softmax, added to it. Where all are hidden they are all alike, and none is NaN."""
 

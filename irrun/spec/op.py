@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -50,6 +50,9 @@ PARTS = {"suppress", "decays"}
 `opsets/_boxes.py`.
 """
 
+
+_LIBRARY = ("irrun.opsets", "opsets")
+"""Modules whose kernels are held against their ops by a test: to look at all of them takes as long as to load them."""
 
 Concern = str | tuple[str, int]
 """An input or an attribute by name, or one of a variadic input by name and number."""
@@ -314,6 +317,25 @@ class Op:
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
         self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
+        if not getattr(self.kernel, "__module__", "").startswith(_LIBRARY):
+            self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        """Raises TypeError where the kernel cannot be called with what the op declares."""
+        try:
+            signature = inspect.signature(self.kernel)
+        except ValueError:  # a ufunc has none
+            return
+        attrs: dict[str, None] = dict.fromkeys([*(attr.keyword for attr in self.attrs), *self.context])
+        counts = {self.least_inputs, len(self.inputs)}
+        for count in sorted(counts | {len(self.inputs) + 1} if self.variadic else counts):
+            try:
+                signature.bind(*[None] * count, **attrs)
+            except TypeError as error:
+                given = f"{count} array{'s' * (count != 1)}"
+                keywords = f" and the keywords {', '.join(attrs)}" if attrs else ""
+                message = f"the kernel of {self.name} is {getattr(self.kernel, '__name__', 'it')}{signature}"
+                raise TypeError(f"{message}, but is called with {given}{keywords}: {error}") from None
 
     def trait(self, kind: type[Kind]) -> Kind | None:
         """Its trait of a kind, such as `Elementwise`, or None."""
@@ -492,10 +514,33 @@ def _check_extents(outputs: Sequence[Tensor]) -> None:
                     raise Violation("E308", message)
 
 
-def op(name: str, *, of: Op | None = None, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
+class Declaration(TypedDict, total=False):
+    """What an op is declared with, by the names of `Op`."""
+
+    inputs: Sequence[Input]
+    outputs: Sequence[Output]
+    attrs: Sequence[Attr]
+    types: Mapping[str, TypeSet]
+    opsets: frozenset[int] | None
+    extension_versions: Sequence[str]
+    symbolic: bool
+    view_of: str | None
+    pure: bool
+    self_checking: bool
+    traits: Sequence[Trait]
+    rule: Rule | None
+
+
+def op(
+    name: str, *, of: Op | None = None, **declaration: Unpack[Declaration]
+) -> Callable[[Callable[..., Any] | np.ufunc], Op]:
     """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel.
 
+    The kernel is called with an array for each input, None for one that is not connected, with the attributes as
+    keywords, and with what of `CONTEXT` it asks for as keywords. The result is an array, or a tuple of them.
     With `of` it is a variation of that op, such as a later version: only what differs is declared.
+
+    Raises TypeError where the kernel cannot be called so.
     """
     if of is None:
         return lambda kernel: Op(name, kernel, **declaration)

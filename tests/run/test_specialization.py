@@ -48,7 +48,7 @@ def run(ours, *places):
 
 def specialization(ours, label="product"):
     """What is kept of an instruction of the only program that runs have asked for."""
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return next(s for s in kept.specializations.values() if s._instruction.layer.name == label)
 
 
@@ -109,7 +109,7 @@ def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
 
 
 def _kept(ours):
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return list(kept.specializations[len(kept.program.instructions) - 1]._kept.values())
 
 

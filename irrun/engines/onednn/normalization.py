@@ -16,6 +16,9 @@ USE_SCALE, USE_SHIFT = 2, 4
 SOFTMAX = 0x30000
 """The algorithm of softmax that takes the largest element off first."""
 
+LONG = 1 << 14
+"""Elements of a line; means of more lose digits here."""
+
 
 def compile_mvn(library: Library, work: Work) -> Compiled | None:
     """MVN-6 over the last axes of data without gaps, and constants that multiply and are added along them."""
@@ -24,6 +27,8 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
         return None
     first = len(data.shape) - len(axes)
     if not axes or axes != list(range(first, len(data.shape))) or not is_dense(data):
+        return None
+    if prod(data.shape[first:]) > LONG:
         return None
     flags, inputs = 0, {SRC: 0}
     for post in work.posts:

@@ -12,7 +12,7 @@ from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, chain
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -50,6 +50,8 @@ def _product(library: Library, work: Work) -> _Product | None:
         return None
     result = work.outputs[0]
     a = matrix_of(left, transposed=work.attrs["transpose_a"], row=True)
+    if a.shape[-1] > LONGEST_SUM:
+        return None
     b = matrix_of(right, transposed=work.attrs["transpose_b"], row=False)
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     # the axes of the result as the product has them: batches and rows, then columns
