@@ -68,6 +68,10 @@ products, whose results are large beside what they take to compute, to look woul
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 
+ROUNDING = "Convert-1"
+"""A post between f32 and bf16, of which the type of the result is all that counts."""
+
+
 @dataclass(slots=True)
 class Chain:
     """Post-ops for a primitive, which of its arguments are which operands, and those in a layout it chooses."""
@@ -95,6 +99,8 @@ def chain(
     for post in posts:
         if (exact and post.name in INEXACT) or post.parameters:
             return None
+        if post.name == ROUNDING:
+            continue
         operand = work.other(post)
         if operand is not None:
             if not _append(result, post, operand, work.outputs[0].shape, place, any):

@@ -92,7 +92,8 @@ class _Assignment:
                 if count < len(instruction.posts):
                     some = instruction.changed(posts=instruction.posts[:count])
                     inputs = whole.inputs[: len(some.operands)]
-                    work = Work(whole.name, whole.attrs, inputs, whole.outputs, whole.posts[:count])
+                    outputs = [dense_operand(self.program.tensors[n]) for n in some.results[: len(whole.outputs)]]
+                    work = Work(whole.name, whole.attrs, inputs, outputs, whole.posts[:count])
                 compiled = compile_work(engine, work, some)
                 if compiled is not None and (not some.open or self._readable(some, compiled)):
                     self._take(engine, some, work, compiled)
