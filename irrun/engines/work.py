@@ -86,8 +86,9 @@ class Work:
     """An op and what is done to its (only) result right away, in order.
 
     `inputs` are those of the op, with None for one that is not connected, and behind them the operands of `posts`.
-    `outputs` are what is left at the end: `posts` change no shape and no type. Outputs of the op that nothing reads are
-    left out where no other comes behind them.
+    `outputs` are what is left at the end: `posts` change no shape, and no type but between f32 and bf16, where one is a
+    conversion; what is not rounded in between is as good. Outputs of the op that nothing reads are left out where no
+    other comes behind them.
     """
 
     name: str

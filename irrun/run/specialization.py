@@ -208,7 +208,10 @@ class Specialization:
                 inferred = post.op.infer(tensors, post.attrs)
             except Violation:
                 return False
-            if not inferred.complete or inferred.outputs[0].shape != result.shape:
+            if not inferred.complete or (inferred.outputs[0].type, inferred.outputs[0].shape) != (
+                result.type,
+                result.shape,
+            ):
                 return False
             made = post.outputs[0]
         return True
