@@ -1504,10 +1504,15 @@ def unique(
         rows = codes.reshape(-1, 1)
     else:
         rows = np.moveaxis(codes, along, 0).reshape(data.shape[along], prod(codes.shape) // max(codes.shape[along], 1))
-    if rows.shape[1] != 1:  # slices by the codes of their elements, which sort as these do
+    if rows.shape[1] == 1:
+        inverse = rows[:, 0]
+        counts = np.bincount(inverse)
+        first = np.empty(len(counts), np.int64)
+        first[inverse[::-1]] = np.arange(len(inverse))[::-1]  # of several numbers for one place the last one stays
+    else:  # slices by the codes of their elements, which sort as these do
         rows = np.hstack([rows, np.zeros((len(rows), 1), rows.dtype)])  # a slice may have no elements
-    _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
-    inverse = inverse.reshape(-1)
+        _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
+        inverse = inverse.reshape(-1)
     if not sorted:
         order = np.argsort(first)
         rank = np.empty_like(order)
