@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 CHECK = "check"
 ENGINES = ("auto", "onednn", "numpy", "reference", CHECK)
 """`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, compiled products of
-compressed weights and attention of few rows; `numpy` is that alone; `reference` runs every layer by its op's own
+compressed weights, attention of few rows and loops; `numpy` is that alone; `reference` runs every layer by its op's own
 kernel; `check` is `auto`, every result held against what that kernel gives."""
 
 
