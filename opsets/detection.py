@@ -377,7 +377,7 @@ def _(node: Node) -> Shapes:
 @op(
     "PSROIPooling-1",
     types={"T": FLOAT},
-    inputs=[Input("data", "T", "[N, C, H, W]"), Input("rois", "T", "[num_boxes, 5]")],
+    inputs=[Input("data", "T", "[N, C, H, W]"), Input("rois", "T", "[num_boxes, 5]", lenient=True)],
     outputs=[Output("output", "T", "[num_boxes, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
@@ -451,8 +451,8 @@ def _(node: Node) -> Shapes:
     types={"T": FLOAT},
     inputs=[
         Input("data", "T", "[N, C, H, W]"),
-        Input("rois", "T", "[NUM_ROIS, 5]"),
-        Input("offsets", "T", "[NUM_ROIS, offset_channels, part_h, part_w]", optional=True),
+        Input("rois", "T", "[NUM_ROIS, 5]", lenient=True),
+        Input("offsets", "T", "[NUM_ROIS, offset_channels, part_h, part_w]", optional=True, lenient=True),
     ],
     outputs=[Output("output", "T", "[NUM_ROIS, output_dim, group_size, group_size]")],
     attrs=[
@@ -943,7 +943,7 @@ DETECTION_OUTPUT_ATTRS = (
     inputs=[
         Input("box_logits", "T", "[N, locations]"),
         Input("class_preds", "T", "[N, predictions]"),
-        Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]"),
+        Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]", lenient=True),
         Input("additional_class_preds", "T", "[N, pairs]", optional=True),
         Input("additional_box_preds", "T", "[N, locations]", optional=True),
     ],
@@ -1067,8 +1067,8 @@ def detection_output(
     types={"T": FLOAT},
     inputs=[
         Input("class_probs", "T", "[batch_size, scores, H, W]"),
-        Input("bbox_deltas", "T", "[batch_size, deltas, H, W]"),
-        Input("image_shape", "T", "[image_numbers]"),
+        Input("bbox_deltas", "T", "[batch_size, deltas, H, W]", lenient=True),
+        Input("image_shape", "T", "[image_numbers]", lenient=True),
     ],
     outputs=[Output("proposals", "T", "[rows, 5]")],
     attrs=[
@@ -1166,9 +1166,9 @@ def proposal(
     types={"T": FLOAT},
     inputs=[
         Input("im_info", "T", "[num_batches, image_numbers]"),
-        Input("anchors", "T", "[height, width, number_of_anchors, 4]"),
-        Input("boxesdeltas", "T", "[num_batches, delta_channels, height, width]"),
-        Input("scores", "T", "[num_batches, number_of_anchors, height, width]"),
+        Input("anchors", "T", "[height, width, number_of_anchors, 4]", lenient=True),
+        Input("boxesdeltas", "T", "[num_batches, delta_channels, height, width]", lenient=True),
+        Input("scores", "T", "[num_batches, number_of_anchors, height, width]", lenient=True),
     ],
     outputs=[
         Output("rpnrois", "T", "[num_rois, 4]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -207,6 +208,7 @@ NMS_INPUTS = (
     Input("boxes", "T", "[num_batches, num_boxes, 4]"),
     Input("scores", "T", "[num_batches, num_classes, num_boxes]"),
 )
+LENIENT_NMS_INPUTS = (NMS_INPUTS[0], replace(NMS_INPUTS[1], lenient=True))
 NMS_ATTRS = (
     Attr("box_encoding", choice("corner", "center"), "corner"),
     Attr("sort_result_descending", BOOL, True),
@@ -214,7 +216,7 @@ NMS_ATTRS = (
 OUTPUT_TYPE = Attr("output_type", choice("i64", "i32"), "i64")
 SCORED_OUTPUTS = (
     Output("selected_indices", "output_type", "[selected, 3]"),
-    Output("selected_scores", "T_THRESHOLDS", "[selected, 3]"),
+    Output("selected_scores", "f32", "[selected, 3]"),
     Output("valid_outputs", "output_type", "[1]"),
 )
 NMS_TYPES = {"T": FLOAT, "T_MAX_BOXES": INTEGER, "T_THRESHOLDS": FLOAT}
@@ -243,7 +245,9 @@ Source: sort/{page}.rst
 
 
 def _limits(shape: str) -> list[Input]:
-    thresholds = (Input(f"{name}_threshold", "T_THRESHOLDS", shape, optional=True) for name in ("iou", "score"))
+    thresholds = (
+        Input(f"{name}_threshold", "T_THRESHOLDS", shape, optional=True, lenient=True) for name in ("iou", "score")
+    )
     return [Input("max_output_boxes_per_class", "T_MAX_BOXES", shape, optional=True), *thresholds]
 
 
@@ -345,7 +349,7 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
     return Op(
         f"NonMaxSuppression-{version}",
         kernel,
-        inputs=[*NMS_INPUTS, *_limits("[]")],
+        inputs=[*LENIENT_NMS_INPUTS, *_limits("[]")],
         outputs=[Output("selected_indices", "i64" if version == 1 else "output_type", "[rows, 3]")],
         attrs=NMS_ATTRS if version == 1 else (*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
@@ -375,7 +379,6 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         box_encoding: str,
         sort_result_descending: bool,
         output_type: str,
-        types: Mapping[str, str],
         suppress: Suppress = unsuppressed,
     ) -> Any:
         limits: dict[str, Any] = {
@@ -390,12 +393,16 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
             choose = partial(_soft, sigma=sigma, **limits)
         corners = _corners(widened(boxes), box_encoding)
         selected, found = _taken(corners, widened(scores), choose, sort_result_descending)
-        return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+        return _scored(selected, found, output_type)
 
     return Op(
         f"NonMaxSuppression-{version}",
         kernel,
-        inputs=[*NMS_INPUTS, *_limits("[] | [1]"), Input("soft_nms_sigma", "T_THRESHOLDS", "[] | [1]", optional=True)],
+        inputs=[
+            *LENIENT_NMS_INPUTS,
+            *_limits("[] | [1]"),
+            Input("soft_nms_sigma", "T_THRESHOLDS", "[] | [1]", optional=True, lenient=True),
+        ],
         outputs=SCORED_OUTPUTS,
         attrs=(*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
@@ -404,7 +411,8 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, and their scores.",
             output="The outputs are rows (batch, class, box), rows (batch, class, score), and the number of rows. A\n"
-            f"soft_nms_sigma above 0 lets each box taken multiply scores by exp(-iou² / (2 * sigma)); it {removed}.",
+            f"soft_nms_sigma above 0 lets each box taken multiply scores by exp(-iou² / (2 * sigma)); it {removed}.\n"
+            "The scores are f32, as in OpenVINO; by the page they are of the type of the thresholds.",
             deviation=deviation,
             page=page,
             example="[output.tolist() for output in op(boxes, scores, np.array(3), np.array(0.5))]\n"
@@ -413,15 +421,13 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
     )
 
 
-def _scored(selected: Array, found: Array, output_type: str, score_type: str) -> Any:
+def _scored(selected: Array, found: Array, output_type: str) -> Any:
     kind = numpy_dtype(output_type)
-    scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(numpy_dtype(score_type))
+    scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(np.float32)
     return selected.astype(kind), scores, np.array([len(selected)], kind)
 
 
 def _scored_shapes(node: Node) -> Shapes:
-    if all(node.inputs.get(name) is None for name in ("iou_threshold", "score_threshold", "soft_nms_sigma")):
-        node.types["T_THRESHOLDS"] = "f32"
     most = _most(node)
     batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
     return {"selected": up_to(smallest(boxes, most) * batches * classes)}
@@ -444,10 +450,10 @@ non_max_suppression_9 = _scored_suppression(9, range(9, 17), "non-max-suppressio
     types=NMS_TYPES,
     inputs=[
         Input("boxes", "T", "[num_batches, num_boxes, 5]"),
-        NMS_INPUTS[1],
+        LENIENT_NMS_INPUTS[1],
         Input("max_output_boxes_per_class", "T_MAX_BOXES", "[] | [1]"),
         Input("iou_threshold", "T_THRESHOLDS", "[] | [1]"),
-        Input("score_threshold", "T_THRESHOLDS", "[] | [1]"),
+        Input("score_threshold", "T_THRESHOLDS", "[] | [1]", lenient=True),
     ],
     outputs=SCORED_OUTPUTS,
     attrs=[Attr("sort_result_descending", BOOL, True), OUTPUT_TYPE, Attr("clockwise", BOOL, True)],
@@ -462,7 +468,6 @@ def nms_rotated(
     sort_result_descending: bool,
     output_type: str,
     clockwise: bool,
-    types: Mapping[str, str],
 ) -> Any:
     """The best rotated boxes of each class that do not overlap better ones, with their scores.
 
@@ -475,7 +480,8 @@ def nms_rotated(
     Choice: overlaps are computed in f64. Of equal scores the lower box comes first.
 
     Deviation: a score equal to score_threshold is not enough, as in OpenVINO, but unlike the page, by which boxes
-    without a score would be found.
+    without a score would be found. selected_scores are f32, as in OpenVINO; by the page they have the type of the
+    thresholds.
 
     Source: sort/nms-rotated-13.rst
 
@@ -494,7 +500,7 @@ def nms_rotated(
     }
     choose = partial(_hard, **limits, suppress=unsuppressed_rotated)
     selected, found = _taken(turned, widened(scores), choose, sort_result_descending)
-    return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+    return _scored(selected, found, output_type)
 
 
 nms_rotated.shapes(_scored_shapes)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Note
+from irrun.run.computation import Computation
 from irrun.run.kernels import Kernels
-from irrun.run.program import Instruction, Program
+from irrun.run.program import Instruction
 from irrun.run.session import Run
 from irrun.spec.op import Array
 
@@ -32,7 +33,7 @@ class Comparison:
     def hold(
         self,
         kernels: Kernels,
-        program: Program,
+        computation: Computation,
         instruction: Instruction,
         by: str,
         given: Sequence[Array | None],
@@ -40,12 +41,12 @@ class Comparison:
         run: Run,
     ) -> None:
         """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
-        expected = kernels.compute(program, instruction, given, run)
+        expected = computation(given, run)
         for port, (right, array) in enumerate(zip(expected, found, strict=False)):
             wrong = self.differing(right, array)
             if wrong is None:
                 continue
-            spread = [kernels.compute(program, instruction, _moved(given, factor), run)[port] for factor in MOVED]
+            spread = [computation(_moved(given, factor), run)[port] for factor in MOVED]
             wrong = self.differing(right, array, spread)
             if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
                 continue
