@@ -220,7 +220,7 @@ OPS: dict[str, Callable[[], Made]] = {
 
 FOUNDING: dict[str, Callable[[], Made]] = {
     **{
-        f"EmbeddingSegmentsSum-3, {what}": partial(segments_sum, index_type=np.int64, **sizes)  # type: ignore[arg-type]
+        f"EmbeddingSegmentsSum-3, {what}": partial(segments_sum, index_type=np.int64, **sizes)
         for what, sizes in {
             "500,000 rows of 100,000": {},
             "a tenth": {"rows": 10_000, "count": 50_000, "segments": 5_000},
@@ -230,7 +230,7 @@ FOUNDING: dict[str, Callable[[], Made]] = {
         }.items()
     },
     **{
-        f"ScatterElementsUpdate-3, {what}, axis {axis}": partial(scatter_elements, axis, **sizes)  # type: ignore[arg-type]
+        f"ScatterElementsUpdate-3, {what}, axis {axis}": partial(scatter_elements, axis, **sizes)
         for what, sizes in {
             "4000 x 4000, i32": {},
             "4000 x 4000, i64": {"index_type": np.int64},
@@ -241,7 +241,7 @@ FOUNDING: dict[str, Callable[[], Made]] = {
         for axis in (0, 1)
     },
     **{
-        f"SparseFillEmptyRows-16, {order}, {what}": partial(fill_empty_rows, order, **sizes)  # type: ignore[arg-type]
+        f"SparseFillEmptyRows-16, {order}, {what}": partial(fill_empty_rows, order, **sizes)
         for what, sizes in {
             "1,000,000 rows, f32": {},
             "1,000,000 rows, i64": {"value_type": np.int64},
