@@ -184,10 +184,10 @@ OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
 """Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them.
 
 Nobody has looked at the data: where these break the rule of the op, or it would warn of them, the answer is None, too.
-Results take at most `OPEN_GROWTH` times the bytes of the inputs.
+Results of sizes that only the data tell take at most `OPEN_GROWTH` times the bytes of the inputs.
 """
 
-OPEN_GROWTH = 64
+OPEN_GROWTH = 16
 
 
 class Engine(Protocol):

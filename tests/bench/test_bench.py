@@ -215,3 +215,19 @@ def test_a_language_model_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "model.xml").write_text("<net/>")
     taken = measure(tmp_path / "model.xml", [Peer("irrun", "irrun", SETTING)], 2, [[1]], 2)
     assert "not measured: " in lines([taken])[1]
+
+
+def test_a_founding_op_is_measured_beside_the_bytes_that_it_moves(tmp_path):
+    pytest.importorskip("openvino")
+    script = ROOT / "tests" / "bench" / "founding.py"
+    name = "ScatterElementsUpdate-3, 1264 x 1264, i32, axis 1"
+    options = ("--python", sys.executable, "--turns", "1", "--only", name, "--json", tmp_path / "found.json")
+    done = subprocess.run([sys.executable, script, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()[2:]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[0] == name
+    assert cells[4] == f"{(2 * 1264 * 1264 + 2 * 316 * 1264) * 4 / 1e6:.0f} MB"
+    ours, theirs = json.loads((tmp_path / "found.json").read_text())["results"]
+    assert len(ours["seconds"]) == len(theirs["seconds"]) == 1
+    assert ours["difference"] == 0
