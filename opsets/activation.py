@@ -29,6 +29,7 @@ from irrun.spec import (
 )
 
 from ._elementwise import real, unary
+from ._precision import total
 
 
 @op(
@@ -273,7 +274,7 @@ def log_softmax(x: Array, *, axis: int) -> Any:
     [[-0.6931, -0.6931], [-inf, 0.0]]
     """
     result = _shifted(x, axis)
-    result -= np.log(np.exp(result).sum(axis, keepdims=True))
+    result -= np.log(total(np.exp(result), [axis % max(x.ndim, 1)], keepdims=True))
     return result
 
 
@@ -308,7 +309,7 @@ mish = unary(
 @op(
     "PReLU-1",
     types={"T": FLOAT},
-    inputs=[Input("data", "T", "[*shape]"), Input("slope", "T", "...")],
+    inputs=[Input("data", "T", "[*shape]"), Input("slope", "T", "...", lenient=True)],
     outputs=[Output("result", "T", "[*shape]")],
     traits=[Elementwise(2, broadcast="slopes")],
 )
@@ -442,7 +443,7 @@ def softmax_1(data: Array, *, axis: int) -> Any:
     """
     result = _shifted(data, axis)
     np.exp(result, out=result)
-    result /= result.sum(axis, keepdims=True)
+    result /= total(result, [axis % max(data.ndim, 1)], keepdims=True)
     return result
 
 

@@ -312,7 +312,7 @@ def _(node: Node) -> Shapes:
 @op(
     "DeformableConvolution-8",
     types={"T": NUMERIC},
-    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True)],
+    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True, lenient=True)],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=[*DEFORMABLE, Attr("bilinear_interpolation_pad", BOOL, False)],
 )

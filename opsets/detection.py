@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,18 @@ from irrun.spec import (
     variation,
 )
 
-from ._boxes import MAX_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
+from ._boxes import (
+    MAX_GROWTH,
+    Suppress,
+    clipped,
+    descending,
+    ends_of,
+    filled,
+    moved,
+    ranked,
+    unsuppressed,
+    up_to,
+)
 from ._detections import detection_rows, detections
 from ._precision import widened
 from ._priors import Prior, as_pair, cell_prior_count, grid_shape, prior_boxes, prior_grid, steps
@@ -364,7 +374,7 @@ def _(node: Node) -> Shapes:
 @op(
     "PSROIPooling-1",
     types={"T": FLOAT},
-    inputs=[Input("data", "T", "[N, C, H, W]"), Input("rois", "T", "[num_boxes, 5]")],
+    inputs=[Input("data", "T", "[N, C, H, W]"), Input("rois", "T", "[num_boxes, 5]", lenient=True)],
     outputs=[Output("output", "T", "[num_boxes, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
@@ -438,8 +448,8 @@ def _(node: Node) -> Shapes:
     types={"T": FLOAT},
     inputs=[
         Input("data", "T", "[N, C, H, W]"),
-        Input("rois", "T", "[NUM_ROIS, 5]"),
-        Input("offsets", "T", "[NUM_ROIS, offset_channels, part_h, part_w]", optional=True),
+        Input("rois", "T", "[NUM_ROIS, 5]", lenient=True),
+        Input("offsets", "T", "[NUM_ROIS, offset_channels, part_h, part_w]", optional=True, lenient=True),
     ],
     outputs=[Output("output", "T", "[NUM_ROIS, output_dim, group_size, group_size]")],
     attrs=[
@@ -930,7 +940,7 @@ DETECTION_OUTPUT_ATTRS = (
     inputs=[
         Input("box_logits", "T", "[N, locations]"),
         Input("class_preds", "T", "[N, predictions]"),
-        Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]"),
+        Input("proposals", "T", "[priors_batch_size, kinds, prior_numbers]", lenient=True),
         Input("additional_class_preds", "T", "[N, pairs]", optional=True),
         Input("additional_box_preds", "T", "[N, locations]", optional=True),
     ],
@@ -946,6 +956,7 @@ def detection_output_1(
     additional_box_preds: Array | None = None,
     *,
     num_classes: int,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """Decode boxes, suppress those that overlap better ones, list the rest as (batch, class, score, x0, y0, x1, y1).
@@ -969,7 +980,7 @@ def detection_output_1(
     >>> op(np.zeros((1, 4), np.float32), scores, priors, num_classes=2, **attrs).tolist()
     [[[[0.0, 1.0, 0.75, 0.0, 0.0, 0.5, 0.5], [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]]
     """
-    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
+    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs, suppress)
 
 
 @detection_output_1.shapes
@@ -1011,6 +1022,8 @@ def detection_output(
     proposals: Array,
     additional_class_preds: Array | None = None,
     additional_box_preds: Array | None = None,
+    *,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """Decode boxes, suppress those that overlap better ones, list the rest as (batch, class, score, x0, y0, x1, y1).
@@ -1043,7 +1056,7 @@ def detection_output(
     >>> op(np.zeros((1, 4), np.float32), scores, priors, **attrs).tolist()
     [[[[0.0, 1.0, 0.75, 0.0, 0.0, 0.5, 0.5], [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]]
     """
-    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
+    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs, suppress)
 
 
 @op(
@@ -1051,8 +1064,8 @@ def detection_output(
     types={"T": FLOAT},
     inputs=[
         Input("class_probs", "T", "[batch_size, scores, H, W]"),
-        Input("bbox_deltas", "T", "[batch_size, deltas, H, W]"),
-        Input("image_shape", "T", "[image_numbers]"),
+        Input("bbox_deltas", "T", "[batch_size, deltas, H, W]", lenient=True),
+        Input("image_shape", "T", "[image_numbers]", lenient=True),
     ],
     outputs=[Output("proposals", "T", "[rows, 5]")],
     attrs=[
@@ -1073,7 +1086,9 @@ def detection_output(
     ],
     opsets=frozenset({1, 2, 3}),
 )
-def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
+def proposal_1(
+    class_probs: Array, bbox_deltas: Array, image_shape: Array, *, suppress: Suppress = unsuppressed, **attrs: Any
+) -> Any:
     """Move anchors by deltas, and list the best that do not overlap better ones as (batch, x0, y0, x1, y1).
 
     As Proposal-4, without the scores.
@@ -1091,7 +1106,7 @@ def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **att
     >>> op(scores, deltas, image, **attrs, ratio=(1.0,), scale=(1.0,)).tolist()
     [[0.0, 0.0, 0.0, 4.0, 4.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]
     """
-    return proposals(class_probs, bbox_deltas, image_shape, **attrs)[0]
+    return proposals(class_probs, bbox_deltas, image_shape, suppress=suppress, **attrs)[0]
 
 
 @proposal_1.shapes
@@ -1113,7 +1128,9 @@ def _(node: Node) -> Shapes:
     outputs=[Output("proposals", "T", "[rows, 5]"), Output("probabilities", "T", "[rows]")],
     extension_versions=OLD_LAYERS,
 )
-def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
+def proposal(
+    class_probs: Array, bbox_deltas: Array, image_shape: Array, *, suppress: Suppress = unsuppressed, **attrs: Any
+) -> Any:
     """Move anchors by deltas, and list the best that do not overlap better ones as (batch, x0, y0, x1, y1).
 
     The second half of class_probs are the scores. The anchors have the area base_size² times scale², one for every
@@ -1138,7 +1155,7 @@ def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs
     >>> op(scores, deltas, image, **attrs, ratio=(1.0,), scale=(1.0,))[1].tolist()
     [1.0, 0.0]
     """
-    return proposals(class_probs, bbox_deltas, image_shape, **attrs)
+    return proposals(class_probs, bbox_deltas, image_shape, suppress=suppress, **attrs)
 
 
 @op(
@@ -1146,9 +1163,9 @@ def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs
     types={"T": FLOAT},
     inputs=[
         Input("im_info", "T", "[num_batches, image_numbers]"),
-        Input("anchors", "T", "[height, width, number_of_anchors, 4]"),
-        Input("boxesdeltas", "T", "[num_batches, delta_channels, height, width]"),
-        Input("scores", "T", "[num_batches, number_of_anchors, height, width]"),
+        Input("anchors", "T", "[height, width, number_of_anchors, 4]", lenient=True),
+        Input("boxesdeltas", "T", "[num_batches, delta_channels, height, width]", lenient=True),
+        Input("scores", "T", "[num_batches, number_of_anchors, height, width]", lenient=True),
     ],
     outputs=[
         Output("rpnrois", "T", "[num_rois, 4]"),
@@ -1178,6 +1195,7 @@ def generate_proposals(
     normalized: bool,
     nms_eta: float,
     roi_num_type: str,
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move anchors by deltas, and list for each image the best of them that do not overlap better ones.
 
@@ -1216,10 +1234,11 @@ def generate_proposals(
         least = np.array([scale[-1], scale[0]]) * info.dtype.type(min_size)
         large = (candidates[:, 2:] - candidates[:, :2] + pixel >= least).all(1)
         order, candidates = order[large], candidates[large]
-        kept = unsuppressed(candidates, nms_threshold, partial(overlaps, pixel=pixel), post_nms_count, nms_eta)
-        regions.append(candidates[kept])
-        found.append(values[number, order[kept]])
-        counts[number] = len(kept)
+        ends = np.array([len(candidates)])
+        stays = suppress(candidates, ends, nms_threshold, pixel=pixel, most=post_nms_count, eta=nms_eta)
+        regions.append(candidates[stays])
+        found.append(values[number, order[stays]])
+        counts[number] = len(regions[-1])
     kind = scores.dtype
     return np.concatenate(regions).astype(kind, copy=False), np.concatenate(found).astype(kind, copy=False), counts
 
@@ -1263,6 +1282,7 @@ def generate_proposals_single_image(
     nms_threshold: float,
     pre_nms_count: int,
     post_nms_count: int,
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move anchors by deltas, and list the best of them that do not overlap better ones.
 
@@ -1290,9 +1310,10 @@ def generate_proposals_single_image(
     shifts = widened(deltas).reshape(count, 4, rows, columns).transpose(2, 3, 0, 1).reshape(-1, 4)
     boxes = clipped(moved(widened(anchors), shifts, 1, most=MAX_GROWTH), height - 1, width - 1)
     values = scores.transpose(1, 2, 0).reshape(-1)
-    large = np.flatnonzero((boxes[:, 2:] - boxes[:, :2] + 1 >= min_size).all(1))
+    wide, high = (boxes[:, axis + 2] - boxes[:, axis] + 1 >= min_size for axis in (0, 1))
+    large = np.flatnonzero(wide & high)
     order = large[descending(widened(values[large]))][:pre_nms_count]
-    kept = order[unsuppressed(boxes[order], nms_threshold, most=post_nms_count)]
+    kept = order[suppress(boxes[order], np.array([len(order)]), nms_threshold, most=post_nms_count)]
     return filled(boxes[kept].astype(scores.dtype, copy=False), post_nms_count), filled(values[kept], post_nms_count)
 
 
@@ -1346,6 +1367,7 @@ def detectron_detection_output(
     class_agnostic_box_regression: bool,
     max_delta_log_wh: float,
     deltas_weights: Sequence[float],
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move regions by the deltas of each class, and list those that do not overlap better ones of their class.
 
@@ -1377,14 +1399,13 @@ def detectron_detection_output(
     boxes = moved(regions[proper, None], shifts, 1, most=max_delta_log_wh)
     height, width, _ = widened(im_info)[0]
     boxes = clipped(boxes, height - 1, width - 1)
-    labels, indices = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for label in range(1, num_classes):
-        found = np.flatnonzero(values[proper, label] > score_threshold)
-        found = found[descending(values[proper[found], label])]
-        found = found[unsuppressed(boxes[found, label], nms_threshold, partial(overlaps, pixel=1))][:post_nms_count]
-        labels.append(np.full(len(found), label))
-        indices.append(found)
-    classes, chosen = np.concatenate(labels), np.concatenate(indices)
+    of_classes = values[proper].T
+    likely = of_classes > score_threshold
+    likely[:1] = False
+    classes, chosen = ranked(of_classes, likely)
+    ends = ends_of(classes, num_classes)
+    stays = suppress(boxes[chosen, classes], ends, nms_threshold, pixel=1, most=post_nms_count)
+    classes, chosen = classes[stays], chosen[stays]
     if len(classes) > max_detections_per_image:
         best = np.lexsort((chosen, classes, -values[proper[chosen], classes]))[:max_detections_per_image]
         classes, chosen = classes[best], chosen[best]

@@ -34,6 +34,9 @@ from irrun.spec import (
 
 from ._precision import widened
 
+LONGEST, PART = 1 << 17, 1 << 14
+"""Products of an element of the result that f32 adds up; more are added in parts."""
+
 EXACT = 2**53
 """Up to here f64 holds every integer."""
 
@@ -99,6 +102,15 @@ def _transposed(shape: tuple[Size, ...], transpose: bool) -> tuple[Size, ...]:
 
 
 def _product(a: Any, b: Any) -> Any:
+    """The product of floats; long sums are made of parts in f64, as f32 would lose digits."""
+    inner = a.shape[-1]
+    if a.dtype != np.float32 or inner <= LONGEST:
+        return _matmul(a, b)
+    parts = (slice(start, start + PART) for start in range(0, inner, PART))
+    return sum(_matmul(a[..., part], b[part] if b.ndim == 1 else b[..., part, :]).astype(np.float64) for part in parts)
+
+
+def _matmul(a: Any, b: Any) -> Any:
     """The product of floats; a batch that meets one matrix becomes the rows of one product."""
     while 2 < b.ndim <= a.ndim and b.shape[0] == 1:
         b = b[0]

@@ -729,7 +729,7 @@ def _(node: Node) -> Shapes:
 @op(
     "SliceScatter-15",
     types={"T": NUMBER, **SLICE_TYPES},
-    inputs=[Input("data", "T", "[d, *data]"), Input("updates", "T", "[*updates]"), *SLICE_INPUTS],
+    inputs=[Input("data", "T", "[d, *data]"), Input("updates", "T", "[*updates]", lenient=True), *SLICE_INPUTS],
     outputs=[Output("output", "T", "[d, *data]")],
     symbolic=True,
 )

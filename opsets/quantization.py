@@ -11,9 +11,11 @@ from irrun.spec import (
     INT,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Output,
+    Quantizing,
     Shapes,
     broadcast_shapes,
     choice,
@@ -30,9 +32,10 @@ LIMITS = ("input_low", "input_high", "output_low", "output_high")
 @op(
     "FakeQuantize-1",
     types={"T": FLOAT},
-    inputs=[Input("X", "T", "..."), *(Input(name, "T", "...") for name in LIMITS)],
+    inputs=[Input("X", "T", "..."), *(Input(name, "T", "...", lenient=True) for name in LIMITS)],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("levels", INT, least=2), *AUTO_BROADCAST],
+    traits=[Elementwise(1), Quantizing(LIMITS, "levels")],
 )
 def fake_quantize(
     X: Array,

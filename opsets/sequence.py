@@ -49,7 +49,7 @@ from ._recurrent import (
 @op(
     "CTCGreedyDecoder-1",
     types={"T_F": FLOAT},
-    inputs=[Input("data", "T_F", "[T, N, C]"), Input("sequence_mask", "T_F", "[T, N]")],
+    inputs=[Input("data", "T_F", "[T, N, C]"), Input("sequence_mask", "T_F", "[T, N]", lenient=True)],
     outputs=[Output("result", "T_F", "[N, T, 1, 1]")],
     attrs=[Attr("ctc_merge_repeated", BOOL, True)],
 )
@@ -257,7 +257,7 @@ def _targets(labels: Array, lengths: Array, collapse: bool, unique: bool) -> tup
     inputs=[
         Input("X", "T", "[batch_size, input_size]"),
         Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
-        Input("W", "T", "[3 * hidden_size, input_size]"),
+        Input("W", "T", "[3 * hidden_size, input_size]", lenient=True),
         Input("R", "T", "[3 * hidden_size, hidden_size]"),
         Input("B", "T", "[biases]", optional=True),
     ],

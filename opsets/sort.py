@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,18 @@ from irrun.spec import (
     smallest,
 )
 
-from ._boxes import descending, faded, filled, overlaps, rotated_overlaps, unsuppressed, up_to
+from ._boxes import (
+    Suppress,
+    descending,
+    ends_of,
+    faded,
+    filled,
+    lowest_decays,
+    ranked,
+    unsuppressed,
+    unsuppressed_rotated,
+    up_to,
+)
 from ._precision import widened
 
 TOP_K_ATTRS = (
@@ -191,6 +203,7 @@ NMS_INPUTS = (
     Input("boxes", "T", "[num_batches, num_boxes, 4]"),
     Input("scores", "T", "[num_batches, num_classes, num_boxes]"),
 )
+LENIENT_NMS_INPUTS = (NMS_INPUTS[0], replace(NMS_INPUTS[1], lenient=True))
 NMS_ATTRS = (
     Attr("box_encoding", choice("corner", "center"), "corner"),
     Attr("sort_result_descending", BOOL, True),
@@ -198,7 +211,7 @@ NMS_ATTRS = (
 OUTPUT_TYPE = Attr("output_type", choice("i64", "i32"), "i64")
 SCORED_OUTPUTS = (
     Output("selected_indices", "output_type", "[selected, 3]"),
-    Output("selected_scores", "T_THRESHOLDS", "[selected, 3]"),
+    Output("selected_scores", "f32", "[selected, 3]"),
     Output("valid_outputs", "output_type", "[1]"),
 )
 NMS_TYPES = {"T": FLOAT, "T_MAX_BOXES": INTEGER, "T_THRESHOLDS": FLOAT}
@@ -227,7 +240,9 @@ Source: sort/{page}.rst
 
 
 def _limits(shape: str) -> list[Input]:
-    thresholds = (Input(f"{name}_threshold", "T_THRESHOLDS", shape, optional=True) for name in ("iou", "score"))
+    thresholds = (
+        Input(f"{name}_threshold", "T_THRESHOLDS", shape, optional=True, lenient=True) for name in ("iou", "score")
+    )
     return [Input("max_output_boxes_per_class", "T_MAX_BOXES", shape, optional=True), *thresholds]
 
 
@@ -243,26 +258,34 @@ def _corners(boxes: Array, encoding: str) -> Any:
 
 
 def _hard(
-    boxes: Array,
-    scores: Array,
-    score_threshold: float,
-    iou_threshold: float,
-    most: int,
-    overlap: Callable[[Array, Array], Any] = overlaps,
+    boxes: Array, scores: Array, score_threshold: float, iou_threshold: float, most: int, suppress: Suppress
+) -> tuple[Array, Array, Array]:
+    """The classes and boxes of one image that are taken, and their scores."""
+    labels, indices = ranked(scores, scores > score_threshold)
+    stays = suppress(boxes[indices], ends_of(labels, len(scores)), iou_threshold, most=most)
+    labels, indices = labels[stays], indices[stays]
+    return labels, indices, scores[labels, indices]
+
+
+def _soft(boxes: Array, scores: Array, **limits: Any) -> tuple[Array, Array, Array]:
+    """As `_hard`, by scores that fade."""
+    labels, indices, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, scores.dtype)]
+    for label, values in enumerate(scores):
+        chosen, faint = faded(boxes, values, **limits)
+        labels.append(np.full_like(chosen, label))
+        indices.append(chosen)
+        found.append(faint)
+    return np.concatenate(labels), np.concatenate(indices), np.concatenate(found)
+
+
+def _taken(
+    boxes: Array, scores: Array, choose: Callable[[Array, Array], tuple[Array, Array, Array]], ordered: bool
 ) -> tuple[Array, Array]:
-    """The boxes of one class that are taken, and their scores."""
-    order = np.flatnonzero(scores > score_threshold)
-    order = order[descending(scores[order])]
-    order = order[unsuppressed(boxes[order], iou_threshold, overlap, most)]
-    return order, scores[order]
-
-
-def _taken(boxes: Array, scores: Array, choose: Callable[[Array, Array], Any], ordered: bool) -> tuple[Array, Array]:
-    """What `choose` takes of each class: rows (batch, class, box), and their scores."""
+    """What `choose` takes of each image: rows (batch, class, box), and their scores."""
     rows, values = [np.empty((0, 3), np.int64)], [np.empty(0, scores.dtype)]
-    for batch, label in np.ndindex(*scores.shape[:2]):
-        indices, found = choose(boxes[batch], scores[batch, label])
-        rows.append(np.stack([np.full_like(indices, batch), np.full_like(indices, label), indices], 1))
+    for batch in range(len(scores)):
+        labels, indices, found = choose(boxes[batch], scores[batch])
+        rows.append(np.stack([np.full_like(indices, batch), labels, indices], 1))
         values.append(found)
     selected, found = np.concatenate(rows), np.concatenate(values)
     if ordered:
@@ -294,6 +317,8 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
         max_output_boxes_per_class: Array | None = None,
         iou_threshold: Array | None = None,
         score_threshold: Array | None = None,
+        *,
+        suppress: Suppress = unsuppressed,
         **attrs: Any,
     ) -> Any:
         most = int(_number(max_output_boxes_per_class))
@@ -301,6 +326,7 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
             "score_threshold": _number(score_threshold),
             "iou_threshold": _number(iou_threshold),
             "most": most,
+            "suppress": suppress,
         }
         corners = _corners(widened(boxes), attrs["box_encoding"])
         selected, _ = _taken(corners, widened(scores), partial(_hard, **limits), attrs["sort_result_descending"])
@@ -318,7 +344,7 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
     return Op(
         f"NonMaxSuppression-{version}",
         kernel,
-        inputs=[*NMS_INPUTS, *_limits("[]")],
+        inputs=[*LENIENT_NMS_INPUTS, *_limits("[]")],
         outputs=[Output("selected_indices", "i64" if version == 1 else "output_type", "[rows, 3]")],
         attrs=NMS_ATTRS if version == 1 else (*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
@@ -348,26 +374,30 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         box_encoding: str,
         sort_result_descending: bool,
         output_type: str,
-        types: Mapping[str, str],
+        suppress: Suppress = unsuppressed,
     ) -> Any:
         limits: dict[str, Any] = {
             "score_threshold": _number(score_threshold),
             "iou_threshold": _number(iou_threshold),
             "most": int(_number(max_output_boxes_per_class)),
         }
-        choose = partial(_hard, **limits)
+        choose = partial(_hard, **limits, suppress=suppress)
         sigma = _number(soft_nms_sigma)
         if sigma > 0:
             limits["iou_threshold"] = limits["iou_threshold"] if version == 5 else np.inf
-            choose = partial(faded, sigma=sigma, **limits)
+            choose = partial(_soft, sigma=sigma, **limits)
         corners = _corners(widened(boxes), box_encoding)
         selected, found = _taken(corners, widened(scores), choose, sort_result_descending)
-        return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+        return _scored(selected, found, output_type)
 
     return Op(
         f"NonMaxSuppression-{version}",
         kernel,
-        inputs=[*NMS_INPUTS, *_limits("[] | [1]"), Input("soft_nms_sigma", "T_THRESHOLDS", "[] | [1]", optional=True)],
+        inputs=[
+            *LENIENT_NMS_INPUTS,
+            *_limits("[] | [1]"),
+            Input("soft_nms_sigma", "T_THRESHOLDS", "[] | [1]", optional=True, lenient=True),
+        ],
         outputs=SCORED_OUTPUTS,
         attrs=(*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
@@ -376,7 +406,8 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, and their scores.",
             output="The outputs are rows (batch, class, box), rows (batch, class, score), and the number of rows. A\n"
-            f"soft_nms_sigma above 0 lets each box taken multiply scores by exp(-iou² / (2 * sigma)); it {removed}.",
+            f"soft_nms_sigma above 0 lets each box taken multiply scores by exp(-iou² / (2 * sigma)); it {removed}.\n"
+            "The scores are f32, as in OpenVINO; by the page they are of the type of the thresholds.",
             deviation=deviation,
             page=page,
             example="[output.tolist() for output in op(boxes, scores, np.array(3), np.array(0.5))]\n"
@@ -385,15 +416,13 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
     )
 
 
-def _scored(selected: Array, found: Array, output_type: str, score_type: str) -> Any:
+def _scored(selected: Array, found: Array, output_type: str) -> Any:
     kind = numpy_dtype(output_type)
-    scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(numpy_dtype(score_type))
+    scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(np.float32)
     return selected.astype(kind), scores, np.array([len(selected)], kind)
 
 
 def _scored_shapes(node: Node) -> Shapes:
-    if all(node.inputs.get(name) is None for name in ("iou_threshold", "score_threshold", "soft_nms_sigma")):
-        node.types["T_THRESHOLDS"] = "f32"
     most = _most(node)
     batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
     return {"selected": up_to(smallest(boxes, most) * batches * classes)}
@@ -416,10 +445,10 @@ non_max_suppression_9 = _scored_suppression(9, range(9, 17), "non-max-suppressio
     types=NMS_TYPES,
     inputs=[
         Input("boxes", "T", "[num_batches, num_boxes, 5]"),
-        NMS_INPUTS[1],
+        LENIENT_NMS_INPUTS[1],
         Input("max_output_boxes_per_class", "T_MAX_BOXES", "[] | [1]"),
         Input("iou_threshold", "T_THRESHOLDS", "[] | [1]"),
-        Input("score_threshold", "T_THRESHOLDS", "[] | [1]"),
+        Input("score_threshold", "T_THRESHOLDS", "[] | [1]", lenient=True),
     ],
     outputs=SCORED_OUTPUTS,
     attrs=[Attr("sort_result_descending", BOOL, True), OUTPUT_TYPE, Attr("clockwise", BOOL, True)],
@@ -434,7 +463,6 @@ def nms_rotated(
     sort_result_descending: bool,
     output_type: str,
     clockwise: bool,
-    types: Mapping[str, str],
 ) -> Any:
     """The best rotated boxes of each class that do not overlap better ones, with their scores.
 
@@ -447,7 +475,8 @@ def nms_rotated(
     Choice: overlaps are computed in f64. Of equal scores the lower box comes first.
 
     Deviation: a score equal to score_threshold is not enough, as in OpenVINO, but unlike the page, by which boxes
-    without a score would be found.
+    without a score would be found. selected_scores are f32, as in OpenVINO; by the page they have the type of the
+    thresholds.
 
     Source: sort/nms-rotated-13.rst
 
@@ -464,9 +493,9 @@ def nms_rotated(
         "iou_threshold": _number(iou_threshold),
         "most": int(_number(max_output_boxes_per_class)),
     }
-    choose = partial(_hard, **limits, overlap=rotated_overlaps)
+    choose = partial(_hard, **limits, suppress=unsuppressed_rotated)
     selected, found = _taken(turned, widened(scores), choose, sort_result_descending)
-    return _scored(selected, found, output_type, types["T_THRESHOLDS"])
+    return _scored(selected, found, output_type)
 
 
 nms_rotated.shapes(_scored_shapes)
@@ -520,23 +549,24 @@ def _listed_shapes(node: Node, images: Size, classes: Size, boxes: Size) -> Shap
 
 
 def _multiclass(
-    boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]
+    boxes: Array,
+    scores: Array,
+    *,
+    iou_threshold: float,
+    nms_eta: float,
+    suppress: Suppress,
+    attrs: Mapping[str, Any],
 ) -> tuple[Array, Array, Array]:
     """The classes, scores and box numbers of one image, from boxes [classes, boxes, 4]."""
-    classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, scores.dtype)], [np.empty(0, np.int64)]
-    for label, values in enumerate(scores):
-        if label == attrs["background_class"]:
-            continue
-        order = np.flatnonzero(values >= attrs["score_threshold"])
-        order = order[descending(values[order])]
-        order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
-        pixel = 0 if attrs["normalized"] else 1
-        overlap = partial(overlaps, pixel=pixel, across_gaps=True)
-        order = order[unsuppressed(boxes[label, order], iou_threshold, overlap, eta=nms_eta)]
-        classes.append(np.full(len(order), label))
-        found.append(values[order])
-        indices.append(order)
-    return np.concatenate(classes), np.concatenate(found), np.concatenate(indices)
+    chosen = scores >= attrs["score_threshold"]
+    if 0 <= attrs["background_class"] < len(scores):
+        chosen[attrs["background_class"]] = False
+    labels, indices = ranked(scores, chosen, attrs["nms_top_k"])
+    pixel = 0 if attrs["normalized"] else 1
+    ends = ends_of(labels, len(scores))
+    stays = suppress(boxes[labels, indices], ends, iou_threshold, pixel=pixel, across_gaps=True, eta=nms_eta)
+    labels, indices = labels[stays], indices[stays]
+    return labels, scores[labels, indices], indices
 
 
 @op(
@@ -551,7 +581,15 @@ def _multiclass(
     ),
     opsets=frozenset({8}),
 )
-def multiclass_nms_8(boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, **attrs: Any) -> Any:
+def multiclass_nms_8(
+    boxes: Array,
+    scores: Array,
+    *,
+    iou_threshold: float,
+    nms_eta: float,
+    suppress: Suppress = unsuppressed,
+    **attrs: Any,
+) -> Any:
     """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
 
     As MulticlassNms-9 without roisnum.
@@ -565,17 +603,16 @@ def multiclass_nms_8(boxes: Array, scores: Array, *, iou_threshold: float, nms_e
     >>> rows.tolist(), indices.tolist(), counts.tolist()
     ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [2])
     """
-    return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+    choose = partial(_multiclass, iou_threshold=iou_threshold, nms_eta=nms_eta, suppress=suppress, attrs=attrs)
+    return _shared_boxes(boxes, scores, choose, attrs)
 
 
-def _shared_boxes(boxes: Array, scores: Array, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]) -> Any:
+def _shared_boxes(boxes: Array, scores: Array, choose: Callable[..., Any], attrs: Mapping[str, Any]) -> Any:
     places, values = widened(boxes), widened(scores)
     images = []
     for number in range(len(scores)):
         shared = np.broadcast_to(places[number], (scores.shape[1], *places.shape[1:]))
-        classes, found, indices = _multiclass(
-            shared, values[number], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
-        )
+        classes, found, indices = choose(shared, values[number])
         images.append((classes, found, indices + number * boxes.shape[1], places[number, indices]))
     return _listed(images, attrs, boxes.dtype)
 
@@ -602,6 +639,7 @@ def multiclass_nms(
     *,
     iou_threshold: float,
     nms_eta: float,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
@@ -630,15 +668,14 @@ def multiclass_nms(
     >>> rows.tolist(), indices.tolist(), counts.tolist()
     ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [1, 1])
     """
+    choose = partial(_multiclass, iou_threshold=iou_threshold, nms_eta=nms_eta, suppress=suppress, attrs=attrs)
     if roisnum is None:
-        return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+        return _shared_boxes(boxes, scores, choose, attrs)
     places, values = widened(boxes), widened(scores)
     ends = np.cumsum(roisnum.astype(np.int64))
     images = []
     for start, end in zip(ends - roisnum, ends, strict=True):
-        classes, found, indices = _multiclass(
-            places[:, start:end], values[:, start:end], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
-        )
+        classes, found, indices = choose(places[:, start:end], values[:, start:end])
         indices = indices + start
         images.append((classes, found, indices * len(boxes) + classes, places[classes, indices]))
     return _listed(images, attrs, boxes.dtype)
@@ -679,6 +716,7 @@ def matrix_nms(
     decay_function: str,
     gaussian_sigma: float,
     post_threshold: float,
+    decays: Callable[..., Any] = lowest_decays,
     **attrs: Any,
 ) -> Any:
     """The best boxes of each image, their scores lowered by better ones of their class that they overlap.
@@ -698,31 +736,19 @@ def matrix_nms(
     [0.75, 0.25, 0.25]
     """
     places, values = widened(boxes), widened(scores)
+    sigma = gaussian_sigma if decay_function == "gaussian" else None
     images = []
     for number in range(len(scores)):
-        classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, values.dtype)], [np.empty(0, np.int64)]
-        for label in range(scores.shape[1]):
-            if label == attrs["background_class"]:
-                continue
-            order = np.flatnonzero(values[number, label] > attrs["score_threshold"])
-            order = order[descending(values[number, label, order])]
-            order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
-            near = places[number, order]
-            iou = np.triu(overlaps(near[:, None], near[None], 0 if attrs["normalized"] else 1), 1)
-            highest = iou.max(0, initial=0)[:, None]
-            if decay_function == "gaussian":
-                decay = np.exp((highest * highest - iou * iou) * iou.dtype.type(gaussian_sigma))
-            else:
-                decay = ((1 - iou.astype(np.float64)) / (1 - highest.astype(np.float64) + 1e-10)).astype(iou.dtype)
-            lowered = np.where(np.triu(np.ones(iou.shape, bool), 1), decay, 1).min(0, initial=1)
-            lowered = lowered * values[number, label, order]
-            kept = lowered > post_threshold
-            classes.append(np.full(int(kept.sum()), label))
-            found.append(lowered[kept])
-            indices.append(order[kept])
-        index = np.concatenate(indices)
-        parts = (np.concatenate(classes), np.concatenate(found), index + number * boxes.shape[1])
-        images.append((*parts, places[number, index]))
+        chosen = values[number] > attrs["score_threshold"]
+        if 0 <= attrs["background_class"] < len(chosen):
+            chosen[attrs["background_class"]] = False
+        classes, indices = ranked(values[number], chosen, attrs["nms_top_k"])
+        ends = ends_of(classes, len(chosen))
+        lowered = decays(places[number, indices], ends, 0 if attrs["normalized"] else 1, sigma)
+        lowered = lowered * values[number, classes, indices]
+        kept = lowered > post_threshold
+        classes, found, indices = classes[kept], lowered[kept], indices[kept]
+        images.append((classes, found, indices + number * boxes.shape[1], places[number, indices]))
     return _listed(images, attrs, boxes.dtype)
 
 

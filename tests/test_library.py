@@ -23,6 +23,7 @@ from irrun.spec import (
     Padding,
     Permutation,
     Products,
+    Quantizing,
     Reading,
     Reduction,
     Repeating,
@@ -34,7 +35,7 @@ from irrun.spec import (
     numpy_dtype,
 )
 from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import CONTEXT
+from irrun.spec.op import CONTEXT, PARTS
 from irrun.spec.registry import registry
 
 OPS = registry().ops
@@ -172,17 +173,17 @@ def test_the_kernel_takes_the_inputs_in_order_and_the_attributes_by_keyword(op):
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         assert len(positional) == len(op.inputs)
-    keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - CONTEXT
+    keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - CONTEXT - PARTS
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     assert takes_all or keywords == {attr.keyword for attr in op.attrs}
-    repeated = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty]
-    assert not repeated, "a default stands once, in its Attr"
+    given = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+    assert given == {*op.parts}, "a default stands once, in its Attr, unless an engine may have something quicker"
 
 
 IN_FULL = {"MaxPool-14", "AvgPool-14", "AvgPool-16"}
 """Versions that are declared like those before them all the same."""
 
-PARTS = ("types", "inputs", "outputs", "attrs", "symbolic", "view_of", "traits")
+DECLARED = ("types", "inputs", "outputs", "attrs", "symbolic", "view_of", "traits")
 
 
 def test_a_later_version_is_declared_as_a_variation_of_the_one_before():
@@ -190,7 +191,7 @@ def test_a_later_version_is_declared_as_a_variation_of_the_one_before():
     for name, keywords in declarations():
         op = OPS[name]
         before = max((o for o in OPS.values() if o.type == op.type and o.version < op.version), key=lambda o: o.version)
-        same = {part for part in PARTS if part in keywords and part_of(op, part) == part_of(before, part)}
+        same = {part for part in DECLARED if part in keywords and part_of(op, part) == part_of(before, part)}
         if "of" in keywords:
             assert not same, f"{name} declares what it has anyhow"
         elif len(same) > 2:
@@ -238,6 +239,7 @@ ATTRIBUTES = {
     "special_zero": False,
     "strides": (1, 2),
     "dilations": (1, 1),
+    "levels": 4,
 }
 """Values of attributes that have no default."""
 
@@ -357,6 +359,15 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
             np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Quantizing)
+def test_a_quantization_leaves_as_many_values_as_its_trait_says(op):
+    trait = op.trait(Quantizing)
+    assert tuple(port.name for port in op.inputs[1:]) == trait.limits
+    data = np.linspace(-2, 5, 1000, dtype=np.float32)
+    limits = [np.float32(value) for value in (-1, 2, 3, 9)]
+    assert np.unique(call(op, data, *limits, **{trait.levels: 4})).tolist() == [3, 5, 7, 9]
 
 
 @ops_that_are(Converting)

@@ -542,6 +542,14 @@ CODES: dict[str, Code] = {
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="c"/>',
         ),
     ),
+    "W913": Code(
+        "weights that are no numbers",
+        "A constant holds NaN or infinity. They spread to almost all that is computed of them, so the results of the "
+        "model are likely to be NaN: a training that diverged, a conversion to f16 of values that it cannot hold, or a "
+        "wrong `offset`. Constants of nothing but zeros and infinities are left alone, as masks of scores are such. "
+        "The first 64 MiB of weights are searched; `--deep` searches all.",
+        ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another "
@@ -560,5 +568,16 @@ CODES: dict[str, Code] = {
         "The precision of the port is not the element type of the tensor that flows there. OpenVINO ignores it and "
         "infers the type anew.",
         ('precision="FP16" on the output of a Convert to f32', 'precision="FP32"'),
+    ),
+    "W933": Code(
+        "floating-point types mixed",
+        "The specification has one type for inputs that have several here, such as f16 data and f32 slopes of a PReLU. "
+        "Converters up to 2021 wrote that where they compressed weights to f16, and OpenVINO takes it for these ops. "
+        "They are computed in the widest of the types, and the results have that of the first input. All such layers "
+        "of a model are one warning.",
+        (
+            '<data element_type="f32" .../> on the slopes of a PReLU whose data are f16',
+            '<data element_type="f16" .../>, or a Convert between',
+        ),
     ),
 }

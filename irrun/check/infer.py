@@ -18,9 +18,9 @@ import numpy as np
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
-from irrun.check.naming import MAX_INVENTED, name_sizes
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, Value
+from irrun.ir.naming import MAX_INVENTED, name_sizes
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_span
@@ -69,7 +69,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
-    `complete` and `warnings` are as in `irrun.spec.op.Node`.
+    `complete`, `warnings` and `widened` are as in `irrun.spec.op.Node`.
     """
 
     layer: Layer
@@ -79,6 +79,7 @@ class InferredLayer:
     outputs: list[Tensor]
     complete: bool
     warnings: Sequence[str] = ()
+    widened: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -198,8 +199,10 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
-    outputs = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
-    return InferredLayer(layer, op, attrs, inferred.types, outputs, inferred.complete, inferred.warnings)
+    if not inferred.widened:
+        kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
+    known = (inferred.complete, inferred.warnings, inferred.widened)
+    return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 
 def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer | None:

@@ -20,7 +20,7 @@ _Made = TypeVar("_Made")
 
 def signature(work: Work) -> Hashable:
     """All about a work but the values of its weights, constants of more than `MAX_COMPARED` elements."""
-    posts = [(post.name, *post.attrs.items(), post.operand, post.reflected) for post in work.posts]
+    posts = [(post.name, *post.attrs.items(), post.operand, post.reflected, post.parameters) for post in work.posts]
     tensors = [_described(operand) for operand in (*work.inputs, *work.outputs)]
     return work.name, *work.attrs.items(), len(work.inputs), *tensors, *posts
 

@@ -18,6 +18,9 @@ With its own 8192, ufuncs that broadcast, or whose rows are 300 to 3000 elements
 """
 
 
+LONGEST_SUM = 1 << 17
+"""Products of an element that engines add up in f32; longer sums lose digits, and are left to the op's kernel."""
+
 MASKED = np.finfo(np.float32).min
 """What hides a score from a softmax, added to it. Where all are hidden they are all alike, and none is NaN."""
 
@@ -61,13 +64,15 @@ class Post:
     """What is done to each element of a work's result: the op `name` ("ReLU-1") with its attributes.
 
     An op of two inputs takes the tensor `work.inputs[operand]` as the other one, which broadcasts to the result as
-    numpy has it; `reflected` says that the other one is the op's first input.
+    numpy has it; `reflected` says that the other one is the op's first input. `parameters` are further inputs by their
+    numbers, constants such as limits; who does not know them leaves the post to others.
     """
 
     name: str
     attrs: Mapping[str, Any]
     operand: int | None = None
     reflected: bool = False
+    parameters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -88,7 +93,8 @@ class Work:
     @property
     def own(self) -> list[Operand | None]:
         """The inputs of the op itself."""
-        return self.inputs[: min((post.operand for post in self.posts if post.operand is not None), default=None)]
+        read = [post.operand for post in self.posts if post.operand is not None]
+        return self.inputs[: min([*read, *(number for post in self.posts for number in post.parameters)], default=None)]
 
     @property
     def compressed(self) -> bool:
@@ -166,7 +172,13 @@ class Compiled:
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
-"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them."""
+"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them.
+
+Nobody has looked at the data: where these break the rule of the op, or it would warn of them, the answer is None, too.
+Results take at most `OPEN_GROWTH` times the bytes of the inputs.
+"""
+
+OPEN_GROWTH = 64
 
 
 class Engine(Protocol):
@@ -184,11 +196,18 @@ class Engine(Protocol):
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
 
+    def computes(self, name: str, type: str) -> bool:
+        """Whether it takes works of the op `name` on floats of `type`, most of them, and the processor computes in that
+        type rather than in another one between two conversions. What only moves elements does so in any type."""
+
     def together(self, calls: Sequence[Call]) -> None:
         """Make calls that have nothing to do with one another, on threads if it has any for that."""
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none."""
+        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none.
+
+        It is asked for works of known sizes, too, which no engine has compiled.
+        """
 
     def reorder(self, operand: Operand, layout: Any) -> Compiled:
         """A work of one input and one output that brings a tensor into another layout of its own (None: in C order)."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.check.infer import Inference, infer_body, violated
+from irrun.check.infer import Inference, violated
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.run.bodies import RunningBody
+from irrun.run.borders import body_inference
 from irrun.run.memory import outputs_text, refusal, tensor_bytes
 from irrun.run.program import Instruction, Program
 from irrun.run.rules import Rule
@@ -157,15 +158,15 @@ class _Layer:
 
     def _of_body(self, name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
         """What is known of the results of a body."""
-        graph = self._instruction.layer.bodies[name].graph
-        return infer_body(graph, Inference(self._kernels.weights), tensors)
+        graph, program = self._instruction.layer.bodies[name].graph, self._instruction.bodies[name][1]
+        return body_inference(graph, program, Inference(self._kernels.weights))(tensors)
 
     def _inferred(self) -> dict[str, Body]:
         """The bodies for the rule: what this run knows is no business of other threads."""
         layer, again = self._instruction.layer, Inference(self._kernels.weights)
         return {
-            name: replace(body, infer=partial(infer_body, layer.bodies[name].graph, again))
-            for name, (body, _) in self._instruction.bodies.items()
+            name: replace(body, infer=body_inference(layer.bodies[name].graph, program, again))
+            for name, (body, program) in self._instruction.bodies.items()
         }
 
     def _broken(self, violation: Violation, arrays: Sequence[Array | None]) -> ExecutionError:

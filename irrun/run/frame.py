@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irrun.diagnostics import IRError
+from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.computation import Computation
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owners
-from irrun.run.passes.assignment import REORDER, EngineFailed
+from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
-from irrun.run.session import Event, Observer, Run
+from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -183,6 +183,8 @@ class Frame:
         self._write(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
+        if instruction.open:
+            self._computation(instruction).check(self._given(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._plain(number) for number in instruction.operands]
@@ -274,17 +276,29 @@ class Frame:
             run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
         if run.observer is None:
             return
-        last = instruction.parts[-1]
-        for port, number in enumerate(instruction.results):
-            if instruction.op is not REORDER and self._arrays[number] is not None:
+        last = next((part for part in reversed(instruction.parts) if part.ports != ()), instruction)
+        ports = range(len(instruction.results)) if last.ports is None else last.ports
+        for port, number in zip(ports, instruction.results, strict=False):
+            if port is not None and self._arrays[number] is not None:
                 event = Event(last.layer, port, run.path, _frozen(self._plain(number)))
                 try:
-                    array = _answer(run.observer, event)
+                    given = run.observer(event)
                 except Exception as error:
                     raise self._kernels.failed(last, "the observer", error) from error
-                if array is not None:
-                    self._replace(number, array)
+                if given is not None:
+                    self._replace(number, self._fitting(given, event))
         self._free(instruction)
+
+    def _fitting(self, given: object, event: Event) -> Array:
+        """The array that an observer gives in place of the event's. Raises ExecutionError where it does not fit."""
+        array, expected = np.asarray(given), event.array
+        if array.shape != expected.shape or array.dtype != expected.dtype:
+            found = f"{array.dtype}{list(array.shape)}"
+            message = (
+                f"the observer gave {found} for output {event.port}, expected {expected.dtype}{list(expected.shape)}"
+            )
+            raise self._kernels.placed(Diagnostic("E602", message, event.layer.span, event.layer.label))
+        return array
 
     def _replace(self, number: int, array: Array) -> None:
         if number in self.program.storage:
@@ -330,18 +344,6 @@ def _lasting(program: Program) -> set[int]:
         if not found.isdisjoint(looked_at(instruction, program)):
             found.update(instruction.results)
     return found
-
-
-def _answer(observer: Observer, event: Event) -> Array | None:
-    """The array that an observer gives in place of the event's. Raises ValueError where it does not fit."""
-    given = observer(event)
-    if given is None:
-        return None
-    array, expected = np.asarray(given), event.array
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        found = f"{array.dtype}{list(array.shape)}"
-        raise ValueError(f"it gave {found} for output {event.port}, which is {expected.dtype}{list(expected.shape)}")
-    return array
 
 
 def _frozen(array: Array) -> Array:

@@ -21,7 +21,7 @@ from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
-from irrun.run.specialization import Specialization, is_unsized
+from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
@@ -248,15 +248,17 @@ class Preparation:
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         read = program.read()
-        found: dict[int, Specialization | Enclosure] = {}
+        made: dict[int, Specialization | Enclosure] = {}
         for position, instruction in enumerate(program.instructions):
             if instruction.enclosed is not None:
-                own = replace(self._setting, iterated=False)
-                inner = Preparation(instruction.enclosed, own, self._kernels, self._comparison, patient=True)
-                found[position] = Enclosure(inner, instruction)
-            elif is_unsized(program, instruction):
-                found[position] = Specialization(program, instruction, read, setting, self._kernels)
-        return found
+                plain = replace(self._setting, iterated=False)
+                inner = Preparation(instruction.enclosed, plain, self._kernels, self._comparison, patient=True)
+                made[position] = Enclosure(inner, instruction)
+            elif is_typed(program, instruction):
+                own = Specialization(program, instruction, read, setting, self._kernels)
+                if own.opened or is_unsized(program, instruction):
+                    made[position] = own
+        return made
 
 
 class Iterations:

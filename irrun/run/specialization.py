@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Compiled, Engine, Layout, OpenCall, Operand, Work
+from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
@@ -44,16 +44,26 @@ class _Specialized:
 
 def is_unsized(program: Program, instruction: Instruction) -> bool:
     """Whether all is known of an instruction but sizes, so that an engine may compute it when they are there."""
+    return is_typed(program, instruction) and not all(tensor.static for tensor in _tensors(program, instruction))
+
+
+def is_typed(program: Program, instruction: Instruction) -> bool:
+    """Whether engines may compute an instruction that none has compiled, when its sizes are there."""
     if not instruction.plain or instruction.by != KERNEL:
         return False
-    numbers = [number for number in (*instruction.operands, *instruction.results) if number is not None]
-    tensors = [program.tensors[number] for number in numbers]
-    known = all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in tensors)
-    return known and not all(tensor.static for tensor in tensors)
+    return all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in _tensors(program, instruction))
+
+
+def _tensors(program: Program, instruction: Instruction) -> list[Tensor]:
+    numbers = (*instruction.operands, *instruction.results)
+    return [program.tensors[number] for number in numbers if number is not None]
 
 
 class Specialization:
-    """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`)."""
+    """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`).
+
+    `opened` are the calls that engines have for any sizes, by their names.
+    """
 
     def __init__(
         self, program: Program, instruction: Instruction, read: set[int | None], setting: Setting, kernels: Kernels
@@ -64,12 +74,12 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._open = self._opened()
+        self.opened = self._opened()
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
-        for by, call in self._open:
+        for by, call in self.opened if self._may_grow(arrays, run.meter) else ():
             try:
                 given = call(arrays)
             except Exception as error:
@@ -106,6 +116,13 @@ class Specialization:
         if found.posts == len(self._instruction.posts):
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+
+    def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
+        """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
+        if not self.opened or meter is None:
+            return bool(self.opened)
+        given = sum(array.nbytes for array in arrays if array is not None)
+        return meter.live + OPEN_GROWTH * given <= meter.limit
 
     def _opened(self) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
-from irrun.spec.dtypes import ELEMENT_TYPES, element_type
+from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
 from irrun.spec.traits import Trait
 
@@ -43,6 +44,16 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
+PARTS = {"suppress", "decays"}
+"""Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
+
+`suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
+`opsets/_boxes.py`.
+"""
+
+
+_LIBRARY = ("irrun.opsets", "opsets")
+"""Modules whose kernels are held against their ops by a test: to look at all of them takes as long as to load them."""
 
 Concern = str | tuple[str, int]
 """An input or an attribute by name, or one of a variadic input by name and number."""
@@ -70,6 +81,9 @@ class Input:
     The type `dynamic` takes tensors of any types, also where a variadic input takes several.
 
     The last input may be `variadic`: any number of tensors, none of which binds the symbols of the pattern.
+
+    One that is `lenient` may be of another floating-point type than an input before it that has the same symbol, though
+    the specification has one for both: old converters write that, and OpenVINO computes it.
     """
 
     name: str
@@ -77,6 +91,7 @@ class Input:
     shape: str
     optional: bool = False
     variadic: bool = False
+    lenient: bool = False
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -148,7 +163,8 @@ class Node:
 
     `inputs` has None for an input that is not connected; a variadic one stands as a list. `complete` turns False where
     a question could not be answered before the run: then the rule is asked again at run time, when it can be.
-    `warnings` are about the data, for the run to tell.
+    `warnings` are about the data, for the run to tell. `widened` has the type to compute in for each type symbol that
+    lenient inputs have in another floating-point type; `types` has that of the first input then.
     """
 
     op: Op
@@ -159,6 +175,7 @@ class Node:
     bodies: Mapping[str, Body]
     complete: bool = True
     warnings: list[str] = field(default_factory=list)
+    widened: dict[str, str] = field(default_factory=dict)
 
     def warn(self, message: str) -> None:
         """Say that the data are doubtful, which a run tells and goes on."""
@@ -261,12 +278,13 @@ class Bound(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; `complete` and `warnings` as in `Node`."""
+    """What an op's declaration and rule say of one node; `complete`, `warnings` and `widened` as in `Node`."""
 
     outputs: list[Tensor]
     types: Mapping[str, str]
     complete: bool
     warnings: Sequence[str] = ()
+    widened: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -307,6 +325,25 @@ class Op:
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
         self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
+        if not getattr(self.kernel, "__module__", "").startswith(_LIBRARY):
+            self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        """Raises TypeError where the kernel cannot be called with what the op declares."""
+        try:
+            signature = inspect.signature(self.kernel)
+        except ValueError:  # a ufunc has none
+            return
+        attrs: dict[str, None] = dict.fromkeys([*(attr.keyword for attr in self.attrs), *self.context])
+        counts = {self.least_inputs, len(self.inputs)}
+        for count in sorted(counts | {len(self.inputs) + 1} if self.variadic else counts):
+            try:
+                signature.bind(*[None] * count, **attrs)
+            except TypeError as error:
+                given = f"{count} array{'s' * (count != 1)}"
+                keywords = f" and the keywords {', '.join(attrs)}" if attrs else ""
+                message = f"the kernel of {self.name} is {getattr(self.kernel, '__name__', 'it')}{signature}"
+                raise TypeError(f"{message}, but is called with {given}{keywords}: {error}") from None
 
     def trait(self, kind: type[Kind]) -> Kind | None:
         """Its trait of a kind, such as `Elementwise`, or None."""
@@ -325,11 +362,19 @@ class Op:
     @cached_property
     def context(self) -> frozenset[str]:
         """What the kernel asks for besides its attributes: a subset of `CONTEXT`."""
+        return frozenset(CONTEXT.intersection(self._parameters))
+
+    @cached_property
+    def parts(self) -> Mapping[str, Any]:
+        """What the kernel can be given something quicker for, of `PARTS`, and its own."""
+        return {name: self._parameters[name].default for name in PARTS.intersection(self._parameters)}
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
         try:
-            parameters = inspect.signature(self.kernel).parameters
+            return inspect.signature(self.kernel).parameters
         except ValueError:  # a ufunc has no signature
-            return frozenset()
-        return frozenset(CONTEXT.intersection(parameters))
+            return {}
 
     def shapes(self, rule: Rule) -> Rule:
         """Attach the rule that checks the constraints and binds the output symbols that the inputs leave open."""
@@ -342,12 +387,30 @@ class Op:
         tensors = [None if array is None else Tensor.of(array) for array in arrays]
         values = self.defaults | attrs
         inferred = self.infer(tensors, values)
+        if inferred.widened:
+            return self._mixed(arrays, attrs, inferred)
         for message in inferred.warnings:
             warnings.warn(message, stacklevel=2)
         context = {"types": inferred.types}
         asked = {name: context[name] for name in self.context}
         with np.errstate(all="ignore"):  # as in a run: what the specification leaves to the arithmetic is no mishap
             return self.kernel(*arrays, **values, **asked)
+
+    def _mixed(self, arrays: Sequence[Array | None], attrs: Mapping[str, Any], inferred: Inferred) -> Any:
+        """The results for inputs of several floating-point types: computed in the widest, given in their own."""
+        wide = [inferred.widened.get(port.type) for port in self.inputs]
+        results = self(
+            *(
+                array if array is None or type is None else array.astype(numpy_dtype(type))
+                for array, type in zip(arrays, wide, strict=False)
+            ),
+            **attrs,
+        )
+        given = results if isinstance(results, tuple | list) else (results,)
+        typed = [
+            result.astype(numpy_dtype(output.type)) for result, output in zip(given, inferred.outputs, strict=True)
+        ]
+        return tuple(typed) if isinstance(results, tuple | list) else typed[0]
 
     def infer(
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
@@ -364,12 +427,12 @@ class Op:
         if isinstance(answer, list):
             _check_extents(answer)
             complete = node.complete and all(tensor.static for tensor in answer)
-            return Inferred(answer, node.types, complete, node.warnings)
+            return Inferred(answer, node.types, complete, node.warnings, node.widened)
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        return Inferred(outputs, node.types, node.complete, node.warnings)
+        return Inferred(outputs, node.types, node.complete, node.warnings, node.widened)
 
     def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
         """What types and shapes of the inputs say. Raises `Violation`."""
@@ -445,7 +508,10 @@ class Op:
             expected = ", ".join(t for t in ELEMENT_TYPES if t in allowed)
             raise Violation("E303", f"`{_spelled(name)}` is {tensor.type}, expected one of {expected}", name)
         first = node.types.setdefault(port.type, tensor.type)
-        if first != tensor.type:
+        if first != tensor.type and port.lenient and {first, tensor.type} <= FLOAT:
+            so_far = node.widened.get(port.type, first)
+            node.widened[port.type] = "f64" if "f64" in (so_far, tensor.type) else "f32"
+        elif first != tensor.type:
             origin = origins["type " + port.type]
             message = f"`{_spelled(name)}` is {tensor.type}, but `{_spelled(origin)}` is {first}"
             raise Violation("E303", message, name, [origin])
@@ -476,10 +542,33 @@ def _check_extents(outputs: Sequence[Tensor]) -> None:
                     raise Violation("E308", message)
 
 
-def op(name: str, *, of: Op | None = None, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
+class Declaration(TypedDict, total=False):
+    """What an op is declared with, by the names of `Op`."""
+
+    inputs: Sequence[Input]
+    outputs: Sequence[Output]
+    attrs: Sequence[Attr]
+    types: Mapping[str, TypeSet]
+    opsets: frozenset[int] | None
+    extension_versions: Sequence[str]
+    symbolic: bool
+    view_of: str | None
+    pure: bool
+    self_checking: bool
+    traits: Sequence[Trait]
+    rule: Rule | None
+
+
+def op(
+    name: str, *, of: Op | None = None, **declaration: Unpack[Declaration]
+) -> Callable[[Callable[..., Any] | np.ufunc], Op]:
     """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel.
 
+    The kernel is called with an array for each input, None for one that is not connected, with the attributes as
+    keywords, and with what of `CONTEXT` it asks for as keywords. The result is an array, or a tuple of them.
     With `of` it is a variation of that op, such as a later version: only what differs is declared.
+
+    Raises TypeError where the kernel cannot be called so.
     """
     if of is None:
         return lambda kernel: Op(name, kernel, **declaration)

@@ -16,9 +16,9 @@ import numpy as np
 class Elementwise:
     """The result at a place depends only on the elements of the first `arity` inputs there; it has their shape.
 
-    Inputs behind those, such as a coefficient, are parameters that hold for all places. `broadcast` says how two or
-    three inputs come to one shape: "numpy", which an attribute auto_broadcast may change; or "slopes": a vector may
-    stand for axis 1 of the first input, else the second one broadcasts into it.
+    Inputs behind those, such as a coefficient, are parameters: they hold for all places, or broadcast to these.
+    `broadcast` says how two or three inputs come to one shape: "numpy", which an attribute auto_broadcast may change;
+    or "slopes": a vector may stand for axis 1 of the first input, else the second one broadcasts into it.
     `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter. `function` is that
     of numpy which computes it, if there is one.
     """
@@ -153,6 +153,18 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantizing:
+    """The first input rounded to few values at even distances.
+
+    The inputs `limits` are the least and the largest value that is rounded, and what these become; they broadcast to
+    the first input. The attribute `levels` is how many values there are.
+    """
+
+    limits: tuple[str, str, str, str]
+    levels: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What the variable holds that the attribute `variable` names."""
 
@@ -179,6 +191,7 @@ Trait = (
     | Joining
     | Lookup
     | MatrixProduct
+    | Quantizing
     | Reading
     | Repeating
     | Retyping

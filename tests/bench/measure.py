@@ -88,6 +88,24 @@ def measure_steady(measure: str, model: Model, peers: Sequence[Peer], turns: int
     return results
 
 
+def measure_fresh(measure: str, model: Model, peers: Sequence[Peer], turns: int) -> list[Result]:
+    """The first runs with inputs of other shapes, one after the other in a process that has run the model once."""
+    results = [Result(measure, model.name, peer.name) for peer in peers]
+    with tempfile.TemporaryDirectory() as folder:
+        for _, (result, peer) in itertools.product(range(turns), list(zip(results, peers, strict=True))):
+            if result.failure is not None:
+                continue
+            try:
+                with Worker(peer, model.path, [model.inputs, *model.others], Path(folder) / "outputs.npz") as worker:
+                    result.seconds += worker.run(range(1, 1 + len(model.others)))
+                    result.load, result.first = worker.load, worker.first
+            except RuntimeError as error:
+                result.failure = str(error)
+    for result in results:
+        result.best = min(result.seconds, default=None)
+    return results
+
+
 def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: int) -> None:
     runs: dict[str, int] = {}
     every: dict[str, list[float]] = {}

@@ -200,10 +200,14 @@ def array_of(tensor: ov.Tensor) -> Any:
     return tensor.data.copy().reshape(list(tensor.shape))
 
 
+WITHOUT_CASES = ("test_coverage", "test_mixed_types")
+"""Modules about cases of others."""
+
+
 def all_cases() -> list[Case]:
     """Every case of the suite."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
-    modules = [import_module(f"conformance.{name}") for name in names if name != "test_coverage"]
+    modules = [import_module(f"conformance.{name}") for name in names if name not in WITHOUT_CASES]
     return [case for module in modules for case in module.CASES]
 
 

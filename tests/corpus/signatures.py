@@ -9,7 +9,7 @@ from corpus.defect import Defect, Spot, defect
 from corpus.document import Document, Element, declare, inputs, outputs, shape_of
 from corpus.seeds import ops, samples, seed
 from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import ANY
+from irrun.spec.op import ANY, FLOAT
 from irrun.spec.registry import registry
 
 PLUGIN_OPSETS = ("ie_internal_opset", "type_relaxed_opset", "util", "gpu_opset", "SnippetsOpset")
@@ -96,7 +96,8 @@ def _types(names: list[str]) -> Iterator[Defect]:
                 continue
             given = document.source(layer, last)[0][0].get("element_type")
             allowed = op.types.get(op.inputs[0].type, frozenset())
-            other = next((t for t in ("f16", "i64", "i8", "f64", "u8") if t in allowed and t != given), None)
+            taken = FLOAT if op.inputs[last].lenient and given in FLOAT else {given}
+            other = next((t for t in ("f16", "i64", "i8", "f64", "u8") if t in allowed - taken), None)
             if other:
                 document.set_input(layer, last, None, other)
                 ports: list[Spot] = [inputs(layer)[n] for n in shared if n < len(inputs(layer))]

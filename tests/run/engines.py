@@ -34,6 +34,9 @@ class Odd:
         self.works.append(work)
         return changed
 
+    def computes(self, name: str, type: str) -> bool:
+        return self.inner.computes(name, type)
+
     def together(self, calls: Sequence[Call]) -> None:
         for call in calls:
             call()

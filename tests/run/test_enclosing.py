@@ -50,7 +50,7 @@ def drawn(rng, *counts):
 
 
 def enclosures(ours):
-    (prepared,) = ours._preparation._kept.values()
+    (prepared,) = ours._whole.preparation._kept.values()
     return [s._preparation for n, s in prepared.specializations.items() if prepared.program.instructions[n].enclosed]
 
 

@@ -56,6 +56,9 @@ class _Verification:
     def tensors(self) -> None:
         program = self.program
         self.require(len({*program.parameters}) == len(program.parameters), "a tensor is two parameters")
+        if program.borders is not None:
+            sizes = (len(program.parameters), len(program.results))
+            self.require(tuple(map(len, program.borders)) == sizes, "other borders than parameters and results")
         for number in program.parameters:
             self.require(number not in program.constants, f"the parameter %{number} is a constant")
         for number in (*self.made, *program.results, *program.storage):

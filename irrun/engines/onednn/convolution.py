@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from irrun.engines.axes import canonical_strides
@@ -17,8 +18,8 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
-from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, chain
-from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
+from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, bias_layout, chain
+from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, itemsize, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Compiled, Operand, Work
 
@@ -37,19 +38,20 @@ def compile(library: Library, work: Work) -> Compiled | None:
     kernel = shape[3:]
     if shape[0] == 1:
         shape, strides = shape[1:], strides[1:]
-    source = library.strided(shape, canonical_strides(shape, strides))
+    source = library.strided(shape, canonical_strides(shape, strides, itemsize(filters)), filters.type)
     if source is None or (filters.value is None and (transposed or shape != filters.shape)):
         return None
 
-    result = work.outputs[0].shape
+    result, type = work.outputs[0].shape, work.outputs[0].type
     axes = transposed_axes_of(work, kernel) if transposed else axes_of(work.attrs, data.shape[2:], kernel, result[2:])
 
     added = bias(work, 1)
-    posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), library.any(result))
+    posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), partial(library.any, result))
     if posts is None:
         return None
-    shift = None if added is None else library.dense((result[1],))
-    primitive = _primitive(library, data, library.any(shape), shift, result, geometry_of(axes), posts, transposed)
+    shift = bias_layout(library, work, added, (result[1],))
+    weights, target = library.any(shape, filters.type), library.any(result, type)
+    primitive = _primitive(library, data, weights, shift, target, geometry_of(axes), posts, transposed)
     if primitive is None:
         return None
     inputs = {SRC: 0, **posts.inputs}
@@ -69,7 +71,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         constants=constants,
         taken=(1,) if constants else (),
         gives=primitive.layout(DST),
-        doubtful=any(post.name in DOUBTFUL for post in work.posts),
+        doubtful=type == "f32" and any(post.name in DOUBTFUL for post in work.posts),
     )
 
 
@@ -89,7 +91,7 @@ def _primitive(
     data: Operand,
     weights: Descriptor,
     shift: Descriptor | None,
-    result: Sizes,
+    target: Descriptor,
     geometry: tuple[Sizes, ...],
     posts: Chain,
     transposed: bool,
@@ -97,14 +99,14 @@ def _primitive(
     """The primitive for data with channels last where that gives the kernels made for it, else for what it likes."""
     kind, algorithm = ("deconvolution", TRANSPOSED_DIRECT) if transposed else ("convolution", DIRECT)
     first = None
-    for source in (channels_last(library, data.shape), library.any(data.shape)):
+    for source in (channels_last(library, data.shape, data.type), library.any(data.shape, data.type)):
         if source.strides is not None and not library.wide:
             continue
         found = library.primitive(
             f"{kind}_forward",
-            *(INFERENCE, algorithm, source, weights, shift, library.any(result), *geometry),
+            *(INFERENCE, algorithm, source, weights, shift, target, *geometry),
             posts=posts.posts,
-            small=prod(result) * prod(weights.shape) < FEW_PRODUCTS * result[1],
+            small=prod(target.shape) * prod(weights.shape) < FEW_PRODUCTS * target.shape[1],
         )
         if found is not None and found.implementation.startswith("br"):
             return found

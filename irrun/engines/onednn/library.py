@@ -25,6 +25,7 @@ from irrun.engines.onednn.bindings import (
     load_threads,
 )
 from irrun.engines.signature import Memory
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 SRC, SRC_1, SRC_2 = 1, 2, 3
@@ -34,7 +35,9 @@ SCALE, SHIFT, SCRATCHPAD = 51, 52, 80
 POST = 32768
 """Numbers of arguments; those of post-op n, from 1 on, are n * POST + SRC_1 (binary)."""
 
-F32, U8 = 3, 6
+DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
+"""Element types as oneDNN numbers them."""
+
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
@@ -43,11 +46,12 @@ STRICT, BF16 = 0, 1
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
-_STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 262, 263
+_STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _TYPE, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 258, 262, 263
+_NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
-_AVX512 = 0x27
+_AVX512, _AVX512_BF16 = 0x27, 0xE7
 
 
 class _Handle:
@@ -83,6 +87,18 @@ class Descriptor:
         return tuple(sizes[: rank.value])
 
     @cached_property
+    def type(self) -> str:
+        """The element type."""
+        code = c_int()
+        self._library.query(self, _TYPE, byref(code))
+        return _NAMES[code.value]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return numpy_dtype(self.type).itemsize
+
+    @cached_property
     def strides(self) -> tuple[int, ...] | None:
         """The strides in bytes where numpy can express the layout, else None."""
         kind, blocks, steps = c_int(), c_int(), ctypes.POINTER(c_int64)()
@@ -93,7 +109,7 @@ class Descriptor:
         if blocks.value:
             return None
         self._library.query(self, _STRIDES, byref(steps))
-        return tuple(4 * step for step in steps[: len(self.shape)])
+        return tuple(self.itemsize * step for step in steps[: len(self.shape)])
 
 
 class Primitive:
@@ -136,7 +152,8 @@ class Primitive:
 class Library:
     """The loaded library with one CPU engine and one stream, for `threads` threads within a call.
 
-    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks.
+    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
+    says that it multiplies bf16 itself.
     """
 
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT) -> None:
@@ -150,7 +167,8 @@ class Library:
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
-        self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
+        isa = dll.dnnl_get_effective_cpu_isa()
+        self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""
@@ -168,33 +186,33 @@ class Library:
             raise OneDNNError(f"dnnl_{create} has made nothing")
         return _Handle(pointer, getattr(self.dll, f"dnnl_{destroy}"))
 
-    def strided(self, shape: Sequence[int], strides: Sequence[int]) -> Descriptor | None:
-        """The layout of an f32 array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
-        key = (tuple(shape), tuple(strides))
+    def strided(self, shape: Sequence[int], strides: Sequence[int], type: str = "f32") -> Descriptor | None:
+        """The layout of an array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
+        key = (tuple(shape), tuple(strides), type)
         if key not in self._layouts:
-            if not shape or len(shape) > MAX_AXES or any(step % 4 or step < 0 for step in strides):
+            item = numpy_dtype(type).itemsize
+            if not shape or len(shape) > MAX_AXES or any(step % item or step < 0 for step in strides):
                 return None
-            if any(step == 0 and size > 1 for size, step in zip(*key, strict=True)):
+            if any(step == 0 and size > 1 for size, step in zip(shape, strides, strict=True)):
                 return None
-            steps = tuple(step // 4 for step in strides)
-            found = self.possible(
-                "memory_desc_create_with_strides", "memory_desc_destroy", len(shape), key[0], F32, steps
-            )
+            sizes = (len(shape), key[0], DATA_TYPES[type], tuple(step // item for step in strides))
+            found = self.possible("memory_desc_create_with_strides", "memory_desc_destroy", *sizes)
             if found is None:
                 return None
             self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
-    def dense(self, shape: Sequence[int]) -> Descriptor:
-        layout = self.strided(shape, dense_strides(shape))
+    def dense(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
+        layout = self.strided(shape, dense_strides(shape, numpy_dtype(type).itemsize), type)
         assert layout is not None
         return layout
 
-    def any(self, shape: Sequence[int]) -> Descriptor:
+    def any(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
         """The layout that is left to the primitive."""
-        key = tuple(shape)
+        key = (tuple(shape), type)
         if key not in self._layouts:
-            found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", len(shape), key, F32, _ANY)
+            sizes = (len(shape), key[0], DATA_TYPES[type], _ANY)
+            found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", *sizes)
             self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
@@ -211,7 +229,7 @@ class Library:
         """
         if not (array.flags.c_contiguous and layout.nbytes <= array.nbytes):
             steps = layout.strides
-            reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, 4)[1]
+            reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, layout.itemsize)[1]
             if reach > extent_of(array.shape, array.strides, array.itemsize)[1]:
                 raise OneDNNError(
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "

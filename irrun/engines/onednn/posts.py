@@ -2,7 +2,8 @@
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
 Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`. What
-is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much.
+is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much,
+and in bf16, which no other engine computes.
 Results below 1e-30 may be 0.
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
-from irrun.engines.onednn.tensors import Sizes, is_dense_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
@@ -61,8 +62,8 @@ INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maxi
 """Ops whose results for NaN and inf are other ones here."""
 
 DOUBTFUL = ("Gelu-2", "Gelu-7")
-"""Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
-whose results are large beside what they take to compute, to look would cost 5 %."""
+"""Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
+products, whose results are large beside what they take to compute, to look would cost 5 %."""
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
@@ -79,17 +80,20 @@ class Chain:
 Place = Callable[[Operand], Descriptor | None]
 """How an operand lies, seen with the axes that the primitive has; None where it cannot be."""
 
+Chosen = Callable[[str], Descriptor | None]
+"""How a tensor of an element type has to lie that is as large as the result; None where it cannot."""
+
 
 def chain(
-    posts: Sequence[Post], work: Work, place: Place, any: Descriptor | None = None, *, exact: bool = False
+    posts: Sequence[Post], work: Work, place: Place, any: Chosen | None = None, *, exact: bool = False
 ) -> Chain | None:
-    """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout.
+    """The posts of a work; `any` gives the layout of operands as large as the result where the primitive chooses it.
 
     None where one is not taken, as those are not that are INEXACT where the work is to be `exact`.
     """
     result = Chain()
     for post in posts:
-        if exact and post.name in INEXACT:
+        if (exact and post.name in INEXACT) or post.parameters:
             return None
         operand = work.other(post)
         if operand is not None:
@@ -103,7 +107,7 @@ def chain(
     return result
 
 
-def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Descriptor | None) -> bool:
+def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Chosen | None) -> bool:
     number = scalar(operand)
     if post.name == "PReLU-1" and number and np.isfinite(number):
         result.posts.append(("eltwise", RELU, number, 0.0))
@@ -112,21 +116,22 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
         return True
     algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
-    if algorithm is None or operand.type != "f32" or (algorithm == DIV and post.reflected):
+    if algorithm is None or operand.type not in FLOATS or (algorithm == DIV and post.reflected):
         return False
     if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
         scale, shift = (number, 0.0) if algorithm == MUL else (1.0, number if algorithm == ADD else -number)
         result.posts.append(("eltwise", LINEAR, scale, shift))
     else:
+        free = any is not None and prod(operand.shape) == prod(shape)  # it has to lie as the result
         layout = place(operand)
-        if any is not None and prod(operand.shape) == prod(shape):  # which has to lie as the result
-            layout = any if operand.shape == shape else None
-        if layout is None or post.operand is None or not (layout is any or is_dense_layout(layout)):
+        if any is not None and free:
+            layout = any(operand.type) if operand.shape == shape else None
+        if layout is None or post.operand is None or not (free or is_dense_layout(layout)):
             return False
         result.posts.append(("binary", algorithm, layout))
         argument = len(result.posts) * POST + SRC_1
         result.inputs[argument] = post.operand
-        if layout is any:
+        if free:
             result.free.append(argument)
     if post.name == "Subtract-1" and post.reflected:
         result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
@@ -137,7 +142,7 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
 
 def scalar(operand: Operand) -> float | None:
     """The number that a constant is everywhere, where it has one element."""
-    if operand.value is None or operand.value.size != 1 or operand.type != "f32":
+    if operand.value is None or operand.value.size != 1 or operand.type not in FLOATS:
         return None
     return float(operand.value.reshape(())[()])
 
@@ -149,10 +154,10 @@ def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
         if isinstance(operand.layout, Descriptor):
             return operand.layout if len(operand.shape) == len(shape) else None
         own = (1,) * (len(shape) - len(operand.shape)) + operand.shape
-        strides = (4,) * (len(shape) - len(operand.shape)) + operand.strides
+        strides = (itemsize(operand),) * (len(shape) - len(operand.shape)) + operand.strides
         if 0 in (stride for size, stride in zip(own, strides, strict=True) if size > 1):
             return None
-        return library.strided(own, canonical_strides(own, strides))
+        return library.strided(own, canonical_strides(own, strides, itemsize(operand)), operand.type)
 
     return place
 
@@ -162,8 +167,14 @@ def bias(work: Work, axis: int) -> int | None:
     operand, shape = work.other(work.posts[0]) if work.posts else None, work.outputs[0].shape
     if operand is None or work.posts[0].name != "Add-1":
         return None
-    if operand.value is None or operand.type != "f32" or operand.value.size != shape[axis]:
+    if operand.value is None or operand.type not in FLOATS or operand.value.size != shape[axis]:
         return None
     steps: Sizes = broadcast_strides(operand, shape)
     alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
-    return work.posts[0].operand if alone and (steps[axis] == 4 or shape[axis] == 1) else None
+    return work.posts[0].operand if alone and (steps[axis] == itemsize(operand) or shape[axis] == 1) else None
+
+
+def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int]) -> Descriptor | None:
+    """The layout of what `bias` has found, of `shape`."""
+    operand = None if added is None else work.inputs[added]
+    return None if operand is None else library.dense(shape, operand.type)

@@ -10,9 +10,9 @@ from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
-from irrun.engines.onednn.posts import bias, chain
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.onednn.posts import bias, bias_layout, chain
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
+from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -50,6 +50,8 @@ def _product(library: Library, work: Work) -> _Product | None:
         return None
     result = work.outputs[0]
     a = matrix_of(left, transposed=work.attrs["transpose_a"], row=True)
+    if a.shape[-1] > LONGEST_SUM:
+        return None
     b = matrix_of(right, transposed=work.attrs["transpose_b"], row=False)
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     # the axes of the result as the product has them: batches and rows, then columns
@@ -60,8 +62,8 @@ def _product(library: Library, work: Work) -> _Product | None:
     others = [operand for post in work.posts if (operand := work.other(post)) is not None]
     if len(full) != len(result.shape) and others:
         return None
-    read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
-    columns_of = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
+    read = Operand(left.type, (*a.shape[:-1], 1), (*a.strides[:-1], 0))
+    columns_of = Operand(right.type, (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
     steps = [broadcast_strides(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others)]
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
@@ -70,26 +72,27 @@ def _product(library: Library, work: Work) -> _Product | None:
     if steady or (columns > 1 and b.strides[-1] == 0):
         return None
     shape = (*sizes, columns)
-    source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]))
-    target = spread_layout(library, shape, (*found[2], 4))
-    matrix = spread_layout(library, (*sizes[:-1], inner, columns), (*found[1][:-1], *b.strides[-2:]))
+    source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]), left.type)
+    target = spread_layout(library, shape, (*found[2], itemsize(result)), result.type)
+    matrix = spread_layout(library, (*sizes[:-1], inner, columns), (*found[1][:-1], *b.strides[-2:]), right.type)
     if source is None or target is None or matrix is None:
         return None
 
     def place(operand: Operand) -> Descriptor | None:
         own = found[3 + next(number for number, other in enumerate(others) if other is operand)]
-        return None if operand.layout is not None else spread_layout(library, shape, (*own, _last(operand, columns)))
+        steps = (*own, _last(operand, columns))
+        return None if operand.layout is not None else spread_layout(library, shape, steps, operand.type)
 
     added = bias(work, -1) if len(full) == len(result.shape) else None
     posts = chain(work.posts[added is not None :], work, place)
     if posts is None:
         return None
-    shift = None if added is None else library.dense((*(1,) * len(sizes), columns))
+    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns))
     constant = right.value is not None
     small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
     primitive = library.primitive(
         "matmul",
-        *(source, library.any(matrix.shape) if constant else matrix, shift, target),
+        *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),
         posts=posts.posts,
         small=small,
     )

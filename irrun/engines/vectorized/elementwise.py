@@ -27,6 +27,7 @@ from irrun.engines.vectorized.posts import (
     stage_of,
     viewed,
 )
+from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
@@ -68,6 +69,8 @@ def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compile
 
 def _stage(work: Work, operands: list[Operand]) -> Stage | None:
     name, type = work.name, operands[0].type
+    if name == "FakeQuantize-1":
+        return fake_quantize_stage(work.attrs, type, fixed=all(operand.value is not None for operand in operands[1:]))
     if name == "Convert-1":
         return _conversion(type, work.outputs[0].type)
     if name == "Select-1":
@@ -108,7 +111,7 @@ COMPILERS = dict.fromkeys(
         *UNARY,
         *BINARY,
         *("Clamp-1", "Convert-1", "Divide-1", "Elu-1", "Gelu-7", "HardSigmoid-1", "Power-1", "ReLU-1", "Round-5"),
-        *("Select-1", "SquaredDifference-1"),
+        *("FakeQuantize-1", "Select-1", "SquaredDifference-1"),
     ),
     element_wise,
 )

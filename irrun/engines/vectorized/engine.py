@@ -23,6 +23,10 @@ MODULES = (
 """Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
 
 
+MOVING = frozenset({"copies", "gathers"})
+"""Modules of ops that only move elements, of whatever type."""
+
+
 def compilers_of(module: str) -> dict[str, Compiler]:
     """The table of a module."""
     compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{module}").COMPILERS
@@ -69,6 +73,10 @@ class VectorizedEngine:
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))
+
+    def computes(self, name: str, type: str) -> bool:
+        module = module_of(name)
+        return module is not None and (type == "f32" or module in MOVING)
 
     def together(self, calls: Sequence[Call]) -> None:
         self.pool.call(calls)()

@@ -13,6 +13,7 @@ from irrun.run.passes.folding import fold
 from irrun.run.passes.fusion import fuse
 from irrun.run.passes.grouping import group
 from irrun.run.passes.growing import grow
+from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.rewriting import rewrite
@@ -24,6 +25,7 @@ Pass = Callable[[Program, Setting], Program]
 
 PASSES: tuple[Pass, ...] = (
     compress,
+    narrow,
     fold,
     drop,
     rewrite,

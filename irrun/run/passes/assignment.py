@@ -24,6 +24,7 @@ from irrun.run.passes.setting import Setting, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output, Tensor
+from irrun.spec.traits import Elementwise
 
 logger = logging.getLogger("irrun")
 
@@ -249,6 +250,7 @@ class _Assignment:
                 work=work,
                 compiled=compiled,
                 reads=(number,),
+                ports=(),
             )
         )
         return copy
@@ -290,11 +292,16 @@ def work_of(instruction: Instruction, operands: Sequence[Operand | None], output
     posts: list[Post] = []
     made, position = instruction.outputs[0], len(instruction.inputs)
     for post in instruction.posts:
-        if len(post.inputs) > 1 and post.inputs[1] is not None:
-            posts.append(Post(post.op.name, post.attrs, position, reflected=post.inputs[0] != made))
+        trait = post.op.trait(Elementwise)
+        arity = 1 if trait is None else trait.arity
+        post_ = Post(post.op.name, post.attrs)
+        if arity > 1 and len(post.inputs) > 1 and post.inputs[1] is not None:
+            post_.operand, post_.reflected = position, post.inputs[0] != made
             position += 1
-        else:
-            posts.append(Post(post.op.name, post.attrs))
+        count = sum(number is not None for number in post.inputs[arity:])
+        post_.parameters = tuple(range(position, position + count))
+        position += count
+        posts.append(post_)
         made = post.outputs[0]
     return Work(instruction.op.name, instruction.attrs, list(operands), list(outputs), posts)
 

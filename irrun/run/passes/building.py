@@ -6,6 +6,8 @@ computed. Every later pass takes a program and gives another one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from irrun.check.infer import Inference, body_of
 from irrun.engines.compressed import LEAST, PACKED, CompressedWeights
 from irrun.ir.graph import Graph, Layer, Value
@@ -13,24 +15,35 @@ from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
 from irrun.run.memory import owned_bytes, refusal
 from irrun.run.program import Instruction, Program
-from irrun.spec.op import Array
+from irrun.spec.op import Array, Tensor
+from irrun.spec.registry import registry
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """Layers that are no instructions: they say which tensors come from outside, and which go there."""
 
 
-def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = False) -> Program:
+def build(
+    graph: Graph,
+    inference: Inference,
+    limit: int,
+    values: Sequence[Value] | None = None,
+    *,
+    compressed: bool = False,
+) -> Program:
     """The program of a graph whose constants take at most `limit` bytes; large ones of packed codes may be left to
     `compress` as the file has them.
 
-    Raises ExecutionError where they take more, WeightsError where the .bin cannot be read any more.
+    Its results are `values`, made of the Parameters that they depend on; those of the graph unless given.
+
+    Raises ExecutionError where constants take more, WeightsError where the .bin cannot be read any more.
     """
-    needed = _needed(graph)
+    needed = _needed(graph.sinks if values is None else [value.layer for value in values])
     layers = [layer for layer in topological_order(graph) if layer in needed]
-    layers += [layer for layer in graph.parameters if layer not in needed]
+    parameters = graph.parameters if values is None else [graph.parameters[n] for n in parameters_of(graph, values)]
+    layers += [layer for layer in parameters if layer not in needed]
     sinks = set(graph.sinks)
     numbers: dict[Value, int] = {}
-    handed_out = {layer.inputs[0] for layer in graph.results}
+    handed_out = [_present(layer.inputs[0]) for layer in graph.results] if values is None else values
     program = Program([], {}, (), (), [])
     for layer in layers:
         for value in layer.outputs:
@@ -48,17 +61,65 @@ def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = 
         elif layer.type not in STRUCTURAL:
             instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed)
             instruction.effects |= layer in sinks
-            program.instructions.append(instruction)
-    program.parameters = tuple(numbers[layer.outputs[0]] for layer in graph.parameters)
-    program.results = tuple(numbers[_present(layer.inputs[0])] for layer in graph.results)
+            widened = inference.nodes[layer].widened
+            program.instructions += _widened(instruction, widened, program) if widened else [instruction]
+    program.parameters = tuple(numbers[layer.outputs[0]] for layer in parameters)
+    program.results = tuple(numbers[value] for value in handed_out)
     program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
     return program
 
 
-def _needed(graph: Graph) -> set[Layer]:
-    """The layers that a Result or an Assign depends on."""
+def _widened(instruction: Instruction, widened: Mapping[str, str], program: Program) -> list[Instruction]:
+    """An instruction whose inputs mix types, computed in the widest, and the conversions around it.
+
+    Those of results are the layer's for whoever looks at a run.
+    """
+    inputs, outputs = list(instruction.inputs), list(instruction.outputs)
+    before, after = [], []
+    for position, (port, number) in enumerate(zip(instruction.op.inputs, inputs, strict=False)):
+        wide = widened.get(port.type)
+        if number is not None and wide is not None and program.tensors[number].type != wide:
+            inputs[position] = copy = _copied(number, wide, program)
+            before.append(_conversion(instruction.layer, number, copy, program, ()))
+    for position, (output, number) in enumerate(zip(instruction.op.outputs, outputs, strict=False)):
+        wide = widened.get(output.type)
+        if wide is not None and program.tensors[number].type != wide:
+            outputs[position] = _copied(number, wide, program)
+            after.append(_conversion(instruction.layer, outputs[position], number, program, (position,)))
+    computed = instruction.changed(
+        types={**instruction.types, **widened},
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        ports=tuple(
+            None if made != number else position
+            for position, (made, number) in enumerate(zip(outputs, instruction.outputs, strict=True))
+        ),
+    )
+    return [*before, computed, *after]
+
+
+def _copied(number: int, type: str, program: Program) -> int:
+    """A new tensor for the elements of another one as another type."""
+    program.tensors.append(Tensor(type, program.tensors[number].shape))
+    return len(program.tensors) - 1
+
+
+def _conversion(layer: Layer, source: int, target: int, program: Program, ports: tuple[int, ...]) -> Instruction:
+    types = {"T": program.tensors[source].type}
+    attrs = {"destination_type": program.tensors[target].type}
+    return Instruction(layer, registry().conversion, attrs, types, (source,), (target,), ports=ports)
+
+
+def parameters_of(graph: Graph, values: Sequence[Value]) -> list[int]:
+    """The numbers of the Parameters that tensors depend on."""
+    needed = _needed([value.layer for value in values])
+    return [number for number, layer in enumerate(graph.parameters) if layer in needed]
+
+
+def _needed(sinks: Iterable[Layer]) -> set[Layer]:
+    """The layers that `sinks` depend on, and these."""
     needed: set[Layer] = set()
-    todo = list(graph.sinks)
+    todo = list(sinks)
     while todo:
         layer = todo.pop()
         if layer not in needed:

@@ -73,7 +73,9 @@ def _follows(post: Instruction, result: int, program: Program) -> bool:
     if trait is None or not post.plain or len(post.outputs) != 1:
         return False
     connected = [number for number in post.inputs if number is not None]
-    if len(connected) != trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+    if len(connected) < trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        return False
+    if any(number not in program.constants for number in connected[trait.arity :]):
         return False
     if trait.broadcast != "numpy" and post.inputs[0] != result:
         return False

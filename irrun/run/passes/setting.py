@@ -27,6 +27,7 @@ class Setting:
     its end, so that the next run need not be given again what is the same. One that `encloses` others prepares them for
     the sizes that its runs see. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
+    `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants.
     """
@@ -40,6 +41,7 @@ class Setting:
     iterated: bool = False
     compressed: bool = False
     encloses: bool = False
+    bf16: frozenset[str] | None = None
     expanded: int = 0
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)

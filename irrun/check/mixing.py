@@ -1,0 +1,42 @@
+"""Layers whose inputs mix floating-point types where the specification has one, as old converters write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irrun.check.infer import Inference, InferredLayer
+from irrun.diagnostics import Diagnostic
+
+MAX_NAMED = 5
+"""Op types that the warning names."""
+
+
+def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
+    """One warning for a model that has such layers, at the first one: a converter writes many, for one reason."""
+    nodes = sorted((node for node in inference.nodes.values() if node.widened), key=lambda node: node.layer.span.line)
+    if not nodes:
+        return
+    first, more = nodes[0], len(nodes) - 1
+    types = list(dict.fromkeys(node.op.type for node in nodes))
+    named = ", ".join(types[:MAX_NAMED]) + (", ..." if len(types) > MAX_NAMED else "")
+    others = (
+        f"; so do {more} more layers ({named})" if more > 1 else f"; so does one more layer ({named})" if more else ""
+    )
+    help = (
+        f"computed in {next(iter(first.widened.values()))}, as OpenVINO does, the results in the type of the first "
+        "input; converters up to 2021 write this with f16 weights: convert the model anew"
+    )
+    yield Diagnostic("W933", f"{_mixed(first, inference)}{others}", first.layer.span, first.layer.label, help)
+
+
+def _mixed(node: InferredLayer, inference: Inference) -> str:
+    """Which input has another type than the first one of its symbol."""
+    first: dict[str, tuple[str, str]] = {}
+    for port, value in zip(node.op.inputs, node.layer.inputs, strict=False):
+        type = inference.tensor(value).type
+        if port.type not in node.widened or type == "dynamic":
+            continue
+        name, known = first.setdefault(port.type, (port.name, type))
+        if type != known:
+            return f"`{port.name}` is {type}, but `{name}` is {known}"
+    raise AssertionError("a layer whose types are widened has two of them")
