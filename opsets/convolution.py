@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product as combinations
 from math import prod
 from typing import Any
@@ -272,6 +272,32 @@ def _(node: Node) -> Shapes:
     return {"windows": convolution_windows(node)}
 
 
+def between_pixels(image: Array, y: Array, x: Array, zeros_outside: bool) -> Array:
+    """Bilinear interpolation of an image [C, H, W] at places y and x; a place outside gives 0.
+
+    With `zeros_outside` a place less than a pixel outside is interpolated with zeros, else neighbours stay inside.
+    """
+    height, width = image.shape[1:]
+    least = -1 if zeros_outside else 0
+    above = np.greater if zeros_outside else np.greater_equal
+    inside = above(y, least) & (y < height) & above(x, least) & (x < width)
+    y, x = np.where(inside, y, 0), np.where(inside, x, 0)
+    top, left = np.floor(y), np.floor(x)
+    rows = [(top.astype(np.int64), 1 - (y - top)), (top.astype(np.int64) + 1, y - top)]
+    columns = [(left.astype(np.int64), 1 - (x - left)), (left.astype(np.int64) + 1, x - left)]
+    result = np.zeros((len(image), *y.shape), image.dtype)
+    for (row, down), (column, across) in combinations(rows, columns):
+        weight = down * across * inside
+        if zeros_outside:
+            weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
+        result += image[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)] * weight
+    return result
+
+
+Between = Callable[..., Array]
+"""What `between_pixels` is, or something quicker that gives the same."""
+
+
 @op(
     "DeformableConvolution-1",
     types={"T": NUMERIC},
@@ -279,7 +305,9 @@ def _(node: Node) -> Shapes:
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=DEFORMABLE,
 )
-def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attrs: Any) -> Array:
+def deformable_convolution_1(
+    data: Array, offsets: Array, filters: Array, *, between: Between = between_pixels, **attrs: Any
+) -> Array:
     """Convolution whose taps are moved by the offsets, one (y, x) per window and tap.
 
     Constraints:
@@ -301,7 +329,7 @@ def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attr
     >>> op(data, offsets, np.ones((1, 1, 1, 1)), **window).tolist()
     [[[[1.5, 3.0, 4.0]]]]
     """
-    return deformed(data, offsets, filters, None, bilinear_interpolation_pad=False, **attrs)
+    return deformed(data, offsets, filters, None, between, bilinear_interpolation_pad=False, **attrs)
 
 
 @deformable_convolution_1.shapes
@@ -312,12 +340,18 @@ def _(node: Node) -> Shapes:
 @op(
     "DeformableConvolution-8",
     types={"T": NUMERIC},
-    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True, lenient=True)],
+    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True)],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=[*DEFORMABLE, Attr("bilinear_interpolation_pad", BOOL, False)],
 )
 def deformable_convolution(
-    data: Array, offsets: Array, filters: Array, mask: Array | None = None, **attrs: Any
+    data: Array,
+    offsets: Array,
+    filters: Array,
+    mask: Array | None = None,
+    *,
+    between: Between = between_pixels,
+    **attrs: Any,
 ) -> Array:
     """Convolution whose taps are moved by the offsets and scaled by the mask.
 
@@ -341,7 +375,7 @@ def deformable_convolution(
     >>> op(data, offsets, np.ones((1, 1, 1, 1)), bilinear_interpolation_pad=True, **window).tolist()
     [[[[1.5, 3.0, 2.0]]]]
     """
-    return deformed(data, offsets, filters, mask, **attrs)
+    return deformed(data, offsets, filters, mask, between, **attrs)
 
 
 @deformable_convolution.shapes
@@ -389,6 +423,7 @@ def deformed(
     offsets: Array,
     filters: Array,
     mask: Array | None,
+    between: Between,
     *,
     group: int,
     deformable_group: int,
@@ -419,34 +454,12 @@ def deformed(
                     + (start + k * a.dilation).reshape([-1, 1] if axis == 0 else [1, -1])
                     for axis, (start, k, a) in enumerate(zip(starts, taps[tap], grid, strict=True))
                 )
-                seen = between_pixels(image[part], y, x, bilinear_interpolation_pad)
+                seen = between(image[part], y, x, bilinear_interpolation_pad)
                 columns[part, :, tap] = seen if scales is None else seen * scales[number, part, tap][block]
             flat = columns.reshape(group, weights.shape[-1], -1)
             place = result[number][(slice(None), *block)]
             place[...] = np.matmul(weights, flat).reshape(place.shape)
     return rounded(result, data.dtype)
-
-
-def between_pixels(image: Array, y: Array, x: Array, zeros_outside: bool) -> Array:
-    """Bilinear interpolation of an image [C, H, W] at places y and x; a place outside gives 0.
-
-    With `zeros_outside` a place less than a pixel outside is interpolated with zeros, else neighbours stay inside.
-    """
-    height, width = image.shape[1:]
-    least = -1 if zeros_outside else 0
-    above = np.greater if zeros_outside else np.greater_equal
-    inside = above(y, least) & (y < height) & above(x, least) & (x < width)
-    y, x = np.where(inside, y, 0), np.where(inside, x, 0)
-    top, left = np.floor(y), np.floor(x)
-    rows = [(top.astype(np.int64), 1 - (y - top)), (top.astype(np.int64) + 1, y - top)]
-    columns = [(left.astype(np.int64), 1 - (x - left)), (left.astype(np.int64) + 1, x - left)]
-    result = np.zeros((len(image), *y.shape), image.dtype)
-    for (row, down), (column, across) in combinations(rows, columns):
-        weight = down * across * inside
-        if zeros_outside:
-            weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
-        result += image[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)] * weight
-    return result
 
 
 def convolution_windows(node: Node) -> tuple[Size, ...]:

@@ -254,17 +254,17 @@ class Preparation:
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         read = program.read()
-        made: dict[int, Specialization | Enclosure] = {}
+        found: dict[int, Specialization | Enclosure] = {}
         for position, instruction in enumerate(program.instructions):
             if instruction.enclosed is not None:
-                plain = replace(self._setting, iterated=False)
-                inner = Preparation(instruction.enclosed, plain, self._kernels, self._comparison, patient=True)
-                made[position] = Enclosure(inner)
+                own = replace(self._setting, iterated=False)
+                inner = Preparation(instruction.enclosed, own, self._kernels, self._comparison, patient=True)
+                found[position] = Enclosure(inner)
             elif is_typed(program, instruction):
-                own = Specialization(program, instruction, read, setting, self._kernels)
-                if own.opened or is_unsized(program, instruction):
-                    made[position] = own
-        return made
+                made = Specialization(program, instruction, read, setting, self._kernels)
+                if made.opened or is_unsized(program, instruction):
+                    found[position] = made
+        return found
 
 
 class Iterations:

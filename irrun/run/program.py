@@ -60,8 +60,8 @@ class Instruction:
     quick: Quick | None = None
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
-    enclosed: Program | None = None
     ports: tuple[int | None, ...] | None = None
+    enclosed: Program | None = None
 
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""

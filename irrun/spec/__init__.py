@@ -52,6 +52,7 @@ from irrun.spec.op import (
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -67,6 +68,7 @@ from irrun.spec.traits import (
     Repeating,
     Reshaping,
     Retyping,
+    Selecting,
     Storing,
 )
 
@@ -96,6 +98,7 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Bounded",
     "Converting",
     "Convolving",
     "Dim",
@@ -116,6 +119,7 @@ __all__ = [
     "Repeating",
     "Reshaping",
     "Retyping",
+    "Selecting",
     "Shape",
     "Shapes",
     "Size",

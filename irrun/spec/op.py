@@ -45,15 +45,16 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "decays"}
+PARTS = {"suppress", "decays", "pool", "between"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
-`opsets/_boxes.py`.
+`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`,
+`between(image, y, x, zeros_outside)` is `between_pixels` in `opsets/convolution.py`.
 """
 
 
-_LIBRARY = ("irrun.opsets", "opsets")
+_LIBRARY = ("irrun.", "opsets")
 """Modules whose kernels are held against their ops by a test: to look at all of them takes as long as to load them."""
 
 Concern = str | tuple[str, int]

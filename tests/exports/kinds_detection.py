@@ -34,12 +34,19 @@ def torchvision_detector(rng: np.random.Generator, build: Any, size: int) -> Mad
     """Its scores are spread, for random weights find every class equally likely and nothing at all."""
     inputs = {"image": (image(rng, 1, 3, size, size)["image"] * np.float32(0.2) + np.float32(0.5)).clip(0, 1)}
     model = build(weights=None, weights_backbone=None, min_size=size, max_size=size, box_score_thresh=0.05)
-    settled(model.backbone, *tensors(inputs))
+    given = (torch.from_numpy(inputs["image"]) - 0.45) / 0.225  # what the detector makes of it
+    settled(model.backbone, given)
     with torch.no_grad():
-        model.rpn.head.cls_logits.weight.mul_(100)
-        model.rpn.head.bbox_pred.weight.mul_(10)
-        model.roi_heads.box_predictor.cls_score.weight.mul_(60)
-        model.roi_heads.box_predictor.bbox_pred.weight.mul_(10)
+        features = torch.cat([x.flatten() for x in model.backbone(given).values()])
+        for parameter in model.backbone.fpn.layer_blocks.parameters():
+            parameter.div_(features.std())
+        for part, factor in (
+            (model.rpn.head.cls_logits, 40),
+            (model.rpn.head.bbox_pred, 6),
+            (model.roi_heads.box_predictor.cls_score, 40),
+            (model.roi_heads.box_predictor.bbox_pred, 10),
+        ):
+            part.weight.mul_(factor)
     return exported(Detections(model.eval()), inputs)
 
 
@@ -49,7 +56,7 @@ def ssd_torchvision(rng: np.random.Generator) -> Made:
     model = detection.ssdlite320_mobilenet_v3_large(
         weights=None, weights_backbone=None, num_classes=21, score_thresh=0.1
     )
-    settled(model.backbone, torch.cat([*tensors(inputs)] * 2) + torch.randn(2, 3, 320, 320) * 0.05)
+    settled(model.backbone, 2 * torch.cat([*tensors(inputs)] * 2) - 1 + 0.1 * torch.randn(2, 3, 320, 320))
     with torch.no_grad():
         for part in model.head.classification_head.modules():
             if isinstance(part, nn.Conv2d):
@@ -85,7 +92,8 @@ def boxes_and_scores(
         centre = op.multiply(op.add(op.sigmoid(places), grid.reshape(1, -1, 2).astype(np.float32)), step)
         half = op.multiply(op.exp(op.clamp(extents, -2.0, 2.0)), np.float32(2) * step)
         boxes.append(op.concat([op.subtract(centre, half), op.add(centre, half)], 2))
-        scores.append(op.sigmoid(op.subtract(op.multiply(chances, np.float32(2)), np.float32(4))))
+        # of half a million scores a thousand are above a threshold of 0.25
+        scores.append(op.sigmoid(op.subtract(op.multiply(chances, np.float32(0.8)), np.float32(6.5))))
     return op.concat(boxes, 1), op.transpose(op.concat(scores, 1), np.array([0, 2, 1]))
 
 

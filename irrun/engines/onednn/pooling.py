@@ -66,7 +66,7 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
         axes = [Axis(part, part, 1, 1, 1, 0, 0) for part in source.shape[2:]]
     shape = (*result, *(1,) * (rank - len(result)))
     posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=data.type == "f32")
-    if source is None or posts is None:
+    if source is None or posts is None or posts.constants:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(

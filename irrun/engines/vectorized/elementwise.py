@@ -86,7 +86,15 @@ def _conversion(source: str, target: str) -> Stage | None:
     if target == "boolean" and source in NUMBERS:
         return lambda data, output: [partial(np.not_equal, data, 0, output)]
     integers = INTEGERS | BOOLEAN
-    exact = {("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("f64", "f32"), ("f16", "f64")}
+    exact = {
+        ("f16", "f32"),
+        ("f32", "f16"),
+        ("f32", "f64"),
+        ("f64", "f32"),
+        ("f16", "f64"),
+        ("f32", "bf16"),
+        ("bf16", "f32"),
+    }
     truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
     wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:

@@ -16,6 +16,7 @@ from irrun.run.passes.growing import grow
 from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
+from irrun.run.passes.quantization import quantize
 from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.shortening import shorten
@@ -29,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     fold,
     drop,
     rewrite,
+    quantize,
     group,
     prune,
     enclose,

@@ -209,7 +209,8 @@ class Retyping:
         elif instruction.op.trait(Converting) is not None and given == made and given[0] is not None:
             number = instruction.inputs[0]
             assert number is not None
-            self._held[instruction.outputs[0]] = self._as(number, given[0], instruction.layer)
+            self._held[instruction.outputs[0]] = same = self._as(number, given[0], instruction.layer)
+            self._show(same, instruction)
             return True
         else:
             changed = self._asked(instruction, given, made)
@@ -224,6 +225,16 @@ class Retyping:
         self._append(changed.changed(inputs=inputs))
         return True
 
+    def _show(self, number: int, conversion: Instruction) -> None:
+        """Where a conversion that disappears was what an observer sees of its layer, that is what it has converted."""
+        if not conversion.ports:
+            return
+        for position, maker in enumerate(self.program.instructions):
+            if number in maker.outputs and maker.layer is conversion.layer and maker.ports is not None:
+                shown = [*maker.ports]
+                shown[maker.outputs.index(number)] = conversion.ports[0]
+                self.program.instructions[position] = maker.changed(ports=tuple(shown))
+
     def _types_of(self, instruction: Instruction) -> Mapping[str, str]:
         if "state" in instruction.op.context:
             return self._types if _variable(instruction) in self._variables else {}
@@ -235,20 +246,24 @@ class Retyping:
     def _asked(self, instruction: Instruction, given: list[str | None], made: list[str]) -> Instruction | None:
         """The instruction as its op's rule takes it with inputs of the types `given`, if it makes these of them."""
         op, tensors = instruction.op, self.program.tensors
-        attrs = dict(instruction.attrs)
+        attrs = instruction.attrs
         for port, type in zip(op.outputs, made, strict=False):
-            if attrs.get(port.type) in ELEMENT_TYPES and attrs[port.type] != "dynamic":
-                attrs[port.type] = type
+            if attrs.get(port.type) in ELEMENT_TYPES.keys() - {"dynamic", type}:
+                attrs = {**attrs, port.type: type}
+        symbols = {*(port.type for port in op.inputs), *(port.type for port in op.outputs)}
+        declared = "dynamic" not in symbols  # then shapes do not matter
         inputs = [
-            None if number is None or type is None else _retyped(tensors[number], type)
-            for number, type in zip(instruction.inputs, given, strict=True)
+            None if n is None or type is None else Tensor(type, None) if declared else _retyped(tensors[n], type)
+            for n, type in zip(instruction.inputs, given, strict=True)
         ]
         try:
             inferred: Inferred = op.infer(inputs, attrs)
         except Exception:  # a violation, or whatever a user's rule makes of types that it has not been asked about
             return None
         found = [tensor.type for tensor in inferred.outputs[: len(made)]]
-        return instruction.changed(attrs=attrs, types=inferred.types) if found == made else None
+        if found != made or inferred.widened:
+            return None
+        return instruction.changed(attrs=attrs, types=inferred.types)
 
     def _with_bodies(self, instruction: Instruction) -> Instruction | None:
         if any(_is_open(program) for _, program in instruction.bodies.values()):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Engine
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
-from irrun.spec.op import Inferred
+from irrun.spec.op import Array, Inferred
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
 """Shapes, strides and first bytes of the results of an instruction within the memory of its input."""
@@ -28,8 +29,9 @@ class Setting:
     the sizes that its runs see. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
+    Where it is `quantized` there is an engine that multiplies integers.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, `alignment` has copies of constants.
+    results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
 
     weights: Weights
@@ -40,10 +42,19 @@ class Setting:
     checked: bool = False
     iterated: bool = False
     compressed: bool = False
-    encloses: bool = False
     bf16: frozenset[str] | None = None
+    encloses: bool = False
     expanded: int = 0
+    quantized: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
+    _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
+
+    def dense(self, weights: CompressedWeights) -> Array:
+        """The values of weights, f32, which programs share."""
+        if weights not in self._dense:
+            array = self._dense[weights] = weights.dense()
+            array.flags.writeable = False
+        return self._dense[weights]
