@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
@@ -356,6 +357,11 @@ class Op:
         return frozenset(attr.name for attr in self.attrs)
 
     @cached_property
+    def port_names(self) -> tuple[str, ...]:
+        """What its inputs are called."""
+        return tuple(port.name for port in self.inputs)
+
+    @cached_property
     def has_shape_attr(self) -> bool:
         """Whether an attribute is a shape, whose unknown sizes are new ones each time that it is read."""
         return any(attr.kind is SHAPE for attr in self.attrs)
@@ -446,9 +452,7 @@ class Op:
 
         The warnings; raises `Violation` where the data break a constraint.
         """
-        named = dict.fromkeys((port.name for port in self.inputs), None) | {
-            port.name: tensor for port, tensor in zip(self.inputs, inputs, strict=False)
-        }
+        named = dict(zip_longest(self.port_names, inputs))
         node = Node(self, named, attrs, Dims(bound.dims), dict(bound.types), {})
         if self.rule is not None:
             with suppress(Undecided):
