@@ -34,6 +34,7 @@ BAGS = frozenset(
 MODULES = {
     **dict.fromkeys(SUPPRESSING, "suppression"),
     **dict.fromkeys(BAGS, "bags"),
+    **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
     "GridSample-9": "sampling",
     "ScaledDotProductAttention-13": "attention",
     "ScatterElementsUpdate-3": "scatter",
