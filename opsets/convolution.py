@@ -405,8 +405,8 @@ def deformed(
     features, channels, size = len(filters), data.shape[1], data.shape[2:]
     batch, count, own = len(data), taps.shape[1], channels // deformable_group
     # channels last: a tap takes four rows of them
-    weights = filters.astype(computing).reshape(group, features // group, channels // group, count)
-    weights = weights.swapaxes(2, 3).reshape(group, features // group, -1)
+    taken = filters.astype(computing).reshape(group, features // group, channels // group, count)
+    weights = taken.swapaxes(2, 3).reshape(group, features // group, -1)
     images = np.moveaxis(data.astype(computing).reshape(batch, deformable_group, own, -1), 2, 3)
     images = np.ascontiguousarray(images)
     moves = offsets.astype(computing).reshape(batch, deformable_group, count, 2, *counts)
@@ -427,8 +427,8 @@ def deformed(
             scale = None if scales is None else np.moveaxis(scales[number, part][:, *block], 0, -1)
             places = np.moveaxis(y, 0, -1), np.moveaxis(x, 0, -1)
             columns[..., part, :] = between_pixels(image[part], size, *places, scale, bilinear_interpolation_pad)
-        flat = columns.reshape(-1, count, group, channels // group)
-        flat = np.moveaxis(flat, 2, 0).reshape(group, len(flat), -1)
+        by_group = np.moveaxis(columns.reshape(-1, count, group, channels // group), 2, 0)
+        flat = by_group.reshape(group, by_group.shape[1], -1)
         place = result[number][:, *block]
         place[...] = np.matmul(weights, flat.swapaxes(1, 2)).reshape(place.shape)
     return rounded(result, data.dtype)
