@@ -47,6 +47,11 @@ class Retyping:
 
 
 @dataclass(frozen=True, slots=True)
+class Normalizing:
+    """The elements of the first input relative to the mean and the spread of some of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Permutation:
     """The first input with its axes in another order, which is the input `order`; an empty one reverses them."""
 
@@ -210,6 +215,7 @@ Trait = (
     | Reading
     | Repeating
     | Retyping
+    | Normalizing
     | Selecting
     | Storing
 )

@@ -88,6 +88,38 @@ def test_products_and_what_lies_between(tmp_path):
     assert found.dtype == F32
 
 
+def test_sums_that_are_normalized_stay_in_f32(tmp_path):
+    """With the normalization, its scale and its shift: what adds up from layer to layer is not rounded in each."""
+    m = Model()
+    x = m.parameter("x", "f32", (4, 8))
+    shape = [("f32", (4, 8))]
+    square = np.random.default_rng(5).standard_normal((8, 8)).astype(F32)
+    products = {"transpose_a": "false", "transpose_b": "false"}
+    (y,) = m.layer("MatMul", [x, m.constant(square)], shape, name="first", **products)
+    (z,) = m.layer("Add", [y, x], shape)
+    attrs = {"eps": "1e-6", "eps_mode": "inside_sqrt", "normalize_variance": "true"}
+    (n,) = m.layer("MVN", [z, m.constant(np.int64([1]))], shape, version="opset6", **attrs)
+    (n,) = m.layer("Multiply", [n, m.constant(np.full(8, 2, F32))], shape)
+    (n,) = m.layer("Add", [n, m.constant(np.full(8, 0.5, F32))], shape)
+    (w,) = m.layer("MatMul", [n, m.constant(square)], shape, **products)
+    (w,) = m.layer("Add", [w, z], shape)
+    m.result(m.layer("MatMul", [w, m.constant(square)], shape, **products)[0])
+    ours = executor(m.save(tmp_path))
+    program = ours._whole.preparation.program
+    types = {
+        (i.op.type, program.tensors[i.outputs[0]].type)
+        for i in program.instructions
+        if i.op.type in ("MatMul", "Add", "MVN", "Multiply")
+    }
+    assert {("MatMul", "bf16"), ("MVN", "f32"), ("Multiply", "f32"), ("Add", "f32")} <= types
+    given = rows()
+    z = rounded(rounded(given) @ rounded(square)) + given
+    n = (z - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + 1e-6) * 2 + 0.5
+    w = rounded(rounded(n) @ rounded(square)) + z
+    expected = rounded(w) @ rounded(square)
+    np.testing.assert_allclose(run(ours, given)[0], expected, 2e-2, 5e-2 * np.abs(expected).max())
+
+
 def test_precise_layers_stay_in_f32(tmp_path):
     """So does what is only behind a product, then, and not in front of one."""
     path = precise(two_products().save(tmp_path), "first")
