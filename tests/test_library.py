@@ -29,6 +29,7 @@ from irrun.spec import (
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
     Selecting,
     Storing,
     Violation,
@@ -320,6 +321,15 @@ def test_a_commutative_op_takes_its_inputs_in_any_order(op, wanted):
 
 
 NOT_ELEMENTWISE = {"CumSum-3", "SegmentMax-16", "LogSoftmax-5", "SoftMax-1", "SoftMax-8"}
+
+
+@ops_that_are(Retyping)
+def test_outputs_of_a_retyping_op_are_inputs_where_types_are_the_same(op):
+    inputs = [elements(op, port, (2, 3)) for port in range(len(op.inputs))]
+    results = call(op, *inputs) if "destination_type" not in op.attr_names else op(*inputs, destination_type="f32")
+    for array, result in zip(inputs, results if isinstance(results, tuple) else (results,), strict=False):
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result, array)
 
 
 def test_the_ops_of_the_elementwise_categories_have_the_trait():

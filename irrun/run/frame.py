@@ -14,6 +14,7 @@ from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.computation import Computation
+from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owners
 from irrun.run.passes.assignment import EngineFailed
@@ -43,7 +44,7 @@ class Frame:
         program: Program,
         block: Array,
         kernels: Kernels,
-        specializations: Mapping[int, Specialization],
+        specializations: Mapping[int, Specialization | Enclosure],
         comparison: Comparison | None = None,
     ) -> None:
         self.program, self._kernels, self._comparison = program, kernels, comparison
@@ -132,12 +133,14 @@ class Frame:
 
     # What computes an instruction
 
-    def _call(self, instruction: Instruction, specialization: Specialization | None) -> Call | None:
+    def _call(self, instruction: Instruction, specialization: Specialization | Enclosure | None) -> Call | None:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
         if instruction.quick is not None:
             return self._quick_call(instruction, instruction.quick)
+        if isinstance(specialization, Enclosure):
+            return self._enclosed_call(instruction, specialization)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -241,6 +244,16 @@ class Frame:
 
         return store
 
+    def _enclosed_call(self, instruction: Instruction, enclosure: Enclosure) -> Call:
+        """A call of several instructions that are a program of their own."""
+        arrays, inputs, compute = self._arrays, instruction.inputs, enclosure.computation()
+        store = self._storing(instruction)
+
+        def call() -> None:
+            store(compute([arrays[number] for number in inputs], self._run))  # type: ignore[index, misc] # all are made
+
+        return call
+
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._given(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
@@ -263,6 +276,9 @@ class Frame:
     # What somebody looks at
 
     def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        if instruction.enclosed is not None:  # whose own instructions are watched
+            call()
+            return
         self._by = None
         begin = perf_counter()
         call()

@@ -67,6 +67,7 @@ from irrun.spec.traits import (
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
     Selecting,
     Storing,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Retyping",
     "Selecting",
     "Shape",
     "Shapes",

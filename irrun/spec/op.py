@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
@@ -43,11 +45,11 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "decays"}
+PARTS = {"suppress", "decays", "pool"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
-`opsets/_boxes.py`.
+`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`.
 """
 
 
@@ -269,6 +271,13 @@ class Node:
         return axis % span
 
 
+class Bound(NamedTuple):
+    """The symbols that the types and shapes of inputs bind."""
+
+    dims: Dims
+    types: Mapping[str, str]
+
+
 class Inferred(NamedTuple):
     """What an op's declaration and rule say of one node; `complete`, `warnings` and `widened` as in `Node`."""
 
@@ -345,6 +354,11 @@ class Op:
     def attr_names(self) -> frozenset[str]:
         """What the file calls its attributes."""
         return frozenset(attr.name for attr in self.attrs)
+
+    @cached_property
+    def port_names(self) -> tuple[str, ...]:
+        """What its inputs are called."""
+        return tuple(port.name for port in self.inputs)
 
     @cached_property
     def has_shape_attr(self) -> bool:
@@ -425,6 +439,24 @@ class Op:
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
         return Inferred(outputs, node.types, node.complete, node.warnings, node.widened)
+
+    def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
+        """What types and shapes of the inputs say. Raises `Violation`."""
+        node = Node(self, {}, attrs, Dims(), {}, {})
+        self._bind(node, inputs)
+        return Bound(node.dims, node.types)
+
+    def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
+        """Ask the rule about the data of inputs, none of them variadic, whose types and shapes are `bound` already.
+
+        The warnings; raises `Violation` where the data break a constraint.
+        """
+        named = dict(zip_longest(self.port_names, inputs))
+        node = Node(self, named, attrs, Dims(bound.dims), dict(bound.types), {})
+        if self.rule is not None:
+            with suppress(Undecided):
+                self.rule(node)
+        return node.warnings
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):

@@ -42,6 +42,11 @@ class Converting:
 
 
 @dataclass(frozen=True, slots=True)
+class Retyping:
+    """Each output is the input of its number, as another element type, which the types of all inputs decide."""
+
+
+@dataclass(frozen=True, slots=True)
 class Permutation:
     """The first input with its axes in another order, which is the input `order`; an empty one reverses them."""
 
@@ -204,6 +209,7 @@ Trait = (
     | Quantizing
     | Reading
     | Repeating
+    | Retyping
     | Selecting
     | Storing
 )

@@ -8,9 +8,12 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
+
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.sampling import PLACES
+from irrun.engines.compiled.team import Team
 
+TEAM = Team(2)
 ENGINE = CompiledEngine(2)
 NAN, INF = float("nan"), float("inf")
 SHAPES = [

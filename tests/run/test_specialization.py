@@ -13,6 +13,14 @@ from run.engines import Odd, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
 F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def _one_by_one(monkeypatch):
+    """No rows of instructions as programs of their own: these have a module to themselves."""
+    monkeypatch.setattr("irrun.run.passes.enclosing.FEWEST", 1000)
+
+
 TABLE = np.arange(40, dtype=F32).reshape(10, 4)
 WEIGHTS = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
 

@@ -38,6 +38,8 @@ def verify(program: Program, *, planned: bool = False, checked: bool = False, it
     for instruction in program.instructions:
         for _, body in instruction.bodies.values():
             verify(body)
+        if instruction.enclosed is not None:
+            verify(instruction.enclosed, planned=True, checked=checked)
 
 
 class _Verification:
@@ -291,7 +293,7 @@ def _shared(instruction: Instruction) -> Iterator[int]:
     """The inputs that results of a kernel may be views of."""
     if instruction.compiled is not None or instruction.posts:
         return
-    anything = bool(instruction.bodies) or not instruction.op.pure
+    anything = bool(instruction.bodies) or instruction.enclosed is not None or not instruction.op.pure
     for position, number in enumerate(instruction.reads if instruction.by == VIEW else instruction.inputs):
         ports = instruction.op.inputs
         viewed = bool(ports) and ports[min(position, len(ports) - 1)].name == instruction.op.view_of

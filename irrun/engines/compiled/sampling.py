@@ -1,4 +1,4 @@
-"""Images read at real places: GridSample, a block of places after the other, each for all channels."""
+"""Images read at real places, between their pixels: a block of places after the other, each for all channels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def pixel_at(coordinate: np.float32, size: int) -> np.float32:
     """A coordinate between -1 and 1 in pixels."""
     moved = coordinate + 1
     scaled = moved * np.float32(size - 1) / 2 if ALIGNED else (moved * np.float32(size) - 1) / 2
-    return np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    bounded: np.float32 = np.minimum(np.maximum(scaled, -FURTHEST), FURTHEST)
+    return bounded
 
 
 def place_of(row: np.float32, column: np.float32, height: int, width: int) -> int:
@@ -123,7 +124,7 @@ def weight(share: np.float32, tap: int) -> np.float32:
     return 0.75 * share * share * (share - 1)
 
 
-def compile(work: Work, team: Team) -> Compiled | None:
+def grid_sample(work: Work, team: Team) -> Compiled | None:
     """GridSample-9 of f32."""
     data, grid = work.required(2)
     if work.posts or data.type != "f32" or grid.type != "f32":
@@ -143,3 +144,6 @@ def compile(work: Work, team: Team) -> Compiled | None:
         return looped(team, sample, arguments, blocks, nanoseconds, **constants)
 
     return Compiled(bind, wants=unordered(work))
+
+
+COMPILERS = {"GridSample-9": grid_sample}

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from irrun.run.passes.assignment import assign
 from irrun.run.passes.compression import compress
+from irrun.run.passes.dropping import drop
+from irrun.run.passes.enclosing import enclose
 from irrun.run.passes.folding import fold
 from irrun.run.passes.fusion import fuse
 from irrun.run.passes.grouping import group
@@ -23,8 +25,20 @@ from irrun.run.program import Instruction, Program
 Pass = Callable[[Program, Setting], Program]
 
 PASSES: tuple[Pass, ...] = (
-    *(compress, narrow, fold, rewrite, quantize, group, prune),
-    *(grow, fuse, assign, shorten, plan_memory),
+    compress,
+    narrow,
+    fold,
+    drop,
+    rewrite,
+    quantize,
+    group,
+    prune,
+    enclose,
+    grow,
+    fuse,
+    assign,
+    shorten,
+    plan_memory,
 )
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
