@@ -185,11 +185,13 @@ def iterate(
     go: bool = True,
     condition: int | None = None,
     *,
+    single: str = "",
     filled: str | None = None,
 ) -> tuple[Any, ...]:
     """Run the body at most `most` times, as long as `go` and then its result number `condition` hold.
 
-    `filled` is the label of the constraint that joined results have part_size elements along their axis.
+    `single` is the label of the constraint that this is one element, and `filled` that of the one that joined results
+    have part_size elements along their axis.
     """
     assert body.run is not None, "a body that is run has a program"
     parameters = arguments(body, arrays)
@@ -217,7 +219,7 @@ def iterate(
             goes_on = results[condition]
             if goes_on.size != 1:
                 found = f"result {condition} of the body is boolean{shape_text(goes_on.shape)}"
-                raise Violation("C10", f"{found}, expected one boolean")
+                raise Violation(single, f"{found}, expected one boolean")
             go = bool(goes_on.item())
         number += 1
     outputs: list[Any] = [None] * output_count(body)

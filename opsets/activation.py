@@ -16,6 +16,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Bounded,
     Elementwise,
     Input,
     Node,
@@ -29,6 +30,7 @@ from irrun.spec import (
 )
 
 from ._elementwise import real, unary
+from ._precision import total
 
 
 @op(
@@ -37,7 +39,7 @@ from ._elementwise import real, unary
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("min", FLOAT_NUMBER), Attr("max", FLOAT_NUMBER)],
-    traits=[Elementwise(1)],
+    traits=[Elementwise(1), Bounded(lambda attrs: float(attrs["min"]))],
 )
 def clamp(data: Array, *, min: float, max: float) -> Any:
     """Replace elements below min by min and those above max by max. NaN stays NaN.
@@ -273,7 +275,7 @@ def log_softmax(x: Array, *, axis: int) -> Any:
     [[-0.6931, -0.6931], [-inf, 0.0]]
     """
     result = _shifted(x, axis)
-    result -= np.log(np.exp(result).sum(axis, keepdims=True))
+    result -= np.log(total(np.exp(result), [axis % max(x.ndim, 1)], keepdims=True))
     return result
 
 
@@ -370,6 +372,7 @@ relu = unary(
     >>> op(np.array([-2.0, 0.0, 3.0])).tolist()
     [0.0, 0.0, 3.0]
     """,
+    least=0,
 )
 
 
@@ -417,6 +420,7 @@ sigmoid = unary(
     >>> op(np.array([-np.inf, 0.0, np.inf])).tolist()
     [0.0, 0.5, 1.0]
     """,
+    least=0,
     types=FLOAT,
 )
 
@@ -442,7 +446,7 @@ def softmax_1(data: Array, *, axis: int) -> Any:
     """
     result = _shifted(data, axis)
     np.exp(result, out=result)
-    result /= result.sum(axis, keepdims=True)
+    result /= total(result, [axis % max(data.ndim, 1)], keepdims=True)
     return result
 
 

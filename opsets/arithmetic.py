@@ -230,7 +230,7 @@ cosh = elementary(
 def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse: bool) -> Any:
     """Sum of the elements up to each one along an axis (0 unless given), from the end with reverse.
 
-    With exclusive an element is not part of its own sum. Integers wrap around; 16-bit floats are added in f32.
+    With exclusive an element is not part of its own sum. Integers wrap around; floats are added in f64.
 
     Constraints:
         C1: axis lies in [-r, r), r the rank of data.
@@ -240,8 +240,7 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
     >>> op(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array(0), exclusive=True, reverse=True).tolist()
     [14.0, 12.0, 9.0, 5.0, 0.0]
     """
-    integer = data.dtype.kind in "iu"
-    wide = np.dtype(np.float32) if data.dtype.itemsize == 2 and not integer else data.dtype
+    wide = data.dtype if data.dtype.kind in "iu" else np.dtype(np.float64)
     sums = np.zeros(data.shape, wide)
     # views with the axis last and in the direction of the summation, of the input and of the sums
     source, target = (np.moveaxis(array, 0 if axis is None else int(axis.item()), -1) for array in (data, sums))

@@ -47,6 +47,7 @@ from ._precision import widened
 from ._priors import Prior, as_pair, cell_prior_count, grid_shape, prior_boxes, prior_grid, steps
 from ._proposals import proposals
 from ._rois import (
+    Pool,
     aligned_regions,
     bin_means,
     bin_offsets,
@@ -57,6 +58,7 @@ from ._rois import (
     grid_points,
     maxima,
     pooled,
+    pooled_regions,
     rounded,
     spatial_bins,
 )
@@ -151,7 +153,7 @@ ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg")))
     attrs=ROI_ALIGN_ATTRS,
     opsets=frozenset(range(3, 9)),
 )
-def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> Any:
+def roi_align_3(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = pooled_regions, **attrs: Any) -> Any:
     """Sample each region on a regular grid between the pixels, and take the mean or maximum of each bin's samples.
 
     A region is (x0, y0, x1, y1), times spatial_scale and then at least 1 wide and high. A bin has sampling_ratio²
@@ -173,7 +175,7 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) ->
     >>> op(image, region, np.array([0]), **sizes, mode="avg").tolist()
     [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
-    return aligned_regions(data, rois, batch_indices, aligned_mode="asymmetric", **attrs)
+    return aligned_regions(data, rois, batch_indices, aligned_mode="asymmetric", pool=pool, **attrs)
 
 
 @roi_align_3.shapes
@@ -193,7 +195,7 @@ def _roi_align_shapes(node: Node) -> Shapes:
         Attr("aligned_mode", choice("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric"),
     ),
 )
-def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> Any:
+def roi_align(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = pooled_regions, **attrs: Any) -> Any:
     """Sample each region on a regular grid between the pixels, and take the mean or maximum of each bin's samples.
 
     As ROIAlign-3 for aligned_mode `asymmetric`. With `half_pixel_for_nn` regions move by half a pixel to the upper
@@ -214,7 +216,7 @@ def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> A
     >>> op(image, region, np.array([0]), **sizes, mode="max", aligned_mode="half_pixel_for_nn").tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    return aligned_regions(data, rois, batch_indices, **attrs)
+    return aligned_regions(data, rois, batch_indices, pool=pool, **attrs)
 
 
 @op(
@@ -303,6 +305,7 @@ def roi_feature_extractor(
     sampling_ratio: int,
     pyramid_scales: Sequence[int],
     aligned: bool,
+    pool: Pool = pooled_regions,
 ) -> Any:
     """Choose the layer of the pyramid that suits each region's size, and pool it there as ROIAlign does.
 
@@ -334,12 +337,12 @@ def roi_feature_extractor(
     result = np.zeros((len(rois), pyramid[0].shape[1], output_size, output_size), rois.dtype)
     maps = [widened(layer[0]) for layer in pyramid]
     half = regions.dtype.type(0.5 if aligned else 0)
-    for number in np.flatnonzero(proper):
-        layer = layers[number]
-        corners = regions[number] * (regions.dtype.type(1) / regions.dtype.type(pyramid_scales[layer])) - half
-        width, height = np.maximum(corners[2:] - corners[:2], 1)
-        start = (corners[1], corners[0])
-        result[number] = pooled(maps[layer], start, (height, width), (output_size, output_size), sampling_ratio)
+    bins = (output_size, output_size)
+    for layer in np.unique(layers[proper]):
+        own = np.flatnonzero(proper & (layers == layer))
+        corners = regions[own] * (regions.dtype.type(1) / regions.dtype.type(pyramid_scales[layer])) - half
+        spans = np.maximum(corners[:, 2:] - corners[:, :2], 1)
+        result[own] = pool(maps[layer], corners[:, 1::-1], spans[:, ::-1], bins, sampling_ratio)
     return result, rois.copy()
 
 

@@ -25,7 +25,7 @@ from irrun.spec import (
     op,
 )
 
-from ._precision import widened
+from ._precision import total_of_squares, widened
 
 
 @op(
@@ -124,7 +124,7 @@ def grn(data: Array, *, bias: float) -> Any:
     [[0.6, 0.8]]
     """
     wide = widened(data)
-    return (wide / np.sqrt(_sum_of_squares(wide, (1,)) + bias)).astype(data.dtype, copy=False)
+    return (wide / np.sqrt(total_of_squares(wide, (1,)) + bias)).astype(data.dtype, copy=False)
 
 
 @grn.shapes
@@ -354,7 +354,7 @@ def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
     if not axes.size:
         return (data != 0).astype(data.dtype)
     wide = widened(data)
-    sums = _sum_of_squares(wide, _axes(axes, data.ndim))
+    sums = total_of_squares(wide, _axes(axes, data.ndim))
     norm = np.sqrt(sums + eps if eps_mode == "add" else np.maximum(sums, eps))
     return (wide / norm).astype(data.dtype, copy=False)
 
@@ -389,21 +389,15 @@ def _axes(axes: Iterable[Any] | Array, rank: int) -> tuple[int, ...]:
     return tuple(sorted({int(axis) % rank for axis in np.ravel(np.asarray(axes))}))
 
 
-def _sum_of_squares(array: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over `axes`, which stay as dimensions of 1; in one pass, without the squares in memory."""
-    every = list(range(array.ndim))
-    kept = [axis for axis in every if axis not in axes]
-    return np.expand_dims(np.einsum(array, every, array, every, kept), axes)
-
-
 def _standardized(
     data: Array, axes: tuple[int, ...], eps: float, *, normalize: bool = True, outside: bool = False
 ) -> Any:
     if not data.size:
         return data.copy()
     wide = widened(data)
-    result = wide - wide.mean(axes, keepdims=True)
+    mean = wide.mean(axes, np.promote_types(wide.dtype, np.float64), keepdims=True)
+    result = np.subtract(wide, mean, out=np.empty_like(wide))  # in f64: the last digit of a large mean may be much
     if normalize:
-        variance = _sum_of_squares(result, axes) / prod(data.shape[axis] for axis in axes)
+        variance = total_of_squares(result, axes) / prod(data.shape[axis] for axis in axes)
         result *= 1 / (np.sqrt(variance) + eps if outside else np.sqrt(variance + eps))
     return result.astype(data.dtype, copy=False)

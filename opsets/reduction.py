@@ -30,6 +30,8 @@ from irrun.spec import (
     smallest,
 )
 
+from ._precision import total
+
 DOC = """{first}
 
 The result has the rank of data without the axes, or 1 in their place with keep_dims. Without axes each element is
@@ -135,7 +137,7 @@ def _one_of(sizes: Shape) -> Size:
 
 
 def _sum(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    return np.sum(_wide(data), axis=axes, keepdims=keep_dims)
+    return total(_wide(data), axes, keepdims=keep_dims)
 
 
 def _prod(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
@@ -143,17 +145,17 @@ def _prod(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
 
 
 def _mean(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    total = np.asarray(_sum(data, axes, keep_dims))
-    count = np.asarray(max(_count(data, axes), 1), total.dtype)
-    return (total - np.fmod(total, count)) // count if total.dtype.kind in "iu" else total / count
+    sums = np.asarray(_sum(data, axes, keep_dims))
+    count = np.asarray(max(_count(data, axes), 1), sums.dtype)
+    return (sums - np.fmod(sums, count)) // count if sums.dtype.kind in "iu" else sums / count
 
 
 def _l1(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    return np.sum(np.abs(_wide(data)), axis=axes, keepdims=keep_dims)
+    return total(np.abs(_wide(data)), axes, keepdims=keep_dims)
 
 
 def _l2(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    return np.sqrt(np.sum(np.square(_wide(data)), axis=axes, keepdims=keep_dims))
+    return np.sqrt(total(np.square(_wide(data)), axes, keepdims=keep_dims))
 
 
 def _extreme(

@@ -13,6 +13,7 @@ import pytest
 from irrun.spec import (
     REQUIRED,
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -28,6 +29,8 @@ from irrun.spec import (
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
+    Selecting,
     Storing,
     Violation,
     element_type,
@@ -320,6 +323,15 @@ def test_a_commutative_op_takes_its_inputs_in_any_order(op, wanted):
 NOT_ELEMENTWISE = {"CumSum-3", "SegmentMax-16", "LogSoftmax-5", "SoftMax-1", "SoftMax-8"}
 
 
+@ops_that_are(Retyping)
+def test_outputs_of_a_retyping_op_are_inputs_where_types_are_the_same(op):
+    inputs = [elements(op, port, (2, 3)) for port in range(len(op.inputs))]
+    results = call(op, *inputs) if "destination_type" not in op.attr_names else op(*inputs, destination_type="f32")
+    for array, result in zip(inputs, results if isinstance(results, tuple) else (results,), strict=False):
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result, array)
+
+
 def test_the_ops_of_the_elementwise_categories_have_the_trait():
     pages = ("arithmetic/", "activation/", "comparison/", "logical/", "bitwise/", "type/convert-1.rst")
     members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}
@@ -349,6 +361,23 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
             np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Bounded)
+def test_no_result_is_below_the_bound_of_its_trait(op):
+    attrs = {attr.keyword: ATTRIBUTES[attr.keyword] for attr in op.attrs if attr.default is REQUIRED}
+    data = np.float32([-np.inf, -3e38, -100, -1.7, -0.0, 0, 2, np.inf])
+    assert call(op, data).min() >= op.trait(Bounded).least(attrs)
+
+
+@ops_that_are(Selecting)
+def test_a_selection_gives_elements_of_its_first_input_by_their_order_alone(op):
+    window = {"kernel": (2, 2), "strides": (1, 1), "pads_begin": (1, 1), "pads_end": (0, 0)}
+    data = elements(op, 0, (1, 2, 3, 4))
+    first, second = (call(op, values, **window) for values in (data, 3 * data + 1))
+    first, second = (values[0] if isinstance(values, tuple) else values for values in (first, second))
+    assert np.isin(first, data).all()
+    np.testing.assert_array_equal(second, 3 * first + 1)
 
 
 @ops_that_are(Quantizing)

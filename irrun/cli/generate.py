@@ -155,9 +155,10 @@ def generate(
 
     with failures_said(context, advice):
         begin = perf_counter()
-        executor = GraphExecutor(
-            model, weights, max_memory=max_memory, engine=engine, threads=threads, precision=precision
-        )
+        with warnings_said():
+            executor = GraphExecutor(
+                model, weights, max_memory=max_memory, engine=engine, threads=threads, precision=precision
+            )
         show(executor.report.warnings)
         inputs: dict[str, Any] = read_npz(archive, executor.max_memory) if archive else {}
         loaded = perf_counter()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from irrun.diagnostics import EngineError
+
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
@@ -14,14 +16,11 @@ ENGINES = ("auto", "onednn", "numpy", REFERENCE, CHECK)
 `numpy` is that alone; `reference` runs every layer by its op's own kernel; `check` is `auto`, every result held against
 what that kernel gives."""
 
-PRECISIONS = ("auto", "declared", "f32", "f16", "f64")
+PRECISIONS = ("auto", "declared", "f32", "bf16", "f16", "f64")
 """Types that floats are computed in. `declared`: those of the model; `auto`: these, but f32 for f16 and bf16; `f32`:
-that for f64, too; `f16`: all in f16, as a device does that rounds the result of every layer to it; `f64`: all in f64,
-which is slow, and what others are measured by."""
-
-
-class EngineError(Exception):
-    """An engine that was asked for is not there."""
+that for f64, too; `bf16`: as auto, but products, convolutions and what lies between in bf16; `f16`: all in f16, as a
+device does that rounds the result of every layer to it; `f64`: all in f64, which is slow, and what others are measured
+by."""
 
 
 SINGLE_RUN = 120_000_000

@@ -71,4 +71,5 @@ def _described(operand: Operand | None) -> Hashable:
     )
     if (weights := operand.compressed) is not None:
         value = weights.type, weights.stored, *(None if f is None else f.shape for f in (weights.scale, weights.zero))
-    return operand.type, operand.shape, operand.strides, operand.layout, value
+    codes = None if operand.codes is None else (_described(operand.codes), operand.grid)
+    return operand.type, operand.shape, operand.strides, operand.layout, value, codes

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
+from irrun.engines.grid import Grid
 from irrun.spec.op import Array
 
 BUFFER = 512
@@ -17,6 +18,9 @@ BUFFER = 512
 With its own 8192, ufuncs that broadcast, or whose rows are 300 to 3000 elements long, take two to three times as long.
 """
 
+
+LONGEST_SUM = 1 << 17
+"""Products of an element that engines add up in f32; longer sums lose digits, and are left to the op's kernel."""
 
 MASKED = np.finfo(np.float32).min
 """What hides a score from a softmax, added to it. Where all are hidden they are all alike, and none is NaN."""
@@ -46,6 +50,9 @@ class Operand:
 
     Weights that stay `compressed` are f32 that is nowhere in memory: `value` is None, and an engine that takes such an
     input counts it among those that it has `taken`. One that knows nothing of them leaves the work to others.
+
+    An f32 tensor on a `grid` has `codes`, an operand of u8 or i8 of the same shape. It is made of these only where it
+    is read itself: an engine that reads the codes instead counts the input among `Compiled.coded`.
     """
 
     type: str
@@ -54,6 +61,8 @@ class Operand:
     value: Array | None = None
     layout: Layout | None = None
     compressed: CompressedWeights | None = None
+    codes: Operand | None = None
+    grid: Grid | None = None
 
 
 @dataclass(slots=True)
@@ -156,8 +165,9 @@ class Compiled:
     memory with inputs. Arrays that lie otherwise raise ValueError.
 
     `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
-    that outputs come in, both by number. `taken` are the constant inputs that are not read any more. What is
-    `doubtful` may give NaN for what is infinite: where a result is not finite, it is computed again by others.
+    that outputs come in, both by number. `taken` are the constant inputs that are not read any more, `coded` those of
+    which the codes are read; of these `wants` has the layout then. What is `doubtful` may give NaN for what is
+    infinite: where a result is not finite, it is computed again by others.
     """
 
     bind: Callable[[Arrays, Sequence[Array], Any], Call]
@@ -166,6 +176,7 @@ class Compiled:
     gives: dict[int, Layout] = field(default_factory=dict)
     taken: frozenset[int] = frozenset()
     doubtful: bool = False
+    coded: frozenset[int] = frozenset()
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
@@ -182,13 +193,14 @@ class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
     One that is `unaligned` takes constants that lie at any address, as they do in a file. One that `decodes` multiplies
-    with compressed weights as quickly as memory gives them.
+    with compressed weights as quickly as memory gives them. One that is `quantized` multiplies codes.
     """
 
     name: str
     threads: int
     unaligned: bool
     decodes: bool
+    quantized: bool
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""

@@ -158,7 +158,7 @@ class _Layer:
 
     def _of_body(self, name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
         """What is known of the results of a body."""
-        graph, program = self._instruction.layer.bodies[name].graph, self._instruction.bodies[name][1]
+        graph, (_, program) = self._instruction.layer.bodies[name].graph, self._instruction.bodies[name]
         return body_inference(graph, program, Inference(self._kernels.weights))(tensors)
 
     def _inferred(self) -> dict[str, Body]:

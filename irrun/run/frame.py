@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irrun.diagnostics import IRError
+from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.computation import Computation
@@ -20,13 +20,14 @@ from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
-from irrun.run.session import Event, Observer, Run
+from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
+    from irrun.run.enclosure import Enclosure
 
 
 class Frame:
@@ -43,7 +44,7 @@ class Frame:
         program: Program,
         block: Array,
         kernels: Kernels,
-        specializations: Mapping[int, Specialization],
+        specializations: Mapping[int, Specialization | Enclosure],
         comparison: Comparison | None = None,
     ) -> None:
         self.program, self._kernels, self._comparison = program, kernels, comparison
@@ -132,7 +133,7 @@ class Frame:
 
     # What computes an instruction
 
-    def _call(self, instruction: Instruction, specialization: Specialization | None) -> Call | None:
+    def _call(self, instruction: Instruction, specialization: Specialization | Enclosure | None) -> Call | None:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
@@ -241,10 +242,11 @@ class Frame:
 
         return store
 
-    def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
+    def _by_specialization(self, instruction: Instruction, specialization: Specialization | Enclosure) -> None:
         given = self._given(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
-        self._hold(instruction, self._by, given, results)
+        if instruction.enclosed is None:
+            self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
@@ -263,6 +265,9 @@ class Frame:
     # What somebody looks at
 
     def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        if instruction.enclosed is not None:  # whose own instructions are watched
+            call()
+            return
         self._by = None
         begin = perf_counter()
         call()
@@ -277,12 +282,23 @@ class Frame:
             if port is not None and self._arrays[number] is not None:
                 event = Event(last.layer, port, run.path, _frozen(self._plain(number)))
                 try:
-                    array = _answer(run.observer, event)
+                    given = run.observer(event)
                 except Exception as error:
                     raise self._kernels.failed(last, "the observer", error) from error
-                if array is not None:
-                    self._replace(number, array)
+                if given is not None:
+                    self._replace(number, self._fitting(given, event))
         self._free(instruction)
+
+    def _fitting(self, given: object, event: Event) -> Array:
+        """The array that an observer gives in place of the event's. Raises ExecutionError where it does not fit."""
+        array, expected = np.asarray(given), event.array
+        if array.shape != expected.shape or array.dtype != expected.dtype:
+            found = f"{array.dtype}{list(array.shape)}"
+            message = (
+                f"the observer gave {found} for output {event.port}, expected {expected.dtype}{list(expected.shape)}"
+            )
+            raise self._kernels.placed(Diagnostic("E602", message, event.layer.span, event.layer.label))
+        return array
 
     def _replace(self, number: int, array: Array) -> None:
         if number in self.program.storage:
@@ -328,18 +344,6 @@ def _lasting(program: Program) -> set[int]:
         if not found.isdisjoint(looked_at(instruction, program)):
             found.update(instruction.results)
     return found
-
-
-def _answer(observer: Observer, event: Event) -> Array | None:
-    """The array that an observer gives in place of the event's. Raises ValueError where it does not fit."""
-    given = observer(event)
-    if given is None:
-        return None
-    array, expected = np.asarray(given), event.array
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        found = f"{array.dtype}{list(array.shape)}"
-        raise ValueError(f"it gave {found} for output {event.port}, which is {expected.dtype}{list(expected.shape)}")
-    return array
 
 
 def _frozen(array: Array) -> Array:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from traceback import walk_tb
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.weights import Weights
 from irrun.run.bodies import Prepared
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program
-from irrun.spec.op import Array, Inferred, Tensor, Violation
+from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,20 @@ class Kernels:
 
     def failed(self, instruction: Instruction, by: str, error: Exception) -> ExecutionError:
         """The error that something went wrong that is nobody's fault who uses irrun."""
-        what = "ran out of memory" if isinstance(error, MemoryError) else f"failed: {error}"
+        if isinstance(error, MemoryError):
+            what = "ran out of memory"
+        else:
+            what = f"failed: {type(error).__name__}: {error}{_raised_at(error, instruction.op)}"
         layer = instruction.layer
         return self.placed(Diagnostic("E602", f"{by} {what}", layer.span, layer.label))
+
+
+def _raised_at(error: Exception, op: Op) -> str:
+    """Where an exception comes from: the last line of the op's own file on the way to it, else the last of all."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = getattr(getattr(op.kernel, "__code__", None), "co_filename", None)
+    found = [place for place in lines if place[0] == own] or lines
+    return f", at {found[-1][0]}:{found[-1][1]}" if found else ""
 
 
 def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:

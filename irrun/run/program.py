@@ -37,7 +37,8 @@ class Instruction:
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
-    before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
+    before the kernel. `frees` are the tensors of a run that nobody reads afterwards. `enclosed` are instructions of
+    unknown sizes as a program of their own, with the same numbers of tensors.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     One without any is no layer of the model, but belongs to one.
@@ -60,6 +61,7 @@ class Instruction:
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
     ports: tuple[int | None, ...] | None = None
+    enclosed: Program | None = None
 
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""
@@ -95,7 +97,7 @@ class Instruction:
     @property
     def plain(self) -> bool:
         """Whether its results depend on its inputs alone, and may be computed at any time."""
-        return self.op.pure and not self.bodies and self.op.context <= {"types"}
+        return self.op.pure and not self.bodies and self.enclosed is None and self.op.context <= {"types"}
 
 
 @dataclass(slots=True)
@@ -165,6 +167,8 @@ class Program:
             yield f"{indent}  {self._name(number)} = compressed {self._known(number)} of {_stored(weights)}"
         for instruction in self.instructions:
             yield f"{indent}  {self._text(instruction)}"
+            if instruction.enclosed is not None:
+                yield from instruction.enclosed._lines(f"{indent}    ")
             for name, (_, program) in instruction.bodies.items():
                 yield f"{indent}    {name}:"
                 yield from program._lines(f"{indent}    ")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from irrun.run.memory import tensor_bytes
 from irrun.run.program import Instruction, Program
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Inferred, Tensor, Violation
+from irrun.spec.op import Array, Bound, Inferred, Tensor, Violation
 
 MAX_KEPT = 64
 """Answers that are kept of one instruction."""
@@ -43,7 +43,7 @@ class Rule:
         self._named = len(instruction.op.inputs) - instruction.op.variadic
         self._typeless = [position for position in self._varying if self._types[position] == "dynamic"]
         self._kept: dict[Hashable, Answer | None] = {}  # None where shapes alone do not do
-        self._open: set[Hashable] = set()  # shapes for which small values do not do either
+        self._open: dict[Hashable, tuple[Bound, Answer] | None] = {}  # of shapes for which small values do not do
 
     def tensors(self, arrays: Sequence[Array | None]) -> list[Tensor | None]:
         """All about the inputs."""
@@ -66,17 +66,36 @@ class Rule:
         if answer is not None:
             return answer
         if shapes in self._open:
-            return self._whole(arrays)
+            return self._checked(shapes, arrays)
         small = [position for position in self._varying if arrays[position].size <= MAX_COMPARED]  # type: ignore[union-attr]
         key = shapes, tuple([arrays[position].tobytes() for position in small])  # type: ignore[union-attr]
         answer = self._kept.get(key)
         if answer is None:
             answer = self._partial(arrays, MAX_COMPARED)
             if answer is None:
-                self._open.add(shapes)
-                return self._whole(arrays)
+                whole = self._whole(arrays)
+                self._open[shapes] = self._sized(arrays)
+                return whole
             self._keep(key, answer)
         return answer
+
+    def _checked(self, shapes: Hashable, arrays: Sequence[Array | None]) -> Answer:
+        """The answer for data that only the rule can judge; if they change no size, they alone are looked at."""
+        sized = self._open[shapes]
+        if sized is None:
+            return self._whole(arrays)
+        bound, answer = sized
+        warnings = self._instruction.op.check(self.tensors(arrays), self._instruction.attrs, bound)
+        return answer._replace(warnings=warnings) if warnings else answer
+
+    def _sized(self, arrays: Sequence[Array | None]) -> tuple[Bound, Answer] | None:
+        """What shapes alone say, if that is all about the sizes of the outputs."""
+        op, attrs = self._instruction.op, self._instruction.attrs
+        tensors = self._without_values(arrays, lambda position, array: False)
+        inferred = op.infer(tensors, attrs)
+        if op.variadic or not all(tensor.static for tensor in inferred.outputs):
+            return None
+        return op.bound(tensors, attrs), self._answer(inferred)._replace(warnings=())
 
     def _keep(self, key: Hashable, answer: Answer | None) -> None:
         if len(self._kept) >= MAX_KEPT:

@@ -22,8 +22,10 @@ from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
+    from irrun.run.inputs import Inputs
     from irrun.run.memory import Meter
     from irrun.run.profile import Profile
+    from irrun.run.results import Results
 
 
 Together = Callable[[Sequence[Callable[[], object]]], object]
@@ -42,6 +44,12 @@ class Event(NamedTuple):
     port: int
     path: tuple[tuple[str, str, int], ...]
     array: Array
+
+    @property
+    def name(self) -> str:
+        """Where it was made: `conv1:0`, in bodies `Loop_12/body[3]/MatMul_4:0`."""
+        bodies = "".join(f"{layer}/{body}[{iteration}]/" for layer, body, iteration in self.path)
+        return f"{bodies}{self.layer.name}:{self.port}"
 
 
 Observer = Callable[[Event], Array | None]
@@ -255,18 +263,22 @@ class Session:
 
     def run(
         self,
-        inputs: Mapping[str, Any] | Sequence[Any] = (),
+        inputs: Inputs = (),
+        /,
         *,
+        outputs: Sequence[str] | str | None = None,
         profile: Profile | None = None,
         observer: Observer | None = None,
-    ) -> dict[str, Array]:
+        **named: Any,
+    ) -> Results:
         """As `GraphExecutor.run`. A run that fails leaves all variables as they were."""
-        arrays = self._executor.bind(inputs)
+        part = self._executor.part(outputs)
+        arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:
-            return self._executor.execute(arrays, Run(Variables({}), profile=profile, observer=observer))
+            return self._executor.execute(part, arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
             variables = Variables(self._kept, self._buffers)
-            return self._executor.execute(arrays, Run(variables, profile=profile, observer=observer))
+            return self._executor.execute(part, arrays, Run(variables, profile=profile, observer=observer))
 
     def generate(
         self,

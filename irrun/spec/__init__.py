@@ -52,6 +52,7 @@ from irrun.spec.op import (
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -66,6 +67,8 @@ from irrun.spec.traits import (
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
+    Selecting,
     Storing,
 )
 
@@ -95,6 +98,7 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Bounded",
     "Converting",
     "Convolving",
     "Dim",
@@ -114,6 +118,8 @@ __all__ = [
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Retyping",
+    "Selecting",
     "Shape",
     "Shapes",
     "Size",

@@ -30,8 +30,20 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """No number among the results is below `least(attrs)`; NaN may be."""
+
+    least: Callable[[Mapping[str, Any]], float]
+
+
+@dataclass(frozen=True, slots=True)
 class Converting:
     """The elements of the first input as another element type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retyping:
+    """Each output is the input of its number, as another element type, which the types of all inputs decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +94,14 @@ class Convolving:
     """Windows slid over the spatial axes of the first input, [N, C, *spatial], which is padded with zeros.
 
     The attributes `begins` and `ends` have the padding of the spatial axes. They count where the attribute `auto_pad`
-    is "explicit"; where it is "valid" there is none.
+    is "explicit"; where it is "valid" there is none. The second input are the filters, [features, C, *window], or
+    [groups, features, C, *window] where they are `grouped`.
     """
 
     begins: str
     ends: str
     auto_pad: str
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +181,11 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Selecting:
+    """Each element of the first output is one of the first input; which one, only their order may decide."""
+
+
+@dataclass(frozen=True, slots=True)
 class Storing:
     """The first input, which the variable that the attribute `variable` names holds from the end of the graph on."""
 
@@ -182,6 +201,7 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Bounded
     | Converting
     | Joining
     | Lookup
@@ -189,5 +209,7 @@ Trait = (
     | Quantizing
     | Reading
     | Repeating
+    | Retyping
+    | Selecting
     | Storing
 )

@@ -100,11 +100,12 @@ def test_convolution_with_bias_residual_and_activation(bias: Any, residual: Any,
     check("Convolution-1", attrs, arrays, [1, 2], [add(2), add(3), RELU], type)
 
 
+@pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("channels", [8, 24, 96])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_depthwise_convolution(channels: int, stride: int) -> None:
+def test_depthwise_convolution(channels: int, stride: int, size: int) -> None:
     attrs = window(2, strides=(stride, stride), pads_begin=(1, 1), pads_end=(1, 1))
-    arrays = [last(2, channels, 9, 8), random(channels, 1, 1, 3, 3), random(1, channels, 1, 1)]
+    arrays = [last(2, channels, 9, 8), random(channels, 1, 1, size, size), random(1, channels, 1, 1)]
     check("GroupConvolution-1", attrs, arrays, [1, 2], [add(2), Post("HSwish-4", {})])
 
 
@@ -231,8 +232,15 @@ def test_softmax() -> None:
 
 
 @pytest.mark.parametrize("masked", [None, "constant", "given", "boolean", "causal"])
-def test_attention(masked: str | None) -> None:
-    arrays: list[Array | None] = [random(2, 3, 17, 16), random(2, 3, 19, 16, seed=1), random(2, 3, 19, 16, seed=2)]
+@pytest.mark.parametrize("most", [1 << 23, 4000, 1500, 400])
+@pytest.mark.parametrize("inside", [False, True])
+def test_attention(masked: str | None, most: int, inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and by parts of the batch, the heads and the rows."""
+    monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", {"bf16": most})
+    arrays: list[Array | None] = [
+        random(2, rows, 3, 16, seed=seed).swapaxes(1, 2) if inside else random(2, 3, rows, 16, seed=seed)
+        for seed, rows in enumerate((17, 19, 19))
+    ]
     mask = random(2, 1, 17, 19, seed=3)
     if masked == "boolean":
         mask = mask > 0

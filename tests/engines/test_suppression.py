@@ -11,7 +11,7 @@ from irrun.opsets import _boxes
 from ops.test_boxes import clustered, ends_at_random
 
 from irrun.engines.compiled import suppression
-from irrun.engines.compiled.engine import MODULES, SUPPRESSING, CompiledEngine
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry
@@ -55,11 +55,6 @@ def test_decays_are_the_same(sigma, pixel):
         boxes, ends = clustered(rng, count), ends_at_random(rng, count)
         found = suppression.lowest_decays(TEAM, never, boxes, ends, pixel, sigma)
         np.testing.assert_array_equal(found, _boxes.lowest_decays(boxes, ends, pixel, sigma))
-
-
-def test_every_op_that_can_be_given_something_quicker_is():
-    assert {name for name, op in registry().ops.items() if op.parts} == SUPPRESSING
-    assert all(MODULES[name] == "suppression" for name in SUPPRESSING)
 
 
 NMS = {"box_encoding": "corner", "sort_result_descending": True, "output_type": "i64"}

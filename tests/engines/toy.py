@@ -39,6 +39,7 @@ class Toy:
     threads = 1
     unaligned = False
     decodes = False
+    quantized = False
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)

@@ -19,6 +19,7 @@ class Odd:
 
     unaligned = False
     decodes = False
+    quantized = False
     threads = 1
 
     def __init__(self, change: Callable[[Work, Compiled], Compiled], name: str = "odd") -> None:

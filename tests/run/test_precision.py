@@ -41,7 +41,7 @@ def run(executor, *inputs):
 
 def ops(executor, type=""):
     """The ops of the program for any inputs, with the types of what they make."""
-    program = executor._preparation.program
+    program = executor._whole.preparation.program
     made = [(part.op.type, program.tensors[part.outputs[0]].type) for i in program.instructions for part in i.parts]
     return [found for found in made if found[0] == type] if type else made
 
@@ -204,11 +204,26 @@ def test_conversions_that_disappear(tmp_path):
     np.testing.assert_allclose(declared, np.exp(x.astype(F16).astype(F32)), 1e-6)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_conversion_that_is_all_of_a_model(precision, tmp_path):
+    """Also of a constant, which is a result in both types."""
+    m = Model()
+    for source in (m.parameter("x", "f32", (4,)), m.constant(THIRDS.astype(F32) / 7)):
+        m.result(source)
+        (half,) = m.layer("Convert", [source], [("f16", (4,))], destination_type="f16")
+        m.result(half)
+    given = F32([1 / 3, 1e-9, 1e9, -2])
+    found = run(irrun.GraphExecutor(m.save(tmp_path), precision=precision), given)
+    with np.errstate(over="ignore"):
+        expected = [given, given.astype(F16), THIRDS.astype(F32) / 7, (THIRDS.astype(F32) / 7).astype(F16)]
+    assert [(a.dtype, a.tolist()) for a in found] == [(a.dtype, a.tolist()) for a in expected]
+
+
 def test_a_model_of_other_types_is_left_alone(tmp_path):
     """What needs nothing to be changed has the same program, without conversions."""
     path = chain("f32").save(tmp_path)
     programs = [
-        irrun.GraphExecutor(path, engine="numpy", precision=precision)._preparation.program
+        irrun.GraphExecutor(path, engine="numpy", precision=precision)._whole.preparation.program
         for precision in ("auto", "declared", "f32")
     ]
     assert len({str(program) for program in programs}) == 1
@@ -224,7 +239,7 @@ def test_weights_are_converted_once(rows, compressed, tmp_path):
     (y,) = m.layer("MatMul", [x, m.constant(matrix)], [("f16", shape)], transpose_a="false", transpose_b="false")
     m.result(y)
     executor = irrun.GraphExecutor(m.save(tmp_path), engine="numpy", once=True)
-    program = executor._preparation.program
+    program = executor._whole.preparation.program
     assert ops(executor) == [("Convert", "f32"), ("MatMul", "f32"), ("Convert", "f16")]
     assert len(program.compressed) == compressed
     assert [array.dtype for array in program.constants.values()] == [F32] * (1 - compressed)
@@ -294,7 +309,7 @@ def powers(type):
 def test_loops_carry_the_type_that_they_compute_in(engine, tmp_path):
     executor = irrun.GraphExecutor(saved(powers("f2"), tmp_path), engine=engine, precision="auto")
     assert ops(executor, "Loop") == [("Loop", "f32")]
-    (instruction,) = [i for i in executor._preparation.program.instructions if i.bodies]
+    (instruction,) = [i for i in executor._whole.preparation.program.instructions if i.bodies]
     _, body = instruction.bodies["body"]
     assert [i.op.type for i in body.instructions] == ["Multiply"]
     factor = F32(F16(1.001))
@@ -501,4 +516,4 @@ def test_the_option(tmp_path):
     assert "inf" not in printed["auto"]
     assert "inf" in printed["f16"]
     done = command("execute", path, "--precision", "half", status=2)
-    assert "'half' is not one of 'auto', 'declared', 'f32', 'f16', 'f64'" in done.stderr
+    assert "'half' is not one of 'auto', 'declared', 'f32', 'bf16', 'f16', 'f64'" in done.stderr

@@ -13,6 +13,14 @@ from run.engines import Odd, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
 F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def _one_by_one(monkeypatch):
+    """No rows of instructions as programs of their own: these have a module to themselves."""
+    monkeypatch.setattr("irrun.run.passes.enclosing.FEWEST", 1000)
+
+
 TABLE = np.arange(40, dtype=F32).reshape(10, 4)
 WEIGHTS = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
 
@@ -48,7 +56,7 @@ def run(ours, *places):
 
 def specialization(ours, label="product"):
     """What is kept of an instruction of the only program that runs have asked for."""
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return next(s for s in kept.specializations.values() if s._instruction.layer.name == label)
 
 
@@ -109,7 +117,7 @@ def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
 
 
 def _kept(ours):
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return list(kept.specializations[len(kept.program.instructions) - 1]._kept.values())
 
 

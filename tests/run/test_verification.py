@@ -20,6 +20,7 @@ from irrun.run import passes
 from irrun.run.program import VIEW
 from run.compressed_models import CHAINS, Chain, product
 from run.models import ADD, PLAIN, anything, i64, model, saved
+from run.quantized_models import mixed
 from run.test_program import SAMPLES, SIZES, executor, random_model
 from run.verification import VerificationError, verify
 
@@ -52,8 +53,8 @@ def verified(monkeypatch):
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
-    expected = {"compress", "fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "shorten", "plan_memory"}
-    assert set(verified) == expected
+    expected = "compress narrow fold drop rewrite quantize group prune enclose grow fuse assign shorten plan_memory"
+    assert set(verified) == set(expected.split())
 
 
 @pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
@@ -69,7 +70,15 @@ def test_programs_with_compressed_weights(name, engine, verified, tmp_path):
     ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
     for rows in (1, 3):
         ours.run([np.ones((rows, inner), np.float32)])
-    assert len(ours._preparation.program.compressed) == 1
+    assert len(ours._whole.preparation.program.compressed) == 1
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
+def test_quantized_programs(engine, verified, tmp_path):
+    path, inputs = mixed(tmp_path), {"x": np.ones((1, 8, 6, 6), np.float32)}
+    executor = irrun.GraphExecutor(path, engine=engine)
+    executor.run(inputs)
+    executor.run(inputs, observer=lambda event: None)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -152,7 +161,7 @@ def build(b, folder, monkeypatch, engines, **setting):
     with monkeypatch.context() as patch:
         patch.setattr("irrun.run.executor.load_engines", lambda *_, **__: engines)
         ours = irrun.GraphExecutor(saved(b, folder))
-    preparation = ours._preparation
+    preparation = ours._whole.preparation
     shapes = tuple(array.shape for array in b.feeds[0].values())
     return passes.prepare(preparation.program, replace(preparation._setting, shapes=shapes, **setting))
 

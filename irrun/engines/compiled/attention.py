@@ -219,3 +219,6 @@ def _steps(array: Array, batch: Sequence[int]) -> Steps | None:
                 return None
             steps[3 - len(batch) + before + axis] = strides[axis]
     return steps[0], steps[1], steps[2], strides[-2] if shape[-2] > 1 else 0
+
+
+OPENERS = {"ScaledDotProductAttention-13": open}

@@ -166,3 +166,6 @@ def _bag(kind: BagKind, c: Code, at: dict[str, Any], own: Any, count: Any, targe
             sums = [b.fdiv(total, divisor) for total in sums]
         for total, (offset, lanes) in zip(sums, some, strict=True):
             c.write(total, b.add(target, long(offset)), lanes)
+
+
+COMPILERS = dict.fromkeys(FINDERS, compile)

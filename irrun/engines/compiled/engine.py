@@ -8,47 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked, copied
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.spec.op import Op
+from irrun.spec.registry import registry
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
-SUPPRESSING = frozenset(
-    {
-        *(f"NonMaxSuppression-{version}" for version in (1, 3, 4, 5, 9)),
-        *("MulticlassNms-8", "MulticlassNms-9", "DetectionOutput-1", "DetectionOutput-8", "Proposal-1", "Proposal-4"),
-        *("GenerateProposals-9", "ExperimentalDetectronGenerateProposalsSingleImage-6"),
-        *("ExperimentalDetectronDetectionOutput-6", "MatrixNms-8"),
-    }
-)
-"""Ops that remove boxes which others overlap."""
-
-BAGS = frozenset(
-    {
-        "EmbeddingSegmentsSum-3",
-        *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
-    }
-)
-"""Ops that sum rows of tables."""
-
 MODULES = {
-    **dict.fromkeys(SUPPRESSING, "suppression"),
-    **dict.fromkeys(BAGS, "bags"),
+    **dict.fromkeys(
+        (
+            "EmbeddingSegmentsSum-3",
+            *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
+        ),
+        "bags",
+    ),
     **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
     "GridSample-9": "sampling",
+    **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "colours"),
+    **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
     "ScaledDotProductAttention-13": "attention",
-    "ScatterElementsUpdate-3": "scatter",
-    "ScatterElementsUpdate-12": "scatter",
+    **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
     "SparseFillEmptyRows-16": "sparse",
 }
-"""Where works are compiled, by the `compile` of a module, or have a call for any sizes, by its `open`. Only they and
-products with compressed weights load llvmlite."""
+"""The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
+they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
 
 
-def _of_module(name: str, function: str) -> Any:
-    """A function of the module for works of a name, None where there is none."""
-    module = MODULES.get(name)
-    return None if module is None else getattr(import_module(f"irrun.engines.compiled.{module}"), function, None)
+def op_of(name: str) -> Op | None:
+    """The op of a work, without loading more of the library than was."""
+    type, _, version = name.rpartition("-")
+    op = registry().find(type, f"opset{version}")
+    return op if op is not None and op.name == name else None
+
+
+def _of_module(name: str, table: str) -> Any:
+    """What a table of the module for works of a name has, None where it has nothing."""
+    if name in MODULES:
+        return getattr(import_module(f"irrun.engines.compiled.{MODULES[name]}"), table, {}).get(name)
+    op = op_of(name)
+    if op is None or not op.parts:
+        return None
+    parts = import_module("irrun.engines.compiled.parts")
+    return parts.compile if table == "COMPILERS" else parts.open
 
 
 class CompiledEngine:
@@ -58,6 +60,7 @@ class CompiledEngine:
     name = "compiled"
     unaligned = False
     decodes = True
+    quantized = False
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -72,7 +75,7 @@ class CompiledEngine:
 
             compile = COMPRESSED.get(work.name)
         else:
-            compile = _of_module(work.name, "compile")
+            compile = _of_module(work.name, "COMPILERS")
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
 
@@ -85,7 +88,7 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
-        open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "open")
+        open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "OPENERS")
         return None if open is None or work.compressed else open(work, self._threads())
 
     def _threads(self) -> Team:

@@ -206,3 +206,6 @@ def _strip(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any, outside: A
 
     with b.if_then(b.icmp_unsigned("<", outer, at["indexed"])):
         c.loop(at["count"], row)
+
+
+OPENERS = {"ScatterElementsUpdate-3": open, "ScatterElementsUpdate-12": open}

@@ -201,3 +201,6 @@ def _write(kind: SparseKind, c: Code, at: dict[str, Any], item: Any) -> None:
     c.loop(many, one)
     with b.if_then(b.icmp_unsigned("==", b.add(begin, many), at["count"])):
         fill(at["rows"])
+
+
+OPENERS = {"SparseFillEmptyRows-16": open}

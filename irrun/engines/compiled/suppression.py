@@ -1,21 +1,15 @@
-"""Suppression: kernels of ops that remove boxes which better ones overlap, with a compiled loop in place of their own.
-
-What they do before and behind it stays theirs.
-"""
+"""Boxes that better ones hide, or whose scores they lower, found by compiled loops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.compiled.loops import Bytes, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
-from irrun.spec.op import Array, Op, Tensor, Violation
-from irrun.spec.registry import registry
+from irrun.spec.op import Array
 
 TOGETHER = 16
 """Boxes that stay with which one is compared before it is asked whether it is hidden."""
@@ -171,64 +165,3 @@ def lowest_decays(
     nanoseconds = float(sizes @ sizes) * PAIR_NANOSECONDS
     looped(team, find_lowest_decays, arguments, len(ends), nanoseconds, GAUSSIAN=sigma is not None)()
     return lowest if sigma is None else np.exp(lowest)
-
-
-QUICKER: dict[str, Callable[..., Any]] = {"suppress": unsuppressed, "decays": lowest_decays}
-"""Parts of kernels, given the threads and the op's own."""
-
-
-def compile(work: Work, team: Team) -> Compiled | None:
-    """Ops whose sizes are known."""
-    kernel = _kernel(work, team)
-    if kernel is None or work.posts:
-        return None
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        def call() -> None:
-            for output, result in zip(outputs, _results(kernel(*inputs)), strict=False):
-                np.copyto(output, result)
-
-        return call
-
-    return Compiled(bind)
-
-
-def open(work: Work, team: Team) -> OpenCall | None:
-    """Ops whose sizes the data tell. What their rules refuse is left to those who tell why."""
-    kernel = _kernel(work, team)
-    if kernel is None or work.posts:
-        return None
-    op, types = registry().ops[work.name], [None if operand is None else operand.type for operand in work.inputs]
-    asked = any(-1 in operand.shape for operand in work.own[:2] if operand is not None)
-    asked = asked or any(operand is not None and operand.value is None for operand in work.own[2:])
-
-    def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
-        if asked and not _allowed(op, work, arrays, types):
-            return None
-        return _results(kernel(*arrays))
-
-    return call
-
-
-def _kernel(work: Work, team: Team) -> Callable[..., Any] | None:
-    """The op's kernel with its attributes, what it asks for, and the compiled loop."""
-    op = registry().ops.get(work.name)
-    if op is None or not op.parts:
-        return None
-    types = {port.type: operand.type for port, operand in zip(op.outputs, work.outputs, strict=False)}
-    context = {"types": types} if "types" in op.context else {}
-    parts = {name: partial(QUICKER[name], team, own) for name, own in op.parts.items()}
-    return partial(op.kernel, **work.attrs, **context, **parts)
-
-
-def _allowed(op: Op, work: Work, arrays: Sequence[Any], types: Sequence[str | None]) -> bool:
-    given = [None if array is None else Tensor.of(array, type) for array, type in zip(arrays, types, strict=True)]
-    try:
-        op.infer(given, work.attrs)
-    except Violation:
-        return False
-    return True
-
-
-def _results(results: Any) -> list[Array]:
-    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]

@@ -4,9 +4,9 @@ Parameters are annotated: `int` and `float` are 64 bits wide; `Floats`, `Doubles
 memory that nothing else has, whose elements are read and written as `memory[position]`, and never checked; so is what
 `np.empty` gives, of a size that is known. Integers that are read are 64 bits wide, f32 stay f32. Functions assign,
 branch, loop (`while`, `for ... in range`), and call others of their kind and those of FUNCTIONS. Types are never mixed
-but by `int`, `float` and `np.float32`; a number that is written out takes the type of the other operand. What is known
-when it is compiled, a constant of the module or one that `translated` is given, decides branches then. Python computes
-the same on arrays, only slowly.
+but by `int`, `np.int32`, `float` and `np.float32`; a number that is written out takes the type of the other one. What
+is known when it is compiled, a constant of the module or one that `translated` is given, decides branches then; these
+may also name what memory holds. Python computes the same on arrays, only slowly.
 """
 
 from __future__ import annotations
@@ -85,10 +85,12 @@ class _Function:
     """A function in the making."""
 
     def __init__(self, module: ir.Module, function: Callable[..., Any], constants: Mapping[str, Hashable]) -> None:
-        (self._tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-        assert isinstance(self._tree, ast.FunctionDef)
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+        assert isinstance(tree, ast.FunctionDef)
+        self._tree = tree
         self._python, self._constants = function, constants
-        parameters = [(given.arg, ast.unparse(given.annotation)) for given in self._tree.args.args if given.annotation]
+        annotated = [(given.arg, ast.unparse(given.annotation)) for given in tree.args.args if given.annotation]
+        parameters = [(name, str(constants.get(kind, kind))) for name, kind in annotated]
         types = [NUMBERS[kind] if kind in NUMBERS else ELEMENTS[kind].as_pointer() for _, kind in parameters]
         result = _result(self._tree)
         self._function = ir.Function(module, ir.FunctionType(result, types), module.get_unique_name(function.__name__))
@@ -109,7 +111,7 @@ class _Function:
                 self._memories[name] = _Memory(argument, ELEMENTS[kind])
 
     def write(self) -> ir.Function:
-        self._all(self._tree.body)  # type: ignore[union-attr] # a FunctionDef
+        self._all(self._tree.body)
         if self._function.function_type.return_type == ir.VoidType():
             self.b.ret_void()
         else:
@@ -134,7 +136,7 @@ class _Function:
                 value=ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="empty"), args=[count, kind]),
             ):
                 self._reserve(name, self._value(count), ELEMENTS_OF[self._called(kind)])
-            case ast.Assign(targets=[target], value=value):
+            case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._put(target, self._value(value))
             case ast.AugAssign(target=target, op=op, value=value):
                 self._put(target, self._binary(op, self._value(target), self._value(value)))
@@ -384,7 +386,7 @@ class _Function:
         return result
 
     def _call(self, function: Any, given: Sequence[Value]) -> Value:
-        if function in (int, float, np.float32):
+        if function in (int, float, np.float32, np.int32):
             return self._converted(function, *given)
         if not any(isinstance(value, ir.Value | _Memory) for value in given):
             return function(*given)
@@ -405,7 +407,7 @@ class _Function:
         return self.b.call(own, arguments)
 
     def _converted(self, target: Any, value: Value) -> Value:
-        type = {int: LONG, float: DOUBLE, np.float32: FLOAT}[target]
+        type = {int: LONG, np.int32: LONG, float: DOUBLE, np.float32: FLOAT}[target]
         if not isinstance(value, ir.Value):
             return ir.Constant(type, target(value))
         if value.type == type:
@@ -415,8 +417,9 @@ class _Function:
                 return self._whole(value)
             return self.b.sitofp(self._whole(value), type)
         if type == LONG:
-            name = f"llvm.fptosi.sat.i64.f{32 if value.type == FLOAT else 64}"
-            return self.b.call(self._declared(name, LONG, [value.type]), [value])
+            whole = INT if target is np.int32 else LONG  # of which processors convert several at once
+            name = f"llvm.fptosi.sat.i{whole.width}.f{32 if value.type == FLOAT else 64}"
+            return self._resized(self.b.call(self._declared(name, whole, [value.type]), [value]), LONG)
         return self.b.fptrunc(value, type) if type == FLOAT else self.b.fpext(value, type)
 
     def _declared(self, name: str, result: ir.Type, types: Sequence[ir.Type]) -> ir.Function:

@@ -35,7 +35,7 @@ from irrun.spec.op import Array
 MAX_OF_A_HEAD = 4 << 20
 """Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
 
-MAX_SCORES = 16 << 20
+MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
@@ -80,7 +80,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     query, key, value = work.required(3)
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
-    if 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
+    if query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
         return None
     if factor is None or sink is not None or work.posts:
         return None
@@ -95,9 +95,10 @@ def compile(library: Library, work: Work) -> Compiled | None:
         own = np.broadcast_to(added.value, np.broadcast_shapes(added.value.shape, (result[0], 1, 1, 1))).copy()
         added = Operand(added.type, own.shape, own.strides, own)
     tensors = _walked(query, key, value, added, work.outputs[0])
-    parts = list(_parts(tensors[3].shape))
+    heads, row = tensors[0].strides[-3:-1]
+    parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
     kernels: dict[Sizes, _Kernel] = {}
-    for size in {(heads.stop - heads.start, rows.stop - rows.start) for heads, rows in parts}:
+    for size in {*map(_size, parts)}:
         kernel = _kernel(library, tensors, size, factor, masked=added is not None)
         if kernel is None:
             return None
@@ -111,10 +112,11 @@ def compile(library: Library, work: Work) -> Compiled | None:
             None if array is None else view(array, own.shape, own.strides)
             for array, own in zip(given, tensors, strict=True)
         ]
-        for heads, rows in parts:
-            cuts = [(..., heads, slice(None) if number in (1, 2) else rows, slice(None)) for number in range(5)]
+        for part in parts:
+            batch, heads, rows = part
+            cuts = [(batch, ..., heads, slice(None) if number in (1, 2) else rows, slice(None)) for number in range(5)]
             arrays = [None if view is None else view[cut] for view, cut in zip(views, cuts, strict=True)]
-            kernel = kernels[heads.stop - heads.start, rows.stop - rows.start]
+            kernel = kernels[_size(part)]
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
@@ -192,23 +194,37 @@ def _heads_inside(result: Operand) -> Sizes:
     return moved[0], moved[2], moved[1], moved[3]
 
 
-def _parts(shape: Sizes) -> Iterator[tuple[slice, slice]]:
-    """Slices of the heads and of the rows that have few enough of the scores [*batch, heads, rows, keys]."""
-    *batch, heads, rows, keys = shape
-    row = keys * 4 * prod(batch)
-    some = min(max(MAX_SCORES // (row * rows), 1), heads)
-    lines = min(max(MAX_SCORES // row, 1), rows) if some == 1 else rows
-    for head in range(0, heads, some):
-        for first in range(0, rows, lines):
-            yield slice(head, min(head + some, heads)), slice(first, min(first + lines, rows))
+def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, slice, slice]]:
+    """Slices of the batch, the heads and the rows that have few enough of the scores [batch, ..., heads, rows, keys].
+
+    Where the heads lie `inside` of rows, they are taken all together or one by one: some are slow.
+    """
+    batch, *_, heads, rows, keys = shape
+    line = 4 * keys * prod(shape[1:-3])
+    several = max(bytes // (line * rows * heads), 1)
+    some = heads if line * rows * heads <= bytes else 1 if inside else min(max(bytes // (line * rows), 1), heads)
+    lines = rows if some > 1 else min(max(bytes // line, 1), rows)
+    for element in range(0, batch, several):
+        for head in range(0, heads, some):
+            for first in range(0, rows, lines):
+                yield (
+                    slice(element, min(element + several, batch)),
+                    slice(head, min(head + some, heads)),
+                    slice(first, min(first + lines, rows)),
+                )
+
+
+def _size(part: Sequence[slice]) -> Sizes:
+    return tuple(cut.stop - cut.start for cut in part)
 
 
 def _kernel(
     library: Library, tensors: Sequence[Operand], size: Sizes, factor: float, *, masked: bool
 ) -> _Kernel | None:
-    """The primitives for `size` heads and rows of the tensors, which are those of `_walked`."""
+    """The primitives for a part of `size` of the tensors, which are those of `_walked`."""
+    batch, heads, rows = size
     sizes = [
-        (*own.shape[:-3], size[0], own.shape[-2] if n in (1, 2) else size[1], own.shape[-1])
+        (batch, *own.shape[1:-3], heads, own.shape[-2] if n in (1, 2) else rows, own.shape[-1])
         for n, own in enumerate(tensors)
     ]
     shape, weights = sizes[3], tensors[2].type
@@ -222,7 +238,7 @@ def _kernel(
     known = [layout for layout in layouts if layout is not None]
     if len(known) < len(layouts):
         return None
-    query, key, value, mask, result, score, weight, rows, softened = known
+    query, key, value, mask, result, score, weight, lines, softened = known
     if masked and not is_dense_layout(mask):
         return None
     posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
@@ -230,7 +246,7 @@ def _kernel(
         posts.append(("binary", ADD, mask))
     small = prod(shape) * tensors[0].shape[-1] < FEW_PRODUCTS
     scores = library.primitive("matmul", query, key, None, score, posts=posts, small=small)
-    softmax = library.primitive("softmax_forward", INFERENCE, SOFTMAX, rows, softened, 1, small=small)
+    softmax = library.primitive("softmax_forward", INFERENCE, SOFTMAX, lines, softened, 1, small=small)
     sums = library.primitive("matmul", weight, value, None, result, small=small)
     if scores is None or softmax is None or sums is None:
         return None

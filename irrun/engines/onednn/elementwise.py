@@ -9,7 +9,18 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides, merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
-from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, Chain, Place, aligned_axes, chain
+from irrun.engines.onednn.posts import (
+    BINARY,
+    CLIPPING,
+    FUNCTIONS,
+    INEXACT,
+    MUL,
+    QUANTIZE,
+    Chain,
+    Place,
+    aligned_axes,
+    chain,
+)
 from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, order_of, ordered_strides, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
@@ -79,14 +90,20 @@ def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> P
 
 
 def _compiled(
-    library: Library, work: Work, position: int, source: Descriptor, found: Chain | None, given: Descriptor
+    library: Library, work: Work, position: int, source: Descriptor, found: Chain | None, given: Descriptor | None
 ) -> Compiled | None:
     """The chain as a primitive: a binary one, or an element-wise one where nothing of that kind follows."""
-    if found is None:
+    if found is None or found.constants:
         return None
     (kind, *args), *rest = found.posts
-    small = prod(source.shape) < FEW_ELEMENTS
-    if kind == "eltwise" and all(other == "binary" for other, *_ in rest):
+    small, type = prod(source.shape) < FEW_ELEMENTS, work.outputs[0].type
+    target = source
+    if source.type != type:
+        retyped, given = (library.retyped(layout, type) for layout in (source, given))
+        if retyped is None or given is None:
+            return None
+        target = retyped
+    if kind == "eltwise" and target is source and all(other == "binary" for other, *_ in rest):
         primitive = library.primitive(
             "eltwise_forward", *(INFERENCE, args[0], source, source, *args[1:]), posts=rest, small=small
         )
@@ -94,10 +111,10 @@ def _compiled(
     elif kind == "eltwise":  # times 1, as only binary primitives take element-wise functions behind them
         ones = np.ones((1,) * len(source.shape), np.float32)
         one = library.dense(ones.shape)
-        primitive = library.primitive("binary", MUL, source, one, source, posts=found.posts, small=small)
+        primitive = library.primitive("binary", MUL, source, one, target, posts=found.posts, small=small)
         constants = {SRC_1: lambda: ones}
     else:
-        primitive = library.primitive("binary", args[0], source, args[1], source, posts=rest, small=small)
+        primitive = library.primitive("binary", args[0], source, args[1], target, posts=rest, small=small)
         constants = {}
     if primitive is None:
         return None
@@ -108,5 +125,5 @@ def _compiled(
     return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)
 
 
-COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, "SquaredDifference-1"} - INEXACT, compile)
+COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile)
 BF16_COMPILERS = dict.fromkeys(INEXACT, compile)

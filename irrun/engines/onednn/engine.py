@@ -15,9 +15,12 @@ from irrun.engines.onednn import (
     normalization,
     pooling,
     products,
+    quantized,
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
+from irrun.engines.onednn.posts import QUANTIZE
+from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
@@ -27,7 +30,10 @@ OF_FLOATS = (attention, convolution, copies, elementwise, normalization, pooling
 """Modules whose tables `COMPILERS` are of works of f32 and bf16."""
 
 COMPILERS: dict[str, dict[str, Compiler]] = {
-    "f32": {op: compile for module in (*OF_FLOATS, recurrent) for op, compile in module.COMPILERS.items()},
+    "f32": {
+        **{op: compile for module in (*OF_FLOATS, recurrent) for op, compile in module.COMPILERS.items()},
+        DEQUANTIZE: quantized.dequantize,
+    },
     "bf16": {
         op: compile
         for table in (
@@ -39,6 +45,11 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
     "f16": {**copies.F16_COMPILERS},
 }
 """By element type; works in which several occur are of the last one here."""
+CODES = frozenset({"u8", "i8"})
+CODED = frozenset(
+    {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
+)
+"""Ops that are computed on codes, or make them."""
 
 
 class OneDNN:
@@ -51,10 +62,17 @@ class OneDNN:
     def __init__(self, library: Library) -> None:
         self._library = library
         self.threads = library.threads
+        self.quantized = library.exact
 
     def compile(self, work: Work) -> Compiled | None:
+        if self.quantized and quantized.concerns(work):
+            found = self._library.works.compiled("codes", work, partial(quantized.compile, self._library))
+            if found is not None:
+                return found
         tensors = (*work.inputs[:1], *work.outputs)
         types = {None if operand is None else operand.type for operand in tensors}
+        if types & CODES and _is_coding(work) and types <= CODES | {"f32"}:
+            types = {"f32"}
         if (
             work.compressed
             or not types <= COMPILERS.keys()
@@ -96,3 +114,8 @@ def _made_dense(prepare: Callable[[Work], Compiled | None], work: Work) -> Compi
         return compiled
     compiled = prepare(replace(work, inputs=inputs))
     return None if compiled is None else replace(compiled, wants=wants | compiled.wants)
+
+
+def _is_coding(work: Work) -> bool:
+    """Whether a work is done on codes, or makes them."""
+    return work.name in CODED or any(post.name in CODED for post in work.posts[-1:])

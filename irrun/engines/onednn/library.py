@@ -34,6 +34,8 @@ WEIGHTS, WEIGHTS_1, BIAS = 33, 34, 41
 SCALE, SHIFT, SCRATCHPAD = 51, 52, 80
 POST = 32768
 """Numbers of arguments; those of post-op n, from 1 on, are n * POST + SRC_1 (binary)."""
+SCALES, ZERO_POINTS = 4096, 8192
+"""What is added to the number of an argument for its scales (f32) and its zero points (i32)."""
 
 DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
 """Element types as oneDNN numbers them."""
@@ -51,7 +53,7 @@ _NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
-_AVX512, _AVX512_BF16 = 0x27, 0xE7
+_AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x27, 0x67, 0xE7
 
 
 class _Handle:
@@ -116,7 +118,7 @@ class Primitive:
     """A computation that oneDNN has compiled, for a number of threads. `scratch` is how many bytes a call takes."""
 
     def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
-        self._library, self._descriptor, self.implementation = library, descriptor, implementation
+        self.library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
         self._layouts: dict[int, Descriptor] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
@@ -125,12 +127,12 @@ class Primitive:
     def layout(self, number: int) -> Descriptor:
         """How an argument must lie in memory."""
         if number not in self._layouts:
-            self._layouts[number] = self._library.layout_of(self._descriptor, number)
+            self._layouts[number] = self.library.layout_of(self._descriptor, number)
         return self._layouts[number]
 
     def bind(self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
-        library, bound = self._library, list(arguments)
+        library, bound = self.library, list(arguments)
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
         memories = [library.memory(layout, array) for _, layout, array in bound]
@@ -153,7 +155,7 @@ class Library:
     """The loaded library with one CPU engine and one stream, for `threads` threads within a call.
 
     `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
-    says that it multiplies bf16 itself.
+    says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way.
     """
 
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT) -> None:
@@ -169,6 +171,7 @@ class Library:
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
+        self.exact = isa & _AVX512_VNNI == _AVX512_VNNI
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""
@@ -216,6 +219,13 @@ class Library:
             self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
+    def retyped(self, layout: Descriptor | None, type: str) -> Descriptor | None:
+        """The layout of a tensor of another element type in the same order, where numpy can express it."""
+        if layout is None or layout.strides is None:
+            return None
+        item = numpy_dtype(type).itemsize
+        return self.strided(layout.shape, tuple(step // layout.itemsize * item for step in layout.strides), type)
+
     def layout_of(self, descriptor: _Handle, number: int) -> Descriptor:
         found = self.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, number)
         if found is None:
@@ -242,31 +252,33 @@ class Library:
         return _Handle(pointer, self.dll.dnnl_memory_destroy)
 
     def primitive(
-        self, kind: str, *args: Any, posts: Sequence[tuple[Any, ...]] = (), small: bool = False
+        self,
+        kind: str,
+        *args: Any,
+        posts: Sequence[tuple[Any, ...]] = (),
+        small: bool = False,
+        quantities: Sequence[tuple[int, int]] = (),
     ) -> Primitive | None:
         """Compile a primitive, or find an equal one; None where oneDNN has none, or only its slow reference.
 
         `kind` and `args` are those of `dnnl_<kind>_primitive_desc_create`: layouts, tuples as dimensions, floats and
         ints. `posts` are ("eltwise", algorithm, alpha, beta) and ("binary", algorithm, layout). What is `small` (see
-        FEW_ELEMENTS) is computed by one thread.
+        FEW_ELEMENTS) is computed by one thread. `quantities` are the SCALES and ZERO_POINTS that it is given, with
+        masks that have bit n set where they go along axis n.
         """
         threads = 1 if small else self.threads
-        key = (kind, args, tuple(posts), threads)
+        key = (kind, args, tuple(posts), threads, tuple(quantities))
         found = self._primitives.get(key)
         if found is None:
             self.use_threads(threads)
-            found = self._compile(kind, args, posts, threads)
+            found = self._compile(kind, args, self._attributes(posts, quantities), threads)
             if found is not None:
                 self._primitives[key] = found
         return found
 
-    def _compile(
-        self, kind: str, args: Sequence[Any], posts: Sequence[tuple[Any, ...]], threads: int
-    ) -> Primitive | None:
+    def _compile(self, kind: str, args: Sequence[Any], attributes: _Handle, threads: int) -> Primitive | None:
         places = (args[0], self.engine, args[1], self.engine) if kind == "reorder" else (self.engine, *args)
-        descriptor = self.possible(
-            f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, self._attributes(posts)
-        )
+        descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
             return None
         name = c_char_p()
@@ -276,12 +288,16 @@ class Library:
             return None
         return Primitive(self, descriptor, implementation, threads)
 
-    def _attributes(self, posts: Sequence[tuple[Any, ...]]) -> _Handle:
+    def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
         attributes = self.made("primitive_attr_create", "primitive_attr_destroy")
         dll.dnnl_primitive_attr_set_scratchpad_mode(attributes, _USER_SCRATCHPAD)
         if self.fpmath != STRICT:
             dll.dnnl_primitive_attr_set_fpmath_mode(attributes, self.fpmath)
+        for number, mask in quantities:
+            kind = "scales" if number < ZERO_POINTS else "zero_points"
+            argument = number % SCALES
+            getattr(dll, f"dnnl_primitive_attr_set_{kind}_mask")(attributes, argument, mask)
         if posts:
             chain = self.made("post_ops_create", "post_ops_destroy")
             for kind, *args in posts:

@@ -5,22 +5,19 @@ Softmax of f32 is left to others: here, one with NaN among its elements is not N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, is_dense
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
 from irrun.engines.onednn.tensors import FLOATS, compiled, itemsize, layout_of, order_of
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
-from irrun.spec.op import Array
+from irrun.engines.work import Compiled, Operand, Work
 
 USE_SCALE, USE_SHIFT = 2, 4
 SOFTMAX = 0x30000
 """The algorithm of softmax that takes the largest element off first."""
+
+LONG = 1 << 14
+"""Elements of a line; means of more lose digits here."""
 
 
 def compile_mvn(library: Library, work: Work) -> Compiled | None:
@@ -31,7 +28,9 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
     first = len(data.shape) - len(axes)
     if not axes or axes != list(range(first, len(data.shape))) or not is_dense(data):
         return None
-    flags, inputs, narrow = 0, {SRC: 0}, []
+    if prod(data.shape[first:]) > LONG:
+        return None
+    flags, inputs = 0, {SRC: 0}
     for post in work.posts:
         flag, argument = (USE_SCALE, SCALE) if post.name == "Multiply-1" else (USE_SHIFT, SHIFT)
         if post.operand is None or post.name not in ("Multiply-1", "Add-1") or flags >= flag:
@@ -40,10 +39,8 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
         if operand is None or not _along(operand, data, first):
             return None
         flags, inputs[argument] = flags | flag, post.operand
-        if operand.type != "f32":
-            if operand.value is None:
-                return None
-            narrow.append(post.operand)
+        if operand.type != "f32" and operand.value is None:
+            return None
     sizes = prod(data.shape[:first]), prod(data.shape[first:])
     layouts = library.dense(sizes, data.type), library.dense(sizes, work.outputs[0].type)
     primitive = library.primitive(
@@ -51,15 +48,7 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
         *(INFERENCE, *layouts, None, float(attrs["eps"]), flags),
         small=prod(data.shape) < FEW_ELEMENTS,
     )
-    if primitive is None:
-        return None
-    made = compiled(work, primitive, inputs)
-
-    def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
-        wide = [array.astype(np.float32) if number in narrow else array for number, array in enumerate(read)]
-        return made.bind(wide, written, scratch)
-
-    return replace(made, bind=bind) if narrow else made
+    return None if primitive is None else compiled(work, primitive, inputs)
 
 
 def _along(operand: Operand, data: Operand, first: int) -> bool:

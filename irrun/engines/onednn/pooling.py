@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from math import prod
+from typing import Any
 
 from irrun.engines.axes import constant_axes
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.convolution import geometry_of
-from irrun.engines.onednn.library import DST, FEW_ELEMENTS, INFERENCE, SRC, Library
+from irrun.engines.onednn.library import DST, FEW_ELEMENTS, INFERENCE, SRC, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import aligned_axes, chain
 from irrun.engines.onednn.tensors import compiled, layout_of
 from irrun.engines.windows import Axis, axes_of
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import chain as together
+from irrun.spec.op import Array
 
 MAX, MEAN_OF_ALL, MEAN_OF_DATA = 0x1FF, 0x2FF, 0x3FF
+
+LONG = 512
+"""Elements of a mean; more are added in two steps, as one after the other they lose digits of f32."""
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -45,12 +54,19 @@ def compile_mean(library: Library, work: Work) -> Compiled | None:
 
 
 def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: Sequence[Axis]) -> Compiled | None:
-    source = layout_of(library, data)
+    source, first = layout_of(library, data), None
     rank = len(data.shape)
     result, type = work.outputs[0].shape, work.outputs[0].type
+    if algorithm != MAX and source is not None and prod(axis.kernel for axis in axes) > LONG:
+        parts = _parts(data.shape[2:]) if all(axis.kernel == axis.size for axis in axes) else None
+        first = None if parts is None else _means_of_parts(library, data, source, parts)
+        if parts is None or first is None:
+            return None
+        source = first.layout(DST)
+        axes = [Axis(part, part, 1, 1, 1, 0, 0) for part in source.shape[2:]]
     shape = (*result, *(1,) * (rank - len(result)))
     posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=data.type == "f32")
-    if source is None or posts is None:
+    if source is None or posts is None or posts.constants:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(
@@ -61,9 +77,41 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
     )
     if primitive is None:
         return None
-    if len(result) < rank:
-        return compiled(work, primitive, {SRC: 0}) if all(size == 1 for size in shape[2:]) else None
-    return compiled(work, primitive, {SRC: 0, **posts.inputs}, free=posts.free, gives=primitive.layout(DST))
+    if len(result) < rank and any(size != 1 for size in shape[2:]):
+        return None
+    inputs, gives = {SRC: 0}, None
+    if len(result) == rank:
+        inputs, gives = {SRC: 0, **posts.inputs}, primitive.layout(DST)
+    whole = compiled(work, primitive, inputs, free=posts.free, gives=gives)
+    return whole if first is None else _behind(first, whole)
+
+
+def _parts(sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """A divisor of each size, so that neither they nor what they leave are many elements together."""
+    divisors = [[part for part in range(1, size + 1) if size % part == 0] for size in sizes]
+    parts = min(product(*divisors), key=lambda parts: max(prod(parts), prod(sizes) // prod(parts)))
+    return parts if max(prod(parts), prod(sizes) // prod(parts)) <= LONG else None
+
+
+def _means_of_parts(library: Library, data: Operand, source: Descriptor, parts: tuple[int, ...]) -> Primitive | None:
+    """The means of windows of the size `parts`, side by side."""
+    between = (*data.shape[:2], *(size // part for size, part in zip(data.shape[2:], parts, strict=True)))
+    none = (0,) * len(parts)
+    sizes = (source, library.any(between), parts, parts, none, none, none)
+    return library.primitive("pooling_forward", INFERENCE, MEAN_OF_DATA, *sizes)
+
+
+def _behind(first: Primitive, second: Compiled) -> Compiled:
+    """A work whose first input is what a primitive makes of it."""
+    between = first.layout(DST)
+    room = aligned(between.nbytes)
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        middle, rest = scratch[:room], scratch[room:]
+        ahead = first.bind([(SRC, first.layout(SRC), inputs[0]), (DST, between, middle)], rest)
+        return together([ahead, second.bind([middle, *inputs[1:]], outputs, rest)])
+
+    return replace(second, bind=bind, scratch=room + max(first.scratch, second.scratch))
 
 
 COMPILERS = {

@@ -10,9 +10,9 @@ import numpy as np
 
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
-from irrun.engines.onednn.library import DST, SRC, Descriptor, Library, Primitive
+from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 
 Sizes = tuple[int, ...]
@@ -146,11 +146,13 @@ def compiled(
     taken: Sequence[int] = (),
     gives: Descriptor | None = None,
     doubtful: bool = False,
+    quantities: Mapping[int, Array] | None = None,
 ) -> Compiled:
-    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
+    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output. Constants
+    of bf16 are made f32 where the primitive takes no others.
 
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
-    `gives` is the layout of the output where not dense.
+    `gives` is the layout of the output where not dense. `quantities` are scales and zero points, vectors.
     """
     wants: dict[int, Layout | None] = {}
     for number in free:
@@ -158,13 +160,24 @@ def compiled(
         if operand is not None and not lies_so(operand, layout):
             wants[inputs[number]] = layout
     made = constants or {}
-    layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
+    zero = primitive.library.dense((1,), "i32")
+    layouts = {
+        number: zero if ZERO_POINTS <= number < POST else primitive.layout(number) for number in (*inputs, *made, DST)
+    }
+
+    scales = [
+        (number, primitive.library.dense(array.shape, element_type(array.dtype)), array)
+        for number, array in (quantities or {}).items()
+    ]
 
     def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
         for number, position in inputs.items():
-            arguments.append((number, layouts[number], read[position]))
+            own, array = work.inputs[position], read[position]
+            if own is not None and own.value is not None and (own.type, layouts[number].type) == ("bf16", "f32"):
+                array = array.astype(np.float32)
+            arguments.append((number, layouts[number], array))
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
-        return primitive.bind(arguments, scratch)
+        return primitive.bind([*arguments, *scales], scratch)
 
     return Compiled(bind, primitive.scratch, wants, given_as(work, gives), frozenset(taken), doubtful)

@@ -86,12 +86,29 @@ def _conversion(source: str, target: str) -> Stage | None:
     if target == "boolean" and source in NUMBERS:
         return lambda data, output: [partial(np.not_equal, data, 0, output)]
     integers = INTEGERS | BOOLEAN
-    exact = {("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("f64", "f32"), ("f16", "f64")}
+    exact = {
+        ("f16", "f32"),
+        ("f32", "f16"),
+        ("f32", "f64"),
+        ("f64", "f32"),
+        ("f16", "f64"),
+        ("f32", "bf16"),
+        ("bf16", "f32"),
+    }
     truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
+    if source == "f32" and target in ("i8", "u8", "i16", "u16") and platform.machine() in ("x86_64", "AMD64"):
+        return lambda data, output: [partial(_wrapped, data, output)]
     wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:
         return lambda data, output: [partial(np.copyto, output, data, "unsafe")]
     return None
+
+
+def _wrapped(data: Array, output: Array) -> None:
+    """Truncated to i32, and that modulo what the output holds."""
+    middle = functions.temporary(output).view(np.int32)
+    np.copyto(middle, data, "unsafe")
+    np.copyto(output, middle, "unsafe")
 
 
 def _select(condition: Array, then: Array, other: Array, output: Array) -> list[Call]:

@@ -26,6 +26,9 @@ LINE_NANOSECONDS = 1.0
 SHORT = 24
 """Lines along the last axis that have fewer elements are computed transposed: numpy is slow at short inner loops."""
 
+FAR = np.float32(1 / 4)
+"""Where a mean is 4 standard deviations or more, what f32 has rounded off of it is subtracted as well."""
+
 Normalizer = Callable[[Array, Array], Call]
 """Binds the normalization of lines along axis 1 of `[outer, line]` or `[outer, line, inner]`: (input, output)."""
 
@@ -129,18 +132,28 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
 
     def bind(data: Array, output: Array) -> Call:
         count = np.array(1 / output.shape[1], np.float32)
-        total = _columns(output)
-        add_up, add_squares = summation(data, total), square_summation(output, total)
+        total, mean = _columns(output), _columns(output)
+        add_up, add_squares = summation(data, mean), square_summation(output, total)
+        add_rest, far = summation(output, mean), np.empty(mean.shape, np.bool_)
 
         def centre() -> None:
             add_up()
-            np.multiply(total, count, total)
-            np.subtract(data, total, output)
+            np.multiply(mean, count, mean)
+            np.subtract(data, mean, output)
+
+        def centre_again() -> None:
+            add_rest()
+            np.multiply(mean, count, mean)
+            np.subtract(output, mean, output)
 
         def call() -> None:
             centre()
             add_squares()
             np.multiply(total, count, total)
+            np.multiply(mean, FAR, mean)
+            np.multiply(mean, mean, mean)
+            if np.greater(mean, total, far).any():
+                centre_again()
             if outside:
                 np.sqrt(total, total)
                 np.add(total, offset, total)
@@ -150,7 +163,7 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
             np.reciprocal(total, total)
             np.multiply(output, total, output)
 
-        return call if normalize else centre
+        return call if normalize else chain([centre, centre_again])
 
     return bind
 

@@ -14,7 +14,7 @@ from irrun.engines.extents import view
 from irrun.engines.memory import ITEM
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 MEMORY_SPEED = 20e9
@@ -38,6 +38,8 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
     a = matrix_of(a, transposed=work.attrs["transpose_a"], row=True)
     b = matrix_of(b, transposed=work.attrs["transpose_b"], row=False)
     places = (a.shape, a.strides), (b.shape, b.strides)
+    if a.shape[-1] > LONGEST_SUM:
+        return None
     for left, right in (_merged(*places), places):  # posts whose operands vary along a batch may need its axes
         shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
         posts = posts_of(work, shape)

@@ -24,6 +24,9 @@ from irrun.spec.op import Array
 LONG = 4096
 """More elements than that are summed in parts: f32 would lose digits."""
 
+PART = 512
+"""Elements that are added one after the other where a line's elements do not follow one another."""
+
 ELEMENT_NANOSECONDS = 0.2
 
 INTEGER_REDUCTIONS: dict[str, np.ufunc] = {
@@ -80,7 +83,7 @@ def squeezed(seen: Array) -> Array:
 def summation(values: Array, sums: Array) -> Call:
     """Adds up the lines along axis 1; those of rows by einsum, several times as quick as sum, in parts if long."""
     if values.ndim > 2:
-        return partial(np.add.reduce, values, axis=1, keepdims=True, out=sums)
+        return _by_parts(partial(np.add.reduce, axis=1, keepdims=True), values, sums)
     parts = _parts(values)
     if parts is None:
         return partial(np.add.reduce, values, axis=1, keepdims=True, out=sums)
@@ -95,12 +98,26 @@ def summation(values: Array, sums: Array) -> Call:
 def square_summation(values: Array, sums: Array) -> Call:
     """Adds up the squares of the lines along axis 1, as `summation`."""
     if values.ndim > 2:
-        return partial(np.einsum, "ijk,ijk->ik", values, values, out=sums[:, 0])
+        return _by_parts(lambda part, out: np.einsum("ijk,ijk->ik", part, part, out=out[:, 0]), values, sums)
     parts = _parts(values)
     if parts is None or parts.shape[1] == 1:
         return _dots(values, sums[:, 0])
     between = np.empty(parts.shape[:2], np.float32)
     return chain([_dots(parts, between), partial(np.einsum, "ij->i", between, out=sums[:, 0])])
+
+
+def _by_parts(add: Callable[..., object], values: Array, sums: Array) -> Call:
+    """Adds up `[outer, line, inner]` along axis 1 into `[outer, 1, inner]`, a long line in parts."""
+    outer, line, inner = values.shape
+    if line <= PART:
+        return partial(add, values, out=sums)
+    starts = range(0, line, PART)
+    between = np.empty((outer, len(starts), inner), np.float32)
+    calls: list[Call] = [
+        partial(add, values[:, start : start + PART], out=between[:, number : number + 1])
+        for number, start in enumerate(starts)
+    ]
+    return chain([*calls, summation(between, sums)])
 
 
 def _dots(values: Array, sums: Array) -> Call:
@@ -142,9 +159,8 @@ Bind = Callable[[Array, Array], list[Call]]
 
 def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> Bind:
     def bind(data: Array, output: Array) -> list[Call]:
-        return [
-            partial(ufunc.reduce, data, axis=tuple(along), dtype=data.dtype, out=output.reshape(kept), keepdims=True)
-        ]
+        wide = np.float64 if ufunc is np.add and data.dtype == np.float32 else data.dtype
+        return [partial(ufunc.reduce, data, axis=tuple(along), dtype=wide, out=output.reshape(kept), keepdims=True)]
 
     return bind
 

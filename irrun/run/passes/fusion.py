@@ -1,10 +1,11 @@
 """Fuse: element-wise instructions that take the result of another one, and nothing else does, become its posts.
 
-An engine gets the whole chain offered, and may take less of it. So a convolution is fused with its bias, the activation
-behind it and the sum with a residual, and a chain of element-wise ops goes over memory once.
+What makes codes of the result comes last in such a chain. An engine gets the whole chain offered, and may take less of
+it. So a convolution is fused with its bias, the activation behind it and the sum with a residual, and a chain of
+element-wise ops goes over memory once.
 
 Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
-type nor the shape of the result, also where sizes are unknown but provably equal.
+type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Tensor
@@ -57,6 +59,8 @@ def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
     """Whether something may be done to the result of `last`, in the chain of `head`, right away."""
     return (
         last.plain
+        and last.op is not QUANTIZE
+        and head.op is not DEQUANTIZE
         and not head.op.view_of
         and len(last.outputs) == 1
         and all(_countable(program.tensors[number]) for number in last.outputs)
@@ -82,6 +86,11 @@ def _follows(post: Instruction, result: int, program: Program) -> bool:
     given, made = program.tensors[result], program.tensors[post.outputs[0]]
     if post.open and made.static:  # its rule has to see the data
         return False
-    if given.type != made.type or given.shape is None or made.shape is None or len(given.shape) != len(made.shape):
+    if (
+        (given.type != made.type and post.op is not QUANTIZE)
+        or given.shape is None
+        or made.shape is None
+        or len(given.shape) != len(made.shape)
+    ):
         return False
     return all(same(a, b) for a, b in zip(given.shape, made.shape, strict=True))

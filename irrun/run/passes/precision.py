@@ -27,16 +27,21 @@ from irrun.spec.op import INTEGER, Inferred, Tensor
 from irrun.spec.registry import registry
 from irrun.spec.traits import Converting, Reading, Storing
 
+MAX_SATURATED = 64
+"""Elements of a constant that is looked through for numbers that f16 or bf16 does not have."""
+
 AUTO = {"f16": "f32", "bf16": "f32"}
 
 TYPES: Mapping[str, Mapping[str, str]] = {
     "auto": AUTO,
     "declared": {},
     "f32": {**AUTO, "f64": "f32"},
+    "bf16": AUTO,
     "f16": dict.fromkeys(("bf16", "f32", "f64"), "f16"),
     "f64": dict.fromkeys(("f16", "bf16", "f32"), "f64"),
 }
-"""The types that floats are computed in, by what the model declares. Those that are not named stay as they are."""
+"""The types that floats are computed in, by what the model declares. Those that are not named stay as they are. What is
+computed in bf16 is chosen afterwards, by `narrow`."""
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 NARROW = frozenset({"f16", "bf16"})
@@ -50,16 +55,19 @@ COUNTS = frozenset(type for type in INTEGER if ELEMENT_TYPES[type].bits > 8)
 def retype(program: Program, precision: str) -> Program:
     """The program computed in a `precision` of `TYPES`."""
     types = TYPES[precision]
-    if all(tensor.type not in types for part in _programs(program) for tensor in part.tensors):
+    if all(tensor.type not in types for part in programs(program) for tensor in part.tensors):
         return program
-    return _Retyping(program, types, _variables(program)).run()
+    variables = _variables(program)
+    program = Retyping(program, types, variables).run()
+    program.variables = {name: (type, types[type]) for name, type in variables.items() if type in types}
+    return program
 
 
-def _programs(program: Program) -> Iterator[Program]:
+def programs(program: Program) -> Iterator[Program]:
     yield program
     for instruction in program.instructions:
         for _, body in instruction.bodies.values():
-            yield from _programs(body)
+            yield from programs(body)
 
 
 def _is_open(body: Program) -> bool:
@@ -70,7 +78,7 @@ def _is_open(body: Program) -> bool:
 def _variables(program: Program) -> dict[str, str]:
     """The declared types of variables; of none where some are not named, or of types that only a run tells."""
     found: dict[str, str] = {}
-    for part in _programs(program):
+    for part in programs(program):
         for instruction in part.instructions:
             if "state" in instruction.op.context:
                 number = next(number for number in (*instruction.outputs, *instruction.inputs) if number is not None)
@@ -87,7 +95,7 @@ def _variable(instruction: Instruction) -> str | None:
     return None if trait is None else str(instruction.attrs[trait.variable])
 
 
-class _Retyping:
+class Retyping:
     """A program in the making; `owner` is the layer that it is a body of."""
 
     def __init__(
@@ -101,7 +109,7 @@ class _Retyping:
         """The tensors that stand for those that nothing makes any more."""
         self._converted: dict[tuple[int, str], int] = {}
         self._makers: dict[int, Layer] = {}
-        self._unrounded = _unrounded(program) if self._types.get("f32") in NARROW else set[Instruction]()
+        self._unrounded = unrounded(program) if self._types.get("f32") in NARROW else set[Instruction]()
 
     def run(self) -> Program:
         program, inside = self.program, self._owner is not None
@@ -120,9 +128,6 @@ class _Retyping:
                 tuple(self._declared[number] for number in program.parameters),
                 tuple(self._declared[number] for number in results),
             )
-        program.variables = {
-            name: (type, self._types[type]) for name, type in self._variables.items() if type in self._types
-        }
         return program
 
     def _wanted(self, number: int) -> str:
@@ -137,13 +142,15 @@ class _Retyping:
 
     def _as(self, number: int, type: str, reader: Layer | None) -> int:
         """The tensor in a type, converted once."""
+        layer = self._makers.get(number, reader)
         number = self._held.get(number, number)
         tensor = self.program.tensors[number]
         if tensor.type == type:
             return number
         found = self._converted.get((number, type))
+        if found is None and type in NARROW and number in self.program.constants:
+            found = self._saturated(number, type)
         if found is None:
-            layer = self._makers.get(number, reader)
             assert layer is not None, "what comes from outside is given, and handed out, in one type"
             found = self._converted[number, type] = len(self.program.tensors)
             self.program.tensors.append(Tensor(type, tensor.shape))
@@ -163,11 +170,26 @@ class _Retyping:
             )
         return found
 
+    def _saturated(self, number: int, type: str) -> int | None:
+        """A small constant in a type that has not all its numbers, if so: what hides a score must not be infinite."""
+        array, dtype = self.program.constants[number], numpy_dtype(type)
+        if array.size > MAX_SATURATED:
+            return None
+        most = largest(type)
+        finite = np.isfinite(array)
+        if not (np.abs(array[finite]) > most).any():
+            return None
+        held = np.where(finite, np.clip(array, -most, most), array).astype(dtype)
+        held.flags.writeable = False
+        found = self._converted[number, type] = len(self.program.tensors)
+        self.program.tensors.append(Tensor(type, array.shape))
+        self.program.constants[found] = held
+        return found
+
     def _add(self, instruction: Instruction) -> None:
-        numbers = [number for number in (*instruction.inputs, *instruction.outputs) if number is not None]
-        changes = any(self._wanted(number) != self._declared[number] for number in numbers)
-        clear = all(self._declared[number] != "dynamic" for number in numbers)
-        if not (changes and clear and self._retyped(instruction)):
+        found = {self._declared[n] for n in (*instruction.inputs, *instruction.outputs) if n is not None}
+        types = self._types_of(instruction)
+        if "dynamic" in found or types.keys().isdisjoint(found) or not self._retyped(instruction, types):
             inputs = tuple(
                 None if number is None else self._as(number, self._declared[number], instruction.layer)
                 for number in instruction.inputs
@@ -178,9 +200,8 @@ class _Retyping:
         self._makers.update(dict.fromkeys(instruction.outputs, instruction.layer))
         self.program.instructions.append(instruction)
 
-    def _retyped(self, instruction: Instruction) -> bool:
+    def _retyped(self, instruction: Instruction, types: Mapping[str, str]) -> bool:
         """Add an instruction that computes in other types; False where it cannot."""
-        types = self._types_of(instruction)
         given = [None if n is None else types.get(self._declared[n], self._declared[n]) for n in instruction.inputs]
         made = [types.get(self._declared[number], self._declared[number]) for number in instruction.outputs]
         if instruction.bodies:
@@ -188,7 +209,9 @@ class _Retyping:
         elif instruction.op.trait(Converting) is not None and given == made and given[0] is not None:
             number = instruction.inputs[0]
             assert number is not None
-            self._held[instruction.outputs[0]] = self._as(number, given[0], instruction.layer)
+            self._held[instruction.outputs[0]] = same = self._as(number, given[0], instruction.layer)
+            self._makers[instruction.outputs[0]] = instruction.layer
+            self._show(same, instruction)
             return True
         else:
             changed = self._asked(instruction, given, made)
@@ -203,6 +226,16 @@ class _Retyping:
         self._append(changed.changed(inputs=inputs))
         return True
 
+    def _show(self, number: int, conversion: Instruction) -> None:
+        """Where a conversion that disappears was what an observer sees of its layer, that is what it has converted."""
+        if not conversion.ports:
+            return
+        for position, maker in enumerate(self.program.instructions):
+            if number in maker.outputs and maker.layer is conversion.layer and maker.ports is not None:
+                shown = [*maker.ports]
+                shown[maker.outputs.index(number)] = conversion.ports[0]
+                self.program.instructions[position] = maker.changed(ports=tuple(shown))
+
     def _types_of(self, instruction: Instruction) -> Mapping[str, str]:
         if "state" in instruction.op.context:
             return self._types if _variable(instruction) in self._variables else {}
@@ -214,20 +247,24 @@ class _Retyping:
     def _asked(self, instruction: Instruction, given: list[str | None], made: list[str]) -> Instruction | None:
         """The instruction as its op's rule takes it with inputs of the types `given`, if it makes these of them."""
         op, tensors = instruction.op, self.program.tensors
-        attrs = dict(instruction.attrs)
+        attrs = instruction.attrs
         for port, type in zip(op.outputs, made, strict=False):
-            if attrs.get(port.type) in ELEMENT_TYPES and attrs[port.type] != "dynamic":
-                attrs[port.type] = type
+            if attrs.get(port.type) in ELEMENT_TYPES.keys() - {"dynamic", type}:
+                attrs = {**attrs, port.type: type}
+        symbols = {*(port.type for port in op.inputs), *(port.type for port in op.outputs)}
+        declared = "dynamic" not in symbols  # then shapes do not matter
         inputs = [
-            None if number is None or type is None else _retyped(tensors[number], type)
-            for number, type in zip(instruction.inputs, given, strict=True)
+            None if n is None or type is None else Tensor(type, None) if declared else _retyped(tensors[n], type)
+            for n, type in zip(instruction.inputs, given, strict=True)
         ]
         try:
             inferred: Inferred = op.infer(inputs, attrs)
         except Exception:  # a violation, or whatever a user's rule makes of types that it has not been asked about
             return None
         found = [tensor.type for tensor in inferred.outputs[: len(made)]]
-        return instruction.changed(attrs=attrs, types=inferred.types) if found == made else None
+        if found != made or inferred.widened:
+            return None
+        return instruction.changed(attrs=attrs, types=inferred.types)
 
     def _with_bodies(self, instruction: Instruction) -> Instruction | None:
         if any(_is_open(program) for _, program in instruction.bodies.values()):
@@ -237,7 +274,7 @@ class _Retyping:
             declared = tuple(
                 Tensor(self._types.get(tensor.type, tensor.type), tensor.shape, None) for tensor in body.declared
             )
-            retyped = _Retyping(program, self._types, self._variables, instruction.layer).run()
+            retyped = Retyping(program, self._types, self._variables, instruction.layer).run()
             bodies[name] = replace(body, declared=declared), retyped
         return instruction.changed(bodies=bodies)
 
@@ -251,7 +288,12 @@ def _retyped(tensor: Tensor, type: str) -> Tensor:
         return Tensor(type, tensor.shape, tensor.value.astype(numpy_dtype(type)))
 
 
-def _unrounded(program: Program) -> set[Instruction]:
+def largest(type: str) -> float:
+    """The largest number of f16 or bf16."""
+    return 65504.0 if type == "f16" else (2 - 2**-7) * 2.0**127
+
+
+def unrounded(program: Program) -> set[Instruction]:
     """Instructions that make floats of constants alone, or of integers that f16 and bf16 have too few digits for."""
     constant: set[int | None] = {*program.constants, *program.compressed}
     counts: set[int] = set()
