@@ -105,7 +105,7 @@ def within(place: float, size: int) -> float:
     return 1.0 if place >= 0.0 and place < float(size) else 0.0
 
 
-def deformed(work: Work, team: Team) -> Compiled | None:
+def deformable_convolution(work: Work, team: Team) -> Compiled | None:
     """DeformableConvolution-1 and -8 of f32."""
     operands = [operand for operand in work.own if operand is not None]
     if work.posts or any(operand.type != "f32" for operand in operands):
@@ -152,4 +152,4 @@ def deformed(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, scratch=4 * channels * taps * step, wants=unordered(work))
 
 
-COMPILERS = dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), deformed)
+COMPILERS = dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), deformable_convolution)
