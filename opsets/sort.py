@@ -272,11 +272,13 @@ def _hard(
     return labels, indices, scores[labels, indices]
 
 
-def _soft(boxes: Array, scores: Array, **limits: Any) -> tuple[Array, Array, Array]:
+def _soft(
+    boxes: Array, scores: Array, fade: Callable[..., tuple[Array, Array]], **limits: Any
+) -> tuple[Array, Array, Array]:
     """As `_hard`, by scores that fade."""
     labels, indices, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, scores.dtype)]
     for label, values in enumerate(scores):
-        chosen, faint = faded(boxes, values, **limits)
+        chosen, faint = fade(boxes, values, **limits)
         labels.append(np.full_like(chosen, label))
         indices.append(chosen)
         found.append(faint)
@@ -380,6 +382,7 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         sort_result_descending: bool,
         output_type: str,
         suppress: Suppress = unsuppressed,
+        fade: Callable[..., tuple[Array, Array]] = faded,
     ) -> Any:
         limits: dict[str, Any] = {
             "score_threshold": _number(score_threshold),
@@ -390,7 +393,7 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         sigma = _number(soft_nms_sigma)
         if sigma > 0:
             limits["iou_threshold"] = limits["iou_threshold"] if version == 5 else np.inf
-            choose = partial(_soft, sigma=sigma, **limits)
+            choose = partial(_soft, fade=fade, sigma=sigma, **limits)
         corners = _corners(widened(boxes), box_encoding)
         selected, found = _taken(corners, widened(scores), choose, sort_result_descending)
         return _scored(selected, found, output_type)

@@ -45,11 +45,12 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "decays", "pool"}
+PARTS = {"suppress", "decays", "fade", "pool"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
-`suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
-`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`.
+`suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays`,
+`fade(boxes, scores, sigma, ...)` is `faded` in `opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is
+`pooled_regions` in `opsets/_rois.py`.
 """
 
 

@@ -57,6 +57,18 @@ def test_decays_are_the_same(sigma, pixel):
         np.testing.assert_array_equal(found, _boxes.lowest_decays(boxes, ends, pixel, sigma))
 
 
+def test_scores_fade_alike():
+    rng = np.random.default_rng(7)
+    for count in (0, 1, 40, 150):
+        for most, threshold, limit in ((200, 0.0, np.inf), (5, -0.5, np.inf), (200, 0.2, 0.6), (0, 0.0, 0.5)):
+            boxes, scores = clustered(rng, count), rng.integers(-2, 9, count).astype(np.float32) / 8
+            given = (boxes, scores, 0.5, threshold, limit, most)
+            chosen, found = suppression.faded(TEAM, never, *given)
+            expected, values = _boxes.faded(*given)
+            np.testing.assert_array_equal(chosen, expected)
+            np.testing.assert_allclose(found, values, rtol=2e-6)
+
+
 NMS = {"box_encoding": "corner", "sort_result_descending": True, "output_type": "i64"}
 MULTICLASS = {"score_threshold": 0.2, "nms_top_k": 20, "keep_top_k": 30, "background_class": 1}
 DETECTIONS = {

@@ -9,10 +9,11 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.axes import is_dense
+from irrun.engines.compiled.arithmetic import DOUBLE
 from irrun.engines.compiled.code import INT, LONG, Code
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
-from irrun.engines.compiled.translation import DOUBLE, translated
+from irrun.engines.compiled.translation import translated
 from irrun.engines.work import Call, Layout, Work
 from irrun.spec.op import Array
 

@@ -10,14 +10,16 @@ import numpy as np
 
 from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.regions import pooled_regions
-from irrun.engines.compiled.suppression import lowest_decays, unsuppressed
+from irrun.engines.compiled.suppression import faded, lowest_decays, unsuppressed
 from irrun.engines.compiled.team import Team
+from irrun.engines.vectorized.threads import enter_blas, leave_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation
 
 QUICKER: dict[str, Callable[..., Any]] = {
     "suppress": unsuppressed,
     "decays": lowest_decays,
+    "fade": faded,
     "pool": pooled_regions,
 }
 """What is given for parts of kernels, after the threads and the op library's own."""
@@ -65,7 +67,16 @@ def _kernel(work: Work, team: Team) -> Callable[..., Any] | None:
     types = {port.type: operand.type for port, operand in zip(op.outputs, work.outputs, strict=False)}
     context = {"types": types} if "types" in op.context else {}
     parts = {name: partial(QUICKER[name], team, own) for name, own in op.parts.items()}
-    return partial(op.kernel, **work.attrs, **context, **parts)
+    whole = partial(op.kernel, **work.attrs, **context, **parts)
+
+    def kernel(*arrays: Any) -> Any:
+        enter_blas()  # whose own threads and those of the team would wait for one another
+        try:
+            return whole(*arrays)
+        finally:
+            leave_blas()
+
+    return kernel
 
 
 def _allowed(op: Op, work: Work, arrays: Sequence[Any], types: Sequence[str | None]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Bytes, Floats, Longs, looped
+from irrun.engines.compiled.loops import Bytes, Doubles, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.spec.op import Array
 
@@ -165,3 +165,82 @@ def lowest_decays(
     nanoseconds = float(sizes @ sizes) * PAIR_NANOSECONDS
     looped(team, find_lowest_decays, arguments, len(ends), nanoseconds, GAUSSIAN=sigma is not None)()
     return lowest if sigma is None else np.exp(lowest)
+
+
+def fade(
+    begin: int,
+    end: int,
+    boxes: Floats,
+    values: Floats,
+    chosen: Longs,
+    found: Floats,
+    powers: Doubles,
+    taken: Longs,
+    count: int,
+    most: int,
+    scale: float,
+    score_threshold: float,
+    iou_threshold: float,
+) -> None:
+    """Boxes [4, count] of one class by values that fade, which are -inf for those that are out."""
+    for _ in range(begin, end):
+        number = 0
+        while number < most:
+            best = 0
+            for other in range(count):
+                best = other if values[other] > values[best] else best
+            if not values[best] > LOWEST:
+                break
+            chosen[number], found[number] = best, values[best]
+            number += 1
+            for other in range(count):
+                if values[other] > LOWEST:
+                    iou = overlap(boxes, count, best, other, np.float32(0))
+                    value = values[other] * power(float(iou * iou * np.float32(scale)), powers)
+                    stays = value > np.float32(score_threshold) and iou <= np.float32(iou_threshold)
+                    values[other] = value if stays and other != best else np.float32(LOWEST)
+        taken[0] = number
+
+
+LOWEST = float("-inf")
+
+
+def power(exponent: float, powers: Doubles) -> np.float32:
+    """e to a number that is 0 or less; `powers` are those of 1 / 2."""
+    if exponent == 0:
+        return np.float32(1)
+    if not exponent > -150:  # less than f32 can say
+        return np.float32(0)
+    whole = int(np.floor(exponent * 1.4426950408889634 + 0.5))
+    rest = exponent - float(whole) * 0.6931471805599453
+    total = 1.0
+    for n in range(13, 0, -1):
+        total = 1 + total * rest / float(n)
+    return np.float32(total * powers[-whole])
+
+
+POWERS = 0.5 ** np.arange(220.0)
+
+
+def faded(
+    team: Team,
+    plain: Callable[..., Any],
+    boxes: Array,
+    scores: Array,
+    sigma: float,
+    score_threshold: float,
+    iou_threshold: float,
+    most: int,
+) -> tuple[Array, Array]:
+    """What `plain`, the op library's own, gives for one class."""
+    if not boxes.dtype == scores.dtype == np.float32:
+        result: tuple[Array, Array] = plain(boxes, scores, sigma, score_threshold, iou_threshold, most)
+        return result
+    rest = np.flatnonzero(scores > score_threshold)
+    values, room = scores[rest], min(most, len(rest))
+    chosen, found, taken = np.empty(room, np.int64), np.empty(room, np.float32), np.zeros(1, np.int64)
+    if room:
+        near = np.ascontiguousarray(boxes[rest].T)
+        arguments = (near, values, chosen, found, POWERS, taken, len(rest), room, -0.5 / sigma)
+        looped(team, fade, (*arguments, float(score_threshold), float(iou_threshold)), 1, 0)()
+    return rest[chosen[: taken[0]]], found[: taken[0]]
