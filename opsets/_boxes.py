@@ -28,13 +28,20 @@ def overlaps(a: Array, b: Array, pixel: float = 0.0, across_gaps: bool = False) 
     `pixel` is 1 where corners are pixels inside the box, which is then one wider and higher than their difference.
     Boxes less than a pixel apart then overlap only `across_gaps`.
     """
-    reach = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
-    sides = np.maximum(reach + pixel, 0)
-    if not across_gaps:
-        sides = np.where(reach < 0, 0, sides)
-    shared = sides[..., 0] * sides[..., 1]
+    width, height = (
+        _shared_side(a[..., axis], a[..., axis + 2], b[..., axis], b[..., axis + 2], pixel, across_gaps)
+        for axis in (0, 1)
+    )
+    shared = width * height
     union = areas(a, pixel) + areas(b, pixel) - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # to leave out what is not shared takes longer
+        return np.where(shared > 0, shared / union, shared.dtype.type(0))
+
+
+def _shared_side(start: Array, end: Array, other_start: Array, other_end: Array, pixel: float, across: bool) -> Any:
+    reach = np.minimum(end, other_end) - np.maximum(start, other_start)
+    side = np.maximum(reach + pixel, 0)
+    return side if across or not pixel else np.where(reach < 0, 0, side)
 
 
 def areas(boxes: Array, pixel: float = 0.0) -> Any:
@@ -219,12 +226,13 @@ def taken(
         some, rest = np.split(rest, [1 if falling else together])
         near = boxes[some]
         hidden = overlap(near[:, None], near[None]) > threshold
-        there = np.ones(len(some), np.bool_)
+        bits = np.where(hidden, 1 << np.arange(len(some)), 0).sum(1).tolist()
+        there = -1  # a bit for each of them that is not hidden
         best: list[int] = []
-        for number in range(len(some)):
-            if there[number] and len(found) + len(best) != most:
+        for number, hides in enumerate(bits):
+            if there >> number & 1 and len(found) + len(best) != most:
                 best.append(number)
-                there &= ~hidden[number]
+                there &= ~hides
         found += some[best].tolist()
         stays = np.ones(len(rest), np.bool_)
         for cut in (slice(begin, begin + FAR) for begin in range(0, len(rest), FAR)):
@@ -263,19 +271,18 @@ def faded(
     by more than `iou_threshold`.
     """
     rest = np.flatnonzero(scores > score_threshold)
-    values = scores[rest]
+    values, near = scores[rest], boxes[rest]
     chosen: list[int] = []
     found: list[Any] = []
     while rest.size and len(chosen) < most:
         best = int(values.argmax())
-        box = boxes[rest[best]]
         chosen.append(int(rest[best]))
         found.append(values[best])
-        rest, values = np.delete(rest, best), np.delete(values, best)
-        iou = overlaps(box, boxes[rest])
+        iou = overlaps(near[best], near)
         values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
         stays = (values > score_threshold) & ~(iou > iou_threshold)
-        rest, values = rest[stays], values[stays]
+        stays[best] = False
+        rest, values, near = rest[stays], values[stays], near[stays]
     return np.array(chosen, np.int64), np.array(found, scores.dtype)
 
 

@@ -76,6 +76,11 @@ Source: sort/top-k-{version}.rst
 
 def _top_k(data: Array, k: Array, *, axis: int, mode: str, sort: str, index_element_type: str) -> Any:
     count = int(k)
+    if count == 1 and data.dtype.kind in "iuf":
+        indices = (data.argmax if mode == "max" else data.argmin)(axis, keepdims=True)
+        values = np.take_along_axis(data, indices, axis)
+        if mode == "min" or not np.isnan(values).any():  # NaN is found in both modes, which is right for one
+            return values, indices.astype(numpy_dtype(index_element_type))
     ranks = np.moveaxis(_ranks(data, mode), axis, -1)
     if count == 1:
         indices = ranks.argmin(-1, keepdims=True)

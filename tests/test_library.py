@@ -13,6 +13,7 @@ import pytest
 from irrun.spec import (
     REQUIRED,
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -29,6 +30,7 @@ from irrun.spec import (
     Repeating,
     Reshaping,
     Retyping,
+    Selecting,
     Storing,
     Violation,
     element_type,
@@ -359,6 +361,23 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
             np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Bounded)
+def test_no_result_is_below_the_bound_of_its_trait(op):
+    attrs = {attr.keyword: ATTRIBUTES[attr.keyword] for attr in op.attrs if attr.default is REQUIRED}
+    data = np.float32([-np.inf, -3e38, -100, -1.7, -0.0, 0, 2, np.inf])
+    assert call(op, data).min() >= op.trait(Bounded).least(attrs)
+
+
+@ops_that_are(Selecting)
+def test_a_selection_gives_elements_of_its_first_input_by_their_order_alone(op):
+    window = {"kernel": (2, 2), "strides": (1, 1), "pads_begin": (1, 1), "pads_end": (0, 0)}
+    data = elements(op, 0, (1, 2, 3, 4))
+    first, second = (call(op, values, **window) for values in (data, 3 * data + 1))
+    first, second = (values[0] if isinstance(values, tuple) else values for values in (first, second))
+    assert np.isin(first, data).all()
+    np.testing.assert_array_equal(second, 3 * first + 1)
 
 
 @ops_that_are(Quantizing)

@@ -144,8 +144,9 @@ class GraphExecutor:
         self._setting = Setting(
             self.model.weights, self.max_memory, engines, checked=engine == CHECK, compressed=bool(engines)
         )
-        exact = engine == CHECK or precision not in ("auto", "f32")
-        self._setting.quantized = not exact and any(engine.quantized for engine in engines)
+        self._setting.literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
+        integers = not self._setting.literal and precision != "bf16"
+        self._setting.quantized = integers and any(engine.quantized for engine in engines)
         self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._setting.encloses = not once

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,18 @@ def _dequantize(codes: Array, *, grid: Grid) -> Array:
     """The numbers that codes stand for, f32."""
     number: Array = (codes.astype(np.float32) - np.float32(grid.zero)) * _along_channels(grid.scale, codes.ndim)
     return number
+
+
+@cache
+def integer_product(product: Op) -> Op:
+    """The op `product` of codes less a zero point, which is found in the run, with constant whole numbers, as f32."""
+
+    def kernel(codes: Array, weights: Array, zero: Array, **attrs: Any) -> Array:
+        sums: Array = product.kernel(codes.astype(np.float64) - zero, weights.astype(np.float64), **attrs)
+        return sums.astype(np.float32)
+
+    inputs = [Input("codes", "dynamic", "..."), Input("weights", "f32", "..."), Input("zero", "i32", "...")]
+    return Op(f"Integer{product.name}", kernel, inputs, [Output("sums", "f32", "...")])
 
 
 def _along_channels(values: Sequence[float], rank: int) -> Array:

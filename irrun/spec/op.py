@@ -45,12 +45,11 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "decays", "pool", "between"}
+PARTS = {"suppress", "decays", "pool"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
-`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`,
-`between(image, y, x, zeros_outside)` is `between_pixels` in `opsets/convolution.py`.
+`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`.
 """
 
 

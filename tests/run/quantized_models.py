@@ -47,7 +47,7 @@ def convolution(model: Model, x: Tensor, w: Tensor, **window: str) -> Tensor:
     steps, pads = (tuple(map(int, attrs[name].split(","))) for name in ("strides", "pads_begin"))
     sizes = ((size + 2 * pad - k) // step + 1 for size, pad, k, step in zip(x[3][2:], pads, kernel, steps, strict=True))
     (y,) = model.layer(
-        "GroupConvolution" if grouped else "Convolution", [x, w], [("f32", (x[3][0], features, *sizes))], **attrs
+        "GroupConvolution" if grouped else "Convolution", [x, w], [(x[2], (x[3][0], features, *sizes))], **attrs
     )
     return y
 
@@ -55,7 +55,7 @@ def convolution(model: Model, x: Tensor, w: Tensor, **window: str) -> Tensor:
 def product(model: Model, a: Tensor, b: Tensor, *, turned: bool = True) -> Tensor:
     shape = (*a[3][:-1], b[3][-2] if turned else b[3][-1])
     attrs = {"transpose_a": "false", "transpose_b": str(turned).lower()}
-    (y,) = model.layer("MatMul", [a, b], [("f32", shape)], **attrs)
+    (y,) = model.layer("MatMul", [a, b], [(a[2], shape)], **attrs)
     return y
 
 

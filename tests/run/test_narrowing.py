@@ -9,6 +9,7 @@ from differential.compare import explained
 from ir_builder import Model
 
 import irrun
+from irrun.engines.onednn import load
 from irrun.run.passes.narrowing import narrow
 from run.models import PLAIN, anything, i64, loop, model, saved
 from run.test_precision import case, ops, outcomes, precise, run
@@ -183,7 +184,7 @@ def test_emulation_is_said(tmp_path):
     path = two_products().save(tmp_path)
     with pytest.warns(UserWarning, match=EMULATED):
         emulated = irrun.GraphExecutor(path, engine="numpy", precision="bf16")
-    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 1e-4)
+    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 2**-6, 2e-3)
 
 
 def test_what_nothing_is_heavy_in_is_not_emulated(tmp_path):
@@ -216,3 +217,17 @@ def test_random_models(seed, tmp_path):
                 if a.dtype == F32 and a.size and np.isfinite(b).all():
                     near = np.abs(a - b) <= 0.1 * np.abs(b).max()
                     assert near.mean() > 0.9 or explained(given, number, output, a, b, tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "check"])
+def test_a_conversion_is_computed_with_the_product_in_front_of_it(tmp_path, engine):
+    onednn = load(1)
+    if onednn is None or not onednn.computes("MatMul-1", "bf16"):
+        pytest.skip("oneDNN is not installed, or the processor does not multiply bf16")
+    made = irrun.GraphExecutor(two_products().save(tmp_path), engine=engine, precision="bf16")
+    expected = run(executor(tmp_path / "model.xml"), rows())[0]
+    np.testing.assert_allclose(run(made, rows())[0], expected, 2**-6, 2e-3)
+    (kept,) = made._whole.preparation._kept.values()
+    *_, last = kept.program.instructions
+    assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
+    assert last.by == "onednn"

@@ -204,6 +204,21 @@ def test_conversions_that_disappear(tmp_path):
     np.testing.assert_allclose(declared, np.exp(x.astype(F16).astype(F32)), 1e-6)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_conversion_that_is_all_of_a_model(precision, tmp_path):
+    """Also of a constant, which is a result in both types."""
+    m = Model()
+    for source in (m.parameter("x", "f32", (4,)), m.constant(THIRDS.astype(F32) / 7)):
+        m.result(source)
+        (half,) = m.layer("Convert", [source], [("f16", (4,))], destination_type="f16")
+        m.result(half)
+    given = F32([1 / 3, 1e-9, 1e9, -2])
+    found = run(irrun.GraphExecutor(m.save(tmp_path), precision=precision), given)
+    with np.errstate(over="ignore"):
+        expected = [given, given.astype(F16), THIRDS.astype(F32) / 7, (THIRDS.astype(F32) / 7).astype(F16)]
+    assert [(a.dtype, a.tolist()) for a in found] == [(a.dtype, a.tolist()) for a in expected]
+
+
 def test_a_model_of_other_types_is_left_alone(tmp_path):
     """What needs nothing to be changed has the same program, without conversions."""
     path = chain("f32").save(tmp_path)

@@ -10,6 +10,10 @@ from engines.onednn_works import ENGINE
 from ir_builder import Model
 
 import irrun
+from irrun.run.passes.grids import coding_between
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.registry import registry
 from run.quantized_models import (
     NUMPY,
     codes,
@@ -18,6 +22,7 @@ from run.quantized_models import (
     elementwise,
     fake_quantize,
     mixed,
+    names,
     product,
     results,
 )
@@ -183,6 +188,38 @@ def test_numbers_are_made_for_those_who_read_no_codes(tmp_path):
     assert program.count("Dequantize") == 1
 
 
+@needs_integers
+def test_codes_that_are_read_by_element_wise_ops_alone(tmp_path):
+    """What is made of codes is made for each chain of these anew, and nothing is lost."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 6, 6))
+    w = compressed(model, codes(8, 8, 3, 3), np.full((8, 1, 1, 1), 0.01))
+    q = fake_quantize(model, elementwise(model, "Sin", x), *I8)
+    y = elementwise(model, "Add", q, x, **NUMPY)
+    model.result(fake_quantize(model, elementwise(model, "Add", y, q, **NUMPY), -5.12, 5.08))
+    model.result(convolution(model, q, w))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(1, 8, 6, 6)})
+    on_grid(first, a, 0.04)
+    np.testing.assert_allclose(second, b, atol=0.02)
+    assert program.count("Dequantize") == 1
+
+
+@needs_integers
+def test_channels_with_zeros_of_their_own_that_are_not_negative(tmp_path):
+    """Some channels have a range on both sides of zero, others on one; what comes of a Clamp needs no codes below."""
+    model = Model()
+    low, high = np.zeros((1, 6, 1, 1), np.float32), np.linspace(1, 6, 6, dtype=np.float32).reshape(1, 6, 1, 1)
+    low[0, 2:4], high[0, 2:4] = -1.28, 1.27
+    x = elementwise(model, "Clamp", model.parameter("x", "f32", (1, 6, 7, 7)), min="0", max="6")
+    w = compressed(model, codes(6, 1, 1, 3, 3), np.full((6, 1, 1, 1, 1), 0.01))
+    model.result(convolution(model, fake_quantize(model, x, low, high), w))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 6, 7, 7, scale=4.0)})
+    assert "GroupConvolution" in program
+    assert not any("FakeQuantize" in text for text in program)
+    np.testing.assert_allclose(found, expected, atol=0.05)
+    assert (np.abs(found - expected) > 1e-4).mean() < 0.02
+
+
 @pytest.mark.parametrize("engine", ["onednn", "numpy", "check", "reference"])
 def test_every_engine_gives_the_same(engine, tmp_path):
     if engine == "onednn" and ENGINE is None:
@@ -243,3 +280,89 @@ def random_quantization(model: Model, y: Any, random: Any) -> tuple[Any, float]:
     step, kind = float(random.uniform(0.005, 0.03)), int(random.integers(4))
     first, levels = [(0, 256), (-128, 256), (-127, 255), (int(random.integers(-255, 0)), 256)][kind]
     return fake_quantize(model, y, first * step, (first + levels - 1) * step, levels), step
+
+
+def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str) -> Any:
+    """A product as converters write what is quantized in the run: x are codes, `zero` their zero point."""
+    (a,) = model.layer("Convert", [x], [("i32", x[3])], destination_type="i32")
+    if zero is not None:
+        (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
+        a = elementwise(model, "Subtract", a, z, **NUMPY)
+    w = model.constant(np.asarray(weights, np.int32))
+    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
+    (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
+    return y
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("type", ["u8", "i8"])
+@pytest.mark.parametrize("largest", [127, 255])
+@pytest.mark.parametrize("with_zero", [True, False])
+def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, largest, with_zero, tmp_path):
+    """Exact: the largest sum is below 2^24. The zero point changes from run to run, padding is zero."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    random = np.random.default_rng(largest)
+    model = Model()
+    x, z = model.parameter("x", type, (2, 5, 6, 7)), model.parameter("z", type, ())
+    m = model.parameter("m", type, (4, 30))
+    zero = z if with_zero else None
+    filters = random.integers(-largest - 1 if largest == 127 else -255, largest + 1, (6, 5, 3, 3))
+    matrix = random.integers(-127, 128, (30, 9))
+    model.result(dynamic(model, x, filters, zero))
+    y = dynamic(model, m, matrix, zero)
+    scale = model.parameter("scale", "f32", ())
+    model.result(elementwise(model, "Multiply", y, scale, **NUMPY))
+    path = model.save(tmp_path)
+    executor = irrun.GraphExecutor(path, engine=engine, threads=2)
+    limits = np.iinfo(numpy_dtype(type))
+    for value in (0, 3, limits.max):
+        inputs = {
+            "x": random.integers(limits.min, limits.max + 1, (2, 5, 6, 7)).astype(limits.dtype),
+            "m": random.integers(limits.min, limits.max + 1, (4, 30)).astype(limits.dtype),
+            "scale": np.float32(0.5),
+            **({"z": np.array(value, limits.dtype)} if with_zero else {"z": np.array(0, limits.dtype)}),
+        }
+        first, second = executor.run(inputs).values()
+        moved = inputs["m"].astype(int) - (value if with_zero else 0)
+        np.testing.assert_array_equal(second, (moved @ matrix) * 0.5)
+        expected, _ = irrun.GraphExecutor(path, engine="reference").run(inputs).values()
+        np.testing.assert_array_equal(first, expected)
+    if engine == "onednn" and ENGINE is not None and ENGINE.quantized:
+        program = names(executor)
+        assert any(text.startswith("IntegerMatMul+Multiply") for text in program)
+        assert ("IntegerConvolution" in program) == (largest == 127)
+
+
+@pytest.mark.parametrize("levels", [16, 255, 256])
+@pytest.mark.parametrize("channels", [1, 5])
+def test_codes_there_and_back_are_the_quantization(levels, channels):
+    """By the kernels, with ties, NaN, and what lies outside; one step apart only where both are as near."""
+    random = np.random.default_rng(levels)
+    step = 2.0 ** random.integers(-6, -2, channels)
+    zero = levels // 2
+    limits = [np.float32(value) for value in (-zero * step, (levels - 1 - zero) * step) * 2]
+    coding = coding_between(limits, levels)
+    assert coding is not None
+    data = image(3, channels, 400, scale=2.0)
+    data[..., :3] = np.nan, np.inf, -np.inf
+    data[0, :, 3:203] = (np.arange(200) + 0.5 - 100) * step.reshape(-1, 1)
+    codes = QUANTIZE.kernel(data, coding=coding)
+    found = DEQUANTIZE.kernel(codes, grid=coding.grid)
+    shaped = [limit.reshape(-1, 1) for limit in limits]
+    fake = registry().ops["FakeQuantize-1"]
+    expected = fake(data, *shaped, levels=levels)
+    expected[..., 0] = np.broadcast_to(shaped[0].ravel(), (3, channels))  # of NaN
+    assert codes.dtype == numpy_dtype(coding.grid.type)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@needs_integers
+@pytest.mark.parametrize("precision", ["declared", "f64", "bf16"])
+def test_precisions_that_keep_the_graph_as_it_is(precision, tmp_path):
+    executor = irrun.GraphExecutor(mixed(tmp_path), engine="onednn", precision=precision)
+    inputs = {"x": image(1, 8, 6, 6)}
+    (found,) = executor.run(inputs).values()
+    (expected,) = irrun.GraphExecutor(mixed(tmp_path), engine="reference").run(inputs).values()
+    assert not any("uantize-0" in text or text == "Quantize" for text in names(executor))
+    assert np.abs(found - expected).max() < 0.06

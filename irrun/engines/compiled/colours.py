@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -110,7 +110,7 @@ def colours(work: Work, team: Team) -> Compiled | None:
     else:
         places = size, 2 * quarter if paired else quarter, row, 0, 1 if paired else 0
     reverse = "toBGR" in work.name
-    constants = {"WHOLE": type == "u8", "Pixels": "Bytes" if type == "u8" else "Floats"}
+    constants: dict[str, Hashable] = {"WHOLE": type == "u8", "Pixels": "Bytes" if type == "u8" else "Floats"}
     constants |= {"STEP": step, "RED": 2 if reverse else 0, "BLUE": 0 if reverse else 2}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:

@@ -10,7 +10,6 @@ import numpy as np
 
 from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.regions import pooled_regions
-from irrun.engines.compiled.sampling import between_pixels
 from irrun.engines.compiled.suppression import lowest_decays, unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
@@ -20,7 +19,6 @@ QUICKER: dict[str, Callable[..., Any]] = {
     "suppress": unsuppressed,
     "decays": lowest_decays,
     "pool": pooled_regions,
-    "between": between_pixels,
 }
 """What is given for parts of kernels, after the threads and the op library's own."""
 

@@ -38,12 +38,16 @@ from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
 
-DEQUANTIZE = "Dequantize-0"
+DEQUANTIZE, INTEGER = "Dequantize-0", "Integer"
+"""An op, and how the names of those begin that take a zero point as their third input."""
 
 
 def concerns(work: Work) -> bool:
     """Whether a work is one of these."""
-    return work.name in COMPILERS and work.inputs[0] is not None and work.inputs[0].codes is not None
+    (data,) = work.required(1)
+    if not all(all(operand.shape) for operand in (data, *work.outputs)):
+        return False
+    return work.name in COMPILERS and (data.codes is not None or work.name.startswith(INTEGER))
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -55,6 +59,9 @@ def compile(library: Library, work: Work) -> Compiled | None:
         operand if operand is None or operand.codes is None else replace(operand.codes, grid=operand.grid)
         for operand in work.inputs
     ]
+    if work.name.startswith(INTEGER):
+        (data,) = work.required(1)
+        inputs[0] = replace(data, grid=Grid(data.type, (1.0,), 0))
     found = COMPILERS[work.name](library, replace(work, inputs=inputs))
     return None if found is None else replace(found, coded=coded)
 
@@ -65,9 +72,9 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     weights, grid = filters.compressed, data.grid
     if weights is None or grid is None:
         return None
-    shape, factors = weights.shape, _factors(weights, grid, grouped=work.name.startswith("Group"))
-    kernel = shape[3:] if work.name.startswith("Group") else shape[2:]
-    if work.name.startswith("Group") and shape[0] == 1:
+    shape, grouped = weights.shape, "Group" in work.name
+    factors, kernel = _factors(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
+    if grouped and shape[0] == 1:
         shape = shape[1:]
     result, type = work.outputs[0].shape, work.outputs[0].type
     added = bias(work, 1)
@@ -77,7 +84,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     if posts is None:
         return None
     grouped = len(shape) > len(result)
-    sums, posts = Sums(factors, {SRC: grid.zero}, bias_values(work, added)).with_posts(posts)
+    zeros, inputs = _zeros(work, grid)
+    sums, posts = Sums(factors, zeros, bias_values(work, added)).with_posts(posts)
     shift = None if sums.bias is None else library.dense((result[1],))
     primitive = library.primitive(
         "convolution_forward",
@@ -95,7 +103,7 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     return compiled(
         work,
         primitive,
-        {SRC: 0, **posts.inputs},
+        {SRC: 0, **inputs, **posts.inputs},
         free=(SRC, *posts.free),
         constants={
             WEIGHTS: _packed(library, weights, laid, primitive.layout(WEIGHTS)).array,
@@ -117,10 +125,11 @@ def product(library: Library, work: Work) -> Compiled | None:
     if weights is not None:
         codes = weights.plain()
         right = Operand("i8", codes.shape, codes.strides, codes)
-        sums = Sums(_factors(weights, grid, grouped=False), {SRC: grid.zero})
+        zeros, given = _zeros(work, grid)
+        sums = Sums(_factors(weights, grid, grouped=False), zeros)
     elif right.grid is not None and right.type == "i8" and len(right.grid.scale) == 1:
         factor = np.array([grid.scale[0] * right.grid.scale[0]])
-        sums = Sums(factor, {SRC: grid.zero, WEIGHTS: right.grid.zero})
+        sums, given = Sums(factor, {SRC: grid.zero, WEIGHTS: right.grid.zero}), {}
     else:
         return None
     own = replace(work, inputs=[left, right, *work.inputs[2:]])
@@ -133,7 +142,15 @@ def product(library: Library, work: Work) -> Compiled | None:
         inputs = {**found.inputs, WEIGHTS: 1}
         return compiled(own, found.primitive, inputs, constants=constants, quantities=quantities)
     constants[WEIGHTS] = _packed(library, weights, found.matrix, found.primitive.layout(WEIGHTS)).array
-    return compiled(own, found.primitive, found.inputs, constants=constants, taken=(1,), quantities=quantities)
+    inputs = {**found.inputs, **given}
+    return compiled(own, found.primitive, inputs, constants=constants, taken=(1,), quantities=quantities)
+
+
+def _zeros(work: Work, grid: Grid) -> tuple[dict[int, int | None], dict[int, int]]:
+    """The zero points of sums, and those of them that are inputs of the work."""
+    if work.name.startswith(INTEGER):
+        return {SRC: None}, {ZERO_POINTS + SRC: 2}
+    return {SRC: grid.zero}, {}
 
 
 def _bias(sums: Sums, count: int) -> dict[int, Callable[[], Array]]:
@@ -179,4 +196,6 @@ def _packed(library: Library, weights: CompressedWeights, source: Descriptor, ta
 COMPILERS = {
     **dict.fromkeys(("Convolution-1", "GroupConvolution-1"), convolution),
     "MatMul-1": product,
+    **dict.fromkeys(("IntegerConvolution-1", "IntegerGroupConvolution-1"), convolution),
+    "IntegerMatMul-1": product,
 }

@@ -16,11 +16,11 @@ from irrun.spec.op import Array
 class Sums:
     """The result is a sum times `factors` plus `bias`, vectors in f64 of one number or one for each channel.
 
-    `zeros` are the codes of zero by the arguments whose codes they are.
+    `zeros` are the codes of zero by the arguments whose codes they are; None for one that is given in the run.
     """
 
     factors: Array
-    zeros: Mapping[int, int]
+    zeros: Mapping[int, int | None]
     bias: Array | None = None
 
     def with_posts(self, posts: Chain) -> tuple[Sums, Chain]:
@@ -55,7 +55,8 @@ class Sums:
 
     def masks(self, along: int) -> list[tuple[int, int]]:
         """How quantities go along the axes of their arguments; `along` is the mask of channels in the weights."""
-        return [(number, along if array.size > 1 else 0) for number, array in self.quantities.items()]
+        given = [(ZERO_POINTS + number, 0) for number, zero in self.zeros.items() if zero is None]
+        return given + [(number, along if array.size > 1 else 0) for number, array in self.quantities.items()]
 
 
 def _merged(chain: Chain) -> Chain:

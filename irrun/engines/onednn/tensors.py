@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
-from irrun.engines.onednn.library import DST, SRC, Descriptor, Library, Primitive
+from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
@@ -160,7 +160,10 @@ def compiled(
         if operand is not None and not lies_so(operand, layout):
             wants[inputs[number]] = layout
     made = constants or {}
-    layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
+    zero = primitive.library.dense((1,), "i32")
+    layouts = {
+        number: zero if ZERO_POINTS <= number < POST else primitive.layout(number) for number in (*inputs, *made, DST)
+    }
 
     scales = [
         (number, primitive.library.dense(array.shape, element_type(array.dtype)), array)

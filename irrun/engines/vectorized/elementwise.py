@@ -96,10 +96,19 @@ def _conversion(source: str, target: str) -> Stage | None:
         ("bf16", "f32"),
     }
     truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
+    if source == "f32" and target in ("i8", "u8", "i16", "u16") and platform.machine() in ("x86_64", "AMD64"):
+        return lambda data, output: [partial(_wrapped, data, output)]
     wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:
         return lambda data, output: [partial(np.copyto, output, data, "unsafe")]
     return None
+
+
+def _wrapped(data: Array, output: Array) -> None:
+    """Truncated to i32, and that modulo what the output holds."""
+    middle = functions.temporary(output).view(np.int32)
+    np.copyto(middle, data, "unsafe")
+    np.copyto(output, middle, "unsafe")
 
 
 def _select(condition: Array, then: Array, other: Array, output: Array) -> list[Call]:

@@ -142,6 +142,7 @@ class Retyping:
 
     def _as(self, number: int, type: str, reader: Layer | None) -> int:
         """The tensor in a type, converted once."""
+        layer = self._makers.get(number, reader)
         number = self._held.get(number, number)
         tensor = self.program.tensors[number]
         if tensor.type == type:
@@ -150,7 +151,6 @@ class Retyping:
         if found is None and type in NARROW and number in self.program.constants:
             found = self._saturated(number, type)
         if found is None:
-            layer = self._makers.get(number, reader)
             assert layer is not None, "what comes from outside is given, and handed out, in one type"
             found = self._converted[number, type] = len(self.program.tensors)
             self.program.tensors.append(Tensor(type, tensor.shape))
@@ -210,6 +210,7 @@ class Retyping:
             number = instruction.inputs[0]
             assert number is not None
             self._held[instruction.outputs[0]] = same = self._as(number, given[0], instruction.layer)
+            self._makers[instruction.outputs[0]] = instruction.layer
             self._show(same, instruction)
             return True
         else:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from irrun.run.passes.grids import Grids
+from irrun.run.passes.integers import multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -23,7 +24,11 @@ from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
 def quantize(program: Program, setting: Setting) -> Program:
-    if not setting.quantized or setting.shapes is None:
+    if setting.shapes is None or not setting.engines or setting.literal:
+        return program
+    if not setting.watched:
+        program = multiply_integers(program, quantized=setting.quantized)
+    if not setting.quantized:
         return program
     quantization = _Quantization(program)
     if not setting.watched:
@@ -84,8 +89,17 @@ class _Quantization:
             and self.wanted.isdisjoint(maker.outputs)
             and (grid := self._grids.of(maker.outputs[0])) is not None
             and len(grid.scale) == 1
+            and self._comes_of_product(maker.inputs[0])
             for maker in makers
         )
+
+    def _comes_of_product(self, number: int | None) -> bool:
+        """Whether a tensor is a product of integers, or that and a constant in an element-wise op."""
+        maker = self._grids.makers.get(number or -1)
+        while maker is not None and maker not in self._products and maker.op.trait(Elementwise) is not None:
+            varying = [number for number in maker.inputs if number not in self._old.constants]
+            maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None
+        return maker in self._products
 
     def _is_static(self, number: int | None) -> bool:
         return number is not None and self._old.tensors[number].static

@@ -29,7 +29,8 @@ class Setting:
     the sizes that its runs see. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
-    Where it is `quantized` there is an engine that multiplies integers.
+    Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
+    product is made one of another type.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
@@ -46,6 +47,7 @@ class Setting:
     encloses: bool = False
     expanded: int = 0
     quantized: bool = False
+    literal: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)
