@@ -14,6 +14,7 @@ from irrun.spec import (
     Array,
     Attr,
     Body,
+    Branching,
     Dim,
     Elementwise,
     Input,
@@ -39,6 +40,7 @@ from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
     "If-8",
     inputs=[Input("cond", "boolean", "[] | [1]"), Input("inputs", "dynamic", "...", variadic=True)],
     outputs=[Output("outputs", "dynamic", "...", variadic=True)],
+    traits=[Branching("cond", "then_body", "else_body")],
 )
 def if_(cond: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
     """Run then_body where cond is true, else else_body. Outputs that differ in shape have the sizes that both have.

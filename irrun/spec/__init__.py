@@ -53,6 +53,7 @@ from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
     Bounded,
+    Branching,
     Converting,
     Convolving,
     Elementwise,
@@ -100,6 +101,7 @@ __all__ = [
     "BodyInput",
     "BodyOutput",
     "Bounded",
+    "Branching",
     "Converting",
     "Convolving",
     "Dim",

@@ -179,6 +179,15 @@ class Quantizing:
 
 
 @dataclass(frozen=True, slots=True)
+class Branching:
+    """One of two bodies: `then` where the input `condition` is true, else `otherwise`."""
+
+    condition: str
+    then: str
+    otherwise: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What the variable holds that the attribute `variable` names."""
 
@@ -206,6 +215,7 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Branching
     | Bounded
     | Converting
     | Joining
