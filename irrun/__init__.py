@@ -1,35 +1,103 @@
-"""irrun: validate and run OpenVINO IR models by the written specification."""
+"""Validate and run OpenVINO IR models by the written specification, without OpenVINO.
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+>>> import irrun
+>>> report = irrun.validate("samples/cnn/model.xml")  # everything that is wrong with a model, never an exception
+>>> report.ok
+True
+>>> executor = irrun.GraphExecutor("samples/cnn/model.xml")  # made once, run often; IRError where it cannot be run
+>>> executor.inputs
+(TensorInfo('image', f32[image.0, 3, 16, 16]),)
+>>> outputs = executor.run(executor.random_inputs(7))
+>>> outputs["probabilities"].shape
+(1, 10)
+
+`read_model`, `validate` and `GraphExecutor` take a path, the bytes of an .xml, or an open file. `Session` has variables
+of its own, `Profile` and `Dump` look at a run, `register` and `load_ops` make custom operations known; these are
+declared with `irrun.spec`. What goes wrong is an `IRError` (the model), an `InputError` (the arrays), an
+`ExecutionError` (the data of a run) or an `EngineError` (what computes is not installed).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from irrun.check.validate import Report, validate
-    from irrun.diagnostics import Diagnostic, ExecutionError, InputError, IRError
-    from irrun.ir.reader import read_model
-    from irrun.run.executor import GraphExecutor
+    from irrun.check.validate import Report as Report
+    from irrun.check.validate import validate as validate
+    from irrun.diagnostics import Diagnostic as Diagnostic
+    from irrun.diagnostics import EngineError as EngineError
+    from irrun.diagnostics import ExecutionError as ExecutionError
+    from irrun.diagnostics import InputError as InputError
+    from irrun.diagnostics import IRError as IRError
+    from irrun.ir.graph import Model as Model
+    from irrun.ir.reader import read_model as read_model
+    from irrun.ir.signature import TensorInfo as TensorInfo
+    from irrun.run.dump import Dump as Dump
+    from irrun.run.executor import GraphExecutor as GraphExecutor
+    from irrun.run.profile import Profile as Profile
+    from irrun.run.results import Results as Results
+    from irrun.run.session import Event as Event
+    from irrun.run.session import Session as Session
+    from irrun.spec.registry import load_ops as load_ops
+    from irrun.spec.registry import register as register
+
+    __version__: str
+else:
+    from importlib import import_module
+
+    _HOMES = {
+        "Diagnostic": "irrun.diagnostics",
+        "Dump": "irrun.run.dump",
+        "EngineError": "irrun.diagnostics",
+        "Event": "irrun.run.session",
+        "ExecutionError": "irrun.diagnostics",
+        "GraphExecutor": "irrun.run.executor",
+        "IRError": "irrun.diagnostics",
+        "InputError": "irrun.diagnostics",
+        "Model": "irrun.ir.graph",
+        "Profile": "irrun.run.profile",
+        "Report": "irrun.check.validate",
+        "Results": "irrun.run.results",
+        "Session": "irrun.run.session",
+        "TensorInfo": "irrun.ir.signature",
+        "load_ops": "irrun.spec.registry",
+        "read_model": "irrun.ir.reader",
+        "register": "irrun.spec.registry",
+        "validate": "irrun.check.validate",
+    }
+
+    def __getattr__(name):
+        # looked up on first use: `irrun --help` must not wait for numpy
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("irrun")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'irrun' has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Diagnostic",
+    "Dump",
+    "EngineError",
+    "Event",
     "ExecutionError",
     "GraphExecutor",
     "IRError",
     "InputError",
+    "Model",
+    "Profile",
     "Report",
+    "Results",
+    "Session",
+    "TensorInfo",
+    "__version__",
+    "load_ops",
     "read_model",
+    "register",
     "validate",
 ]
-
-_HOMES = {
-    "GraphExecutor": "irrun.run.executor",
-    "Report": "irrun.check.validate",
-    "read_model": "irrun.ir.reader",
-    "validate": "irrun.check.validate",
-}
-
-
-def __getattr__(name: str) -> Any:
-    # looked up on first use: `irrun --help` must not wait for numpy
-    if name not in __all__:
-        raise AttributeError(f"module 'irrun' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "irrun.diagnostics")), name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 MAX_ALIKE = 2000
@@ -116,16 +116,41 @@ def limited(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     return listed + [Diagnostic(code, f"{count:,} more like these are not listed") for code, count in more.items()]
 
 
+def _lines(diagnostic: Diagnostic) -> Iterator[str]:
+    """A diagnostic for people who have no source at hand."""
+    yield str(diagnostic)
+    if diagnostic.layer is not None:
+        yield f"  note: in layer {diagnostic.layer}"
+    for note in diagnostic.notes:
+        yield f"  note: {note.message}{f' at line {note.span.line}' if note.span else ''}"
+    if diagnostic.help is not None:
+        yield f"  help: {diagnostic.help}"
+
+
+class EngineError(Exception):
+    """An engine that was asked for is not there."""
+
+
 class IRError(Exception):
-    """A model cannot be read, checked or run; `diagnostics` says why."""
+    """A model cannot be read, checked or run; `diagnostics` says why, and its text says it with notes and help."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__("\n".join(map(str, diagnostics)))
+        super().__init__("\n".join(line for diagnostic in diagnostics for line in _lines(diagnostic)))
         self.diagnostics = list(diagnostics)
+
+    def __reduce__(self) -> tuple[type[IRError], tuple[list[Diagnostic]]]:
+        return type(self), (self.diagnostics,)  # exceptions are made again of their text otherwise
 
 
 class InputError(ValueError):
-    """The arrays given to a run do not fit the model's inputs."""
+    """The arrays given to a run do not fit the model's inputs; `problems` is all that is wrong with them."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 class ExecutionError(IRError):

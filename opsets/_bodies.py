@@ -37,10 +37,13 @@ MAX_ROUNDS = 8
 
 def arguments(body: Body, arrays: Sequence[Array | None]) -> list[Any]:
     """The arrays that the parameters of the body get as they are; a parameter that gets none has nothing to read it."""
-    parameters: list[Any] = [_filler(tensor) for tensor in body.declared] or [np.zeros(0)] * body.parameters
+    parameters: list[Any] = [None] * body.parameters
     for port in body.inputs:
         if port.external >= 0:
             parameters[port.parameter] = arrays[port.external]
+    if any(array is None for array in parameters):
+        fillers = [_filler(tensor) for tensor in body.declared] or [np.zeros(0)] * body.parameters
+        return [filler if array is None else array for array, filler in zip(parameters, fillers, strict=True)]
     return parameters
 
 
@@ -181,8 +184,15 @@ def iterate(
     most: int | None = None,
     go: bool = True,
     condition: int | None = None,
+    *,
+    single: str = "",
+    filled: str | None = None,
 ) -> tuple[Any, ...]:
-    """Run the body at most `most` times, as long as `go` and then its result number `condition` hold."""
+    """Run the body at most `most` times, as long as `go` and then its result number `condition` hold.
+
+    `single` is the label of the constraint that this is one element, and `filled` that of the one that joined results
+    have part_size elements along their axis.
+    """
     assert body.run is not None, "a body that is run has a program"
     parameters = arguments(body, arrays)
     back = {parameter for _, parameter in body.back_edges}
@@ -206,7 +216,11 @@ def iterate(
         for result, parameter in body.back_edges:
             parameters[parameter] = results[result]
         if condition is not None:
-            go = bool(results[condition].item())
+            goes_on = results[condition]
+            if goes_on.size != 1:
+                found = f"result {condition} of the body is boolean{shape_text(goes_on.shape)}"
+                raise Violation(single, f"{found}, expected one boolean")
+            go = bool(goes_on.item())
         number += 1
     outputs: list[Any] = [None] * output_count(body)
     blank = _blank_results(body, arrays) if results is None else []
@@ -215,7 +229,7 @@ def iterate(
         if output.external < 0:
             continue
         if output.axis is not None:
-            outputs[output.external] = _joined(output, collected[output.external], blank)
+            outputs[output.external] = _joined(output, collected[output.external], blank, filled)
         elif results is not None:
             outputs[output.external] = results[output.result]
         else:
@@ -232,7 +246,7 @@ def _counters(body: Body, parameter: int) -> Callable[[int], Array]:
     return lambda number: np.array([number], dtype)
 
 
-def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) -> Array:
+def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array], filled: str | None) -> Array:
     """The results of all iterations, one behind the other, or before it where stride is negative."""
     lines = [part.reshape(1) if part.ndim == 0 else part for part in parts or [blank[output.result]]]
     axis = (output.axis or 0) % lines[0].ndim
@@ -247,6 +261,9 @@ def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array]) 
                 f"output {output.external} joins {shape_text(first)} of the first iteration "
                 f"and {shape_text(shape)} of iteration {number} along axis {axis}",
             )
+        if filled is not None and shape[axis] != output.part_size:
+            size = f"{shape[axis]} elements along axis {axis}, expected {output.part_size}"
+            raise Violation(filled, f"result {output.result} has {size}")
     return np.concatenate(lines[::-1] if output.stride < 0 else lines, axis)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,12 @@ from irrun.spec import Array, Size, fresh
 MAX_GROWTH = math.log(1000 / 16)
 """The limit of log(new width / width) in region proposals."""
 
+TOGETHER = 32
+"""Boxes that are compared with one another at once."""
+
+FAR = 4096
+"""Boxes that are compared at once with those that stay of them."""
+
 
 def overlaps(a: Array, b: Array, pixel: float = 0.0, across_gaps: bool = False) -> Any:
     """Intersection over union, 0 where boxes do not overlap; leading axes broadcast.
@@ -20,13 +28,20 @@ def overlaps(a: Array, b: Array, pixel: float = 0.0, across_gaps: bool = False) 
     `pixel` is 1 where corners are pixels inside the box, which is then one wider and higher than their difference.
     Boxes less than a pixel apart then overlap only `across_gaps`.
     """
-    reach = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2])
-    sides = np.maximum(reach + pixel, 0)
-    if not across_gaps:
-        sides = np.where(reach < 0, 0, sides)
-    shared = sides[..., 0] * sides[..., 1]
+    width, height = (
+        _shared_side(a[..., axis], a[..., axis + 2], b[..., axis], b[..., axis + 2], pixel, across_gaps)
+        for axis in (0, 1)
+    )
+    shared = width * height
     union = areas(a, pixel) + areas(b, pixel) - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=shared > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # to leave out what is not shared takes longer
+        return np.where(shared > 0, shared / union, shared.dtype.type(0))
+
+
+def _shared_side(start: Array, end: Array, other_start: Array, other_end: Array, pixel: float, across: bool) -> Any:
+    reach = np.minimum(end, other_end) - np.maximum(start, other_start)
+    side = np.maximum(reach + pixel, 0)
+    return side if across or not pixel else np.where(reach < 0, 0, side)
 
 
 def areas(boxes: Array, pixel: float = 0.0) -> Any:
@@ -38,6 +53,15 @@ def rotated_overlaps(box: Array, others: Array) -> Any:
 
     The angle turns the x axis towards the y axis.
     """
+    apart = np.hypot(others[:, 0] - box[0], others[:, 1] - box[1])
+    reach = np.hypot(box[2], box[3]) + np.hypot(others[:, 2], others[:, 3])
+    near = ~(apart > 0.5001 * reach)  # beyond half the diagonals none meets another
+    result = np.zeros(len(others), others.dtype)
+    result[near] = _rotated_overlaps(box, others[near])
+    return result
+
+
+def _rotated_overlaps(box: Array, others: Array) -> Any:
     mine, theirs = np.broadcast_to(rotated_corners(box), (len(others), 4, 2)), rotated_corners(others)
     crossings, cross = _crossings(mine, theirs)
     points = np.concatenate([crossings, mine, theirs], 1)
@@ -97,31 +121,145 @@ def _cross(a: Array, b: Array) -> Any:
 
 
 def descending(scores: Array) -> Any:
-    """The order from the highest score to the lowest; of equal ones the first comes first."""
-    return np.argsort(-scores, kind="stable")
+    """The order from the highest score to the lowest, NaN last; of equal ones the first comes first."""
+    if scores.dtype != np.float32 or len(scores) >= 1 << 31:
+        return np.argsort(-scores, kind="stable")
+    return np.sort(_falling(scores) << 31 | np.arange(len(scores))) & ((1 << 31) - 1)
+
+
+def ranked(scores: Array, chosen: Array, most: int = -1) -> tuple[Array, Array]:
+    """The classes and boxes that are `chosen` among scores [classes, boxes], none of them NaN.
+
+    They come by class, the highest score first, of equal ones the first; `most` of each class at most, unless that is
+    below 0.
+    """
+    places = np.flatnonzero(chosen)
+    classes, boxes = scores.shape
+    found = scores.reshape(-1)[places]
+    bits = max(boxes - 1, 1).bit_length()
+    if scores.dtype == np.float32 and classes.bit_length() + 32 + bits < 64:
+        labels, indices = np.divmod(places, max(boxes, 1))
+        keys = np.sort(labels << (32 + bits) | _falling(found) << bits | indices)  # quicker than to sort indirectly
+        labels, indices = keys >> (32 + bits), keys & ((1 << bits) - 1)
+    else:
+        labels, indices = np.divmod(places, max(boxes, 1))
+        order = np.lexsort((-found, labels))
+        labels, indices = labels[order], indices[order]
+    if most >= 0:
+        rank = np.arange(len(labels)) - np.searchsorted(labels, labels)
+        labels, indices = labels[rank < most], indices[rank < most]
+    return labels, indices
+
+
+def _falling(scores: Array) -> Any:
+    """Integers below 2**32 in the order of f32, the highest first; equal ones for equal scores."""
+    numbers = 0 - scores  # -0 becomes 0
+    bits = numbers.view(np.int32)
+    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # negative numbers are stored as sign and magnitude
+    bits[numbers != numbers] = 0x7FFFFFFF
+    return bits.astype(np.int64) + (1 << 31)
+
+
+def ends_of(labels: Array, classes: int) -> Any:
+    """Where each class ends in a list of `labels` that is ordered by class."""
+    return np.searchsorted(labels, np.arange(classes), "right")
 
 
 def unsuppressed(
     boxes: Array,
+    ends: Array,
     threshold: float,
-    overlap: Callable[[Array, Array], Any] = overlaps,
-    most: int | None = None,
+    *,
+    pixel: float = 0.0,
+    across_gaps: bool = False,
+    most: int = -1,
     eta: float = 1.0,
 ) -> Array:
-    """The indices of the boxes that no earlier one of them overlaps by more than `threshold`, `most` at most.
+    """Which boxes stay: those that no box of their group that stays before them overlaps by more than `threshold`.
 
-    The boxes stand in the order of their rank. While the threshold is above 0.5, every box taken multiplies it by
-    `eta`, for itself too.
+    Groups of boxes follow one another, each up to one of the `ends`; they stand in the order of their rank, and `most`
+    of each group stay at most, unless that is below 0. While the threshold is above 0.5, every box of a group that
+    stays multiplies it by `eta`, for itself too. `pixel` and `across_gaps` are those of `overlaps`.
     """
-    taken: list[int] = []
+    overlap = partial(overlaps, pixel=pixel, across_gaps=across_gaps)
+    stays = np.zeros(len(boxes), np.bool_)
+    for begin, end in pairwise([0, *ends.tolist()]):
+        stays[begin + taken(boxes[begin:end], threshold, overlap, most, eta)] = True
+    return stays
+
+
+def unsuppressed_rotated(boxes: Array, ends: Array, threshold: float, *, most: int) -> Array:
+    """As `unsuppressed`, of rotated boxes [n, 5]."""
+    stays = np.zeros(len(boxes), np.bool_)
+    for begin, end in pairwise([0, *ends.tolist()]):
+        rest = np.arange(begin, end)
+        for _ in range(most):
+            if not rest.size:
+                break
+            best, rest = rest[0], rest[1:]
+            stays[best] = True
+            rest = rest[~(rotated_overlaps(boxes[best], boxes[rest]) > threshold)]
+    return stays
+
+
+Suppress = Callable[..., Array]
+"""What `unsuppressed` is, or something quicker that gives the same."""
+
+
+def taken(
+    boxes: Array,
+    threshold: float,
+    overlap: Callable[[Array, Array], Any],
+    most: int = -1,
+    eta: float = 1.0,
+    together: int = TOGETHER,
+) -> Array:
+    """The indices of the boxes of one group that stay, as `unsuppressed` has it.
+
+    `together` boxes are compared with one another at once, and those that stay of them with all behind them.
+    """
+    found: list[int] = []
     rest = np.arange(len(boxes))
-    while rest.size and len(taken) != most:
-        best, rest = rest[0], rest[1:]
-        taken.append(int(best))
-        if eta < 1 and threshold > 0.5:
-            threshold *= eta
-        rest = rest[~(overlap(boxes[best], boxes[rest]) > threshold)]
-    return np.array(taken, np.int64)
+    while rest.size and len(found) != most:
+        falling = eta < 1 and threshold > 0.5
+        threshold = threshold * eta if falling else threshold
+        some, rest = np.split(rest, [1 if falling else together])
+        near = boxes[some]
+        hidden = overlap(near[:, None], near[None]) > threshold
+        bits = np.where(hidden, 1 << np.arange(len(some)), 0).sum(1).tolist()
+        there = -1  # a bit for each of them that is not hidden
+        best: list[int] = []
+        for number, hides in enumerate(bits):
+            if there >> number & 1 and len(found) + len(best) != most:
+                best.append(number)
+                there &= ~hides
+        found += some[best].tolist()
+        stays = np.ones(len(rest), np.bool_)
+        for cut in (slice(begin, begin + FAR) for begin in range(0, len(rest), FAR)):
+            stays[cut] = ~(overlap(near[best, None], boxes[rest[cut]][None]) > threshold).any(0)
+        rest = rest[stays]
+    return np.array(found, np.int64)
+
+
+def lowest_decays(boxes: Array, ends: Array, pixel: float, sigma: float | None) -> Any:
+    """By how much better boxes that they overlap lower the scores of boxes, in groups as `unsuppressed` has them.
+
+    That is the lowest of (1 - iou) / (1 - highest iou of that box with better ones), or of exp(sigma * (that² - iou²)),
+    and 1 for the first one.
+    """
+    lowest = np.ones(len(boxes), boxes.dtype)
+    for begin, end in pairwise([0, *ends.tolist()]):
+        near = boxes[begin:end]
+        iou = np.triu(overlaps(near[:, None], near[None], pixel), 1)
+        highest = iou.max(0, initial=0)[:, None]
+        worse = np.triu(np.ones(iou.shape, np.bool_), 1)
+        if sigma is None:
+            decay = ((1 - iou.astype(np.float64)) / (1 - highest.astype(np.float64) + 1e-10)).astype(iou.dtype)
+            lowest[begin:end] = np.where(worse, decay, 1).min(0, initial=1)
+        else:
+            exponent = (highest * highest - iou * iou) * iou.dtype.type(sigma)
+            lowest[begin:end] = np.exp(np.where(worse, exponent, 0).min(0, initial=0))
+    return lowest
 
 
 def faded(
@@ -133,20 +271,19 @@ def faded(
     by more than `iou_threshold`.
     """
     rest = np.flatnonzero(scores > score_threshold)
-    values = scores[rest]
-    taken: list[int] = []
+    values, near = scores[rest], boxes[rest]
+    chosen: list[int] = []
     found: list[Any] = []
-    while rest.size and len(taken) < most:
+    while rest.size and len(chosen) < most:
         best = int(values.argmax())
-        box = boxes[rest[best]]
-        taken.append(int(rest[best]))
+        chosen.append(int(rest[best]))
         found.append(values[best])
-        rest, values = np.delete(rest, best), np.delete(values, best)
-        iou = overlaps(box, boxes[rest])
+        iou = overlaps(near[best], near)
         values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
         stays = (values > score_threshold) & ~(iou > iou_threshold)
-        rest, values = rest[stays], values[stays]
-    return np.array(taken, np.int64), np.array(found, scores.dtype)
+        stays[best] = False
+        rest, values, near = rest[stays], values[stays], near[stays]
+    return np.array(chosen, np.int64), np.array(found, scores.dtype)
 
 
 def moved(boxes: Array, deltas: Array, pixel: float, closed: bool = True, most: float = math.inf) -> Any:

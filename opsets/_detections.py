@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.spec import Array
 
-from ._boxes import clipped, descending, filled, moved, unsuppressed
+from ._boxes import Suppress, clipped, descending, ends_of, filled, moved, ranked
 from ._precision import widened
 
 
@@ -20,6 +20,7 @@ def detections(
     additional_class_preds: Array | None,
     additional_box_preds: Array | None,
     attrs: Mapping[str, Any],
+    suppress: Suppress,
 ) -> Any:
     batch = len(box_logits)
     priors, variances = _split_priors(widened(proposals), attrs)
@@ -35,7 +36,7 @@ def detections(
     boxes = _decoded(priors, variances, locations, attrs)
     found: list[Array] = []
     for number in range(batch):
-        labels, indices = _found(np.broadcast_to(boxes[number], (classes, count, 4)), scores[number], attrs)
+        labels, indices = _found(np.broadcast_to(boxes[number], (classes, count, 4)), scores[number], attrs, suppress)
         row = np.empty((len(labels), 7), scores.dtype)
         row[:, 0], row[:, 1] = number, labels - attrs["decrease_label_id"]
         row[:, 2] = scores[number, labels, indices]
@@ -76,7 +77,7 @@ def _objects_only(scores: Array, objectness: Array, attrs: Mapping[str, Any]) ->
     return np.where((objectness < attrs["objectness_score"])[:, None], background, scores).astype(scores.dtype)
 
 
-def _found(boxes: Array, scores: Array, attrs: Mapping[str, Any]) -> tuple[Array, Array]:
+def _found(boxes: Array, scores: Array, attrs: Mapping[str, Any], suppress: Suppress) -> tuple[Array, Array]:
     """The classes and priors of one image's detections, by class, from boxes [classes, priors, 4]."""
     threshold, top_k = attrs["confidence_threshold"], attrs["top_k"]
     wanted = np.arange(len(scores)) != attrs["background_label_id"]
@@ -88,18 +89,12 @@ def _found(boxes: Array, scores: Array, attrs: Mapping[str, Any]) -> tuple[Array
         priors = np.flatnonzero((highest > -1) & (highest >= threshold))
         priors = priors[descending(highest[priors])]
         priors = priors[:top_k] if top_k > -1 else priors
-        ranked = {label: priors[best[priors] == label] for label in np.flatnonzero(wanted)}
+        order = np.argsort(best[priors], kind="stable")
+        labels, indices = best[priors[order]], priors[order]
     else:
-        ranked = {}
-        for label in np.flatnonzero(wanted):
-            priors = np.flatnonzero(scores[label] > threshold)
-            priors = priors[descending(scores[label, priors])]
-            ranked[label] = priors[:top_k] if top_k > -1 else priors
-    kept = {
-        label: priors[unsuppressed(boxes[label, priors], attrs["nms_threshold"])] for label, priors in ranked.items()
-    }
-    labels = np.concatenate([np.empty(0, np.int64), *(np.full(len(p), label) for label, p in kept.items())])
-    indices = np.concatenate([np.empty(0, np.int64), *kept.values()])
+        labels, indices = ranked(scores, (scores > threshold) & wanted[:, None], top_k)
+    stays = suppress(boxes[labels, indices], ends_of(labels, len(scores)), attrs["nms_threshold"])
+    labels, indices = labels[stays], indices[stays]
     most = attrs["keep_top_k"][0]
     if -1 < most < len(labels):
         best = np.lexsort((indices, -scores[labels, indices]))[:most]

@@ -14,6 +14,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Bounded,
     Elementwise,
     Input,
     Node,
@@ -51,8 +52,12 @@ def unary(
     opsets: frozenset[int] | None = None,
     symbolic: bool = False,
     view_of: str | None = None,
+    least: float | None = None,
 ) -> Op:
-    """An op of one tensor, whose result has the same shape, and the same type unless `result` names another."""
+    """An op of one tensor, whose result has the same shape, and the same type unless `result` names another.
+
+    No number in it is below `least`, if that is given.
+    """
 
     def kernel(data: Array, **attributes: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -69,7 +74,7 @@ def unary(
         symbolic=symbolic,
         view_of=view_of,
         self_checking=True,
-        traits=[Elementwise(1)],
+        traits=[Elementwise(1), *([] if least is None else [Bounded(lambda _: least)])],
         doc=doc,
     )
 

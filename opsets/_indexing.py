@@ -187,6 +187,21 @@ def renumbered(positions: Array, size: int) -> tuple[Array, Array]:
     return different, numbers[positions]
 
 
+def distinct(data: Array) -> tuple[Array, Array, Array]:
+    """Of the distinct elements of a vector in order: where each is first, which one each element is, their numbers."""
+    if data.dtype.kind not in "iu":
+        _, first, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
+        return first, inverse, counts
+    order = data.argsort(kind="stable")
+    ordered = data[order]
+    new = np.ones(len(data), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], new[1:])
+    starts = np.flatnonzero(new)
+    inverse = np.empty(len(data), np.intp)
+    inverse[order] = np.cumsum(new) - 1
+    return order[starts], inverse, np.diff(starts, append=len(data))
+
+
 def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
     """The value that changes nothing when it is reduced with another."""
     if reduction in ("sum", "mean"):

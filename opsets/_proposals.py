@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from irrun.spec import Array
 
-from ._boxes import clipped, descending, moved, overlaps, unsuppressed
+from ._boxes import Suppress, clipped, descending, moved
 from ._precision import widened
 
 
@@ -33,6 +32,7 @@ def proposals(
     box_size_scale: float,
     box_coordinate_scale: float,
     framework: str,
+    suppress: Suppress,
 ) -> tuple[Array, Array]:
     tensorflow = framework == "tensorflow"
     pixel = 0 if tensorflow else 1
@@ -54,14 +54,15 @@ def proposals(
     boxes = moved(anchors, deltas, pixel, closed=False).reshape(batch, count * rows * columns, 4)
     if clip_before_nms:
         boxes = clipped(boxes, height - pixel, width - pixel)
-    large = (boxes[..., 2:] - boxes[..., :2] + pixel >= least).all(-1)
+    large = (boxes[..., 2] - boxes[..., 0] + pixel >= least[0]) & (boxes[..., 3] - boxes[..., 1] + pixel >= least[1])
 
     regions = np.zeros((batch, post_nms_topn, 5), scores.dtype)
     probabilities = np.zeros((batch, post_nms_topn), scores.dtype)
     for number in range(batch):
         chosen = np.flatnonzero(large[number])
         chosen = chosen[descending(scores[number, chosen])][:pre_nms_topn]
-        chosen = chosen[unsuppressed(boxes[number, chosen], nms_thresh, partial(overlaps, pixel=pixel), post_nms_topn)]
+        ends = np.array([len(chosen)])
+        chosen = chosen[suppress(boxes[number, chosen], ends, nms_thresh, pixel=pixel, most=post_nms_topn)]
         taken = boxes[number, chosen]
         if clip_after_nms:
             taken = clipped(taken, height, width)

@@ -64,6 +64,20 @@ def pooled(
     return samples.mean((2, 4)) if mode == "avg" else samples.max((2, 4))
 
 
+def pooled_regions(
+    maps: Array, starts: Array, sizes: Array, bins: tuple[int, int], sampling_ratio: int, mode: str = "avg"
+) -> Array:
+    """Many regions of maps [C, H, W], whose `starts` and `sizes` are [n, 2], as [n, C, *bins]; see `pooled`."""
+    result = np.zeros((len(starts), len(maps), *bins), maps.dtype)
+    for region, (y, x), (height, width) in zip(result, starts, sizes, strict=True):
+        region[...] = pooled(maps, (y, x), (height, width), bins, sampling_ratio, mode)
+    return result
+
+
+Pool = Callable[..., Array]
+"""What `pooled_regions` is, or something quicker that gives the same."""
+
+
 def maxima(maps: Array, box: Array, bins: tuple[int, int], spatial_scale: float) -> Array:
     corners = rounded(box * box.dtype.type(spatial_scale)).astype(np.int64)
     result = np.zeros((len(maps), *bins), maps.dtype)
@@ -113,6 +127,7 @@ def aligned_regions(
     spatial_scale: float,
     mode: str,
     aligned_mode: str,
+    pool: Pool,
 ) -> Any:
     maps, regions = widened(data), widened(rois)
     aligned = aligned_mode != "asymmetric"
@@ -122,9 +137,10 @@ def aligned_regions(
     if not aligned:
         sizes = np.maximum(sizes, 1)
     result = np.zeros((len(rois), data.shape[1], pooled_h, pooled_w), data.dtype)
-    for number, batch in enumerate(batch_indices):
-        (x, y), (width, height) = corners[number, :2], sizes[number]
-        result[number] = pooled(maps[batch], (y, x), (height, width), (pooled_h, pooled_w), sampling_ratio, mode)
+    for batch in np.unique(batch_indices):
+        own = np.flatnonzero(batch_indices == batch)
+        bins = (pooled_h, pooled_w)
+        result[own] = pool(maps[batch], corners[own, 1::-1], sizes[own, ::-1], bins, sampling_ratio, mode)
     return result
 
 

@@ -16,6 +16,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Bounded,
     Elementwise,
     Input,
     Node,
@@ -38,7 +39,7 @@ from ._precision import total
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("min", FLOAT_NUMBER), Attr("max", FLOAT_NUMBER)],
-    traits=[Elementwise(1)],
+    traits=[Elementwise(1), Bounded(lambda attrs: float(attrs["min"]))],
 )
 def clamp(data: Array, *, min: float, max: float) -> Any:
     """Replace elements below min by min and those above max by max. NaN stays NaN.
@@ -371,6 +372,7 @@ relu = unary(
     >>> op(np.array([-2.0, 0.0, 3.0])).tolist()
     [0.0, 0.0, 3.0]
     """,
+    least=0,
 )
 
 
@@ -418,6 +420,7 @@ sigmoid = unary(
     >>> op(np.array([-np.inf, 0.0, np.inf])).tolist()
     [0.0, 0.5, 1.0]
     """,
+    least=0,
     types=FLOAT,
 )
 

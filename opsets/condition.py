@@ -81,9 +81,9 @@ def _(node: Node) -> list[Tensor]:
     for number, (a, b) in enumerate(zip(*branches, strict=True)):
         if "dynamic" not in (a.type, b.type) and a.type != b.type:
             node.fail("C2", f"output {number} is {a.type} in `then_body`, but {b.type} in `else_body`")
-    chosen = node.value("cond")
-    if chosen is not None:
-        return branches[0 if chosen.item() else 1]
+    cond = node.inputs["cond"]
+    if cond.known:
+        return branches[0 if cond.value.item() else 1]
     return [union(a, b) for a, b in zip(*branches, strict=True)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,12 +30,24 @@ from irrun.spec import (
     variation,
 )
 
-from ._boxes import MAX_GROWTH, clipped, descending, filled, moved, overlaps, unsuppressed, up_to
+from ._boxes import (
+    MAX_GROWTH,
+    Suppress,
+    clipped,
+    descending,
+    ends_of,
+    filled,
+    moved,
+    ranked,
+    unsuppressed,
+    up_to,
+)
 from ._detections import detection_rows, detections
 from ._precision import widened
 from ._priors import Prior, as_pair, cell_prior_count, grid_shape, prior_boxes, prior_grid, steps
 from ._proposals import proposals
 from ._rois import (
+    Pool,
     aligned_regions,
     bin_means,
     bin_offsets,
@@ -47,6 +58,7 @@ from ._rois import (
     grid_points,
     maxima,
     pooled,
+    pooled_regions,
     rounded,
     spatial_bins,
 )
@@ -141,7 +153,7 @@ ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg")))
     attrs=ROI_ALIGN_ATTRS,
     opsets=frozenset(range(3, 9)),
 )
-def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> Any:
+def roi_align_3(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = pooled_regions, **attrs: Any) -> Any:
     """Sample each region on a regular grid between the pixels, and take the mean or maximum of each bin's samples.
 
     A region is (x0, y0, x1, y1), times spatial_scale and then at least 1 wide and high. A bin has sampling_ratio²
@@ -163,7 +175,7 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attrs: Any) ->
     >>> op(image, region, np.array([0]), **sizes, mode="avg").tolist()
     [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
-    return aligned_regions(data, rois, batch_indices, aligned_mode="asymmetric", **attrs)
+    return aligned_regions(data, rois, batch_indices, aligned_mode="asymmetric", pool=pool, **attrs)
 
 
 @roi_align_3.shapes
@@ -183,7 +195,7 @@ def _roi_align_shapes(node: Node) -> Shapes:
         Attr("aligned_mode", choice("asymmetric", "half_pixel_for_nn", "half_pixel"), "asymmetric"),
     ),
 )
-def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> Any:
+def roi_align(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = pooled_regions, **attrs: Any) -> Any:
     """Sample each region on a regular grid between the pixels, and take the mean or maximum of each bin's samples.
 
     As ROIAlign-3 for aligned_mode `asymmetric`. With `half_pixel_for_nn` regions move by half a pixel to the upper
@@ -204,7 +216,7 @@ def roi_align(data: Array, rois: Array, batch_indices: Array, **attrs: Any) -> A
     >>> op(image, region, np.array([0]), **sizes, mode="max", aligned_mode="half_pixel_for_nn").tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    return aligned_regions(data, rois, batch_indices, **attrs)
+    return aligned_regions(data, rois, batch_indices, pool=pool, **attrs)
 
 
 @op(
@@ -293,6 +305,7 @@ def roi_feature_extractor(
     sampling_ratio: int,
     pyramid_scales: Sequence[int],
     aligned: bool,
+    pool: Pool = pooled_regions,
 ) -> Any:
     """Choose the layer of the pyramid that suits each region's size, and pool it there as ROIAlign does.
 
@@ -324,12 +337,12 @@ def roi_feature_extractor(
     result = np.zeros((len(rois), pyramid[0].shape[1], output_size, output_size), rois.dtype)
     maps = [widened(layer[0]) for layer in pyramid]
     half = regions.dtype.type(0.5 if aligned else 0)
-    for number in np.flatnonzero(proper):
-        layer = layers[number]
-        corners = regions[number] * (regions.dtype.type(1) / regions.dtype.type(pyramid_scales[layer])) - half
-        width, height = np.maximum(corners[2:] - corners[:2], 1)
-        start = (corners[1], corners[0])
-        result[number] = pooled(maps[layer], start, (height, width), (output_size, output_size), sampling_ratio)
+    bins = (output_size, output_size)
+    for layer in np.unique(layers[proper]):
+        own = np.flatnonzero(proper & (layers == layer))
+        corners = regions[own] * (regions.dtype.type(1) / regions.dtype.type(pyramid_scales[layer])) - half
+        spans = np.maximum(corners[:, 2:] - corners[:, :2], 1)
+        result[own] = pool(maps[layer], corners[:, 1::-1], spans[:, ::-1], bins, sampling_ratio)
     return result, rois.copy()
 
 
@@ -946,6 +959,7 @@ def detection_output_1(
     additional_box_preds: Array | None = None,
     *,
     num_classes: int,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """Decode boxes, suppress those that overlap better ones, list the rest as (batch, class, score, x0, y0, x1, y1).
@@ -969,7 +983,7 @@ def detection_output_1(
     >>> op(np.zeros((1, 4), np.float32), scores, priors, num_classes=2, **attrs).tolist()
     [[[[0.0, 1.0, 0.75, 0.0, 0.0, 0.5, 0.5], [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]]
     """
-    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
+    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs, suppress)
 
 
 @detection_output_1.shapes
@@ -1011,6 +1025,8 @@ def detection_output(
     proposals: Array,
     additional_class_preds: Array | None = None,
     additional_box_preds: Array | None = None,
+    *,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """Decode boxes, suppress those that overlap better ones, list the rest as (batch, class, score, x0, y0, x1, y1).
@@ -1043,7 +1059,7 @@ def detection_output(
     >>> op(np.zeros((1, 4), np.float32), scores, priors, **attrs).tolist()
     [[[[0.0, 1.0, 0.75, 0.0, 0.0, 0.5, 0.5], [-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]]
     """
-    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs)
+    return detections(box_logits, class_preds, proposals, additional_class_preds, additional_box_preds, attrs, suppress)
 
 
 @op(
@@ -1073,7 +1089,9 @@ def detection_output(
     ],
     opsets=frozenset({1, 2, 3}),
 )
-def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
+def proposal_1(
+    class_probs: Array, bbox_deltas: Array, image_shape: Array, *, suppress: Suppress = unsuppressed, **attrs: Any
+) -> Any:
     """Move anchors by deltas, and list the best that do not overlap better ones as (batch, x0, y0, x1, y1).
 
     As Proposal-4, without the scores.
@@ -1091,7 +1109,7 @@ def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **att
     >>> op(scores, deltas, image, **attrs, ratio=(1.0,), scale=(1.0,)).tolist()
     [[0.0, 0.0, 0.0, 4.0, 4.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]
     """
-    return proposals(class_probs, bbox_deltas, image_shape, **attrs)[0]
+    return proposals(class_probs, bbox_deltas, image_shape, suppress=suppress, **attrs)[0]
 
 
 @proposal_1.shapes
@@ -1113,7 +1131,9 @@ def _(node: Node) -> Shapes:
     outputs=[Output("proposals", "T", "[rows, 5]"), Output("probabilities", "T", "[rows]")],
     extension_versions=OLD_LAYERS,
 )
-def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs: Any) -> Any:
+def proposal(
+    class_probs: Array, bbox_deltas: Array, image_shape: Array, *, suppress: Suppress = unsuppressed, **attrs: Any
+) -> Any:
     """Move anchors by deltas, and list the best that do not overlap better ones as (batch, x0, y0, x1, y1).
 
     The second half of class_probs are the scores. The anchors have the area base_size² times scale², one for every
@@ -1138,7 +1158,7 @@ def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attrs
     >>> op(scores, deltas, image, **attrs, ratio=(1.0,), scale=(1.0,))[1].tolist()
     [1.0, 0.0]
     """
-    return proposals(class_probs, bbox_deltas, image_shape, **attrs)
+    return proposals(class_probs, bbox_deltas, image_shape, suppress=suppress, **attrs)
 
 
 @op(
@@ -1178,6 +1198,7 @@ def generate_proposals(
     normalized: bool,
     nms_eta: float,
     roi_num_type: str,
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move anchors by deltas, and list for each image the best of them that do not overlap better ones.
 
@@ -1216,10 +1237,11 @@ def generate_proposals(
         least = np.array([scale[-1], scale[0]]) * info.dtype.type(min_size)
         large = (candidates[:, 2:] - candidates[:, :2] + pixel >= least).all(1)
         order, candidates = order[large], candidates[large]
-        kept = unsuppressed(candidates, nms_threshold, partial(overlaps, pixel=pixel), post_nms_count, nms_eta)
-        regions.append(candidates[kept])
-        found.append(values[number, order[kept]])
-        counts[number] = len(kept)
+        ends = np.array([len(candidates)])
+        stays = suppress(candidates, ends, nms_threshold, pixel=pixel, most=post_nms_count, eta=nms_eta)
+        regions.append(candidates[stays])
+        found.append(values[number, order[stays]])
+        counts[number] = len(regions[-1])
     kind = scores.dtype
     return np.concatenate(regions).astype(kind, copy=False), np.concatenate(found).astype(kind, copy=False), counts
 
@@ -1263,6 +1285,7 @@ def generate_proposals_single_image(
     nms_threshold: float,
     pre_nms_count: int,
     post_nms_count: int,
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move anchors by deltas, and list the best of them that do not overlap better ones.
 
@@ -1290,9 +1313,10 @@ def generate_proposals_single_image(
     shifts = widened(deltas).reshape(count, 4, rows, columns).transpose(2, 3, 0, 1).reshape(-1, 4)
     boxes = clipped(moved(widened(anchors), shifts, 1, most=MAX_GROWTH), height - 1, width - 1)
     values = scores.transpose(1, 2, 0).reshape(-1)
-    large = np.flatnonzero((boxes[:, 2:] - boxes[:, :2] + 1 >= min_size).all(1))
+    wide, high = (boxes[:, axis + 2] - boxes[:, axis] + 1 >= min_size for axis in (0, 1))
+    large = np.flatnonzero(wide & high)
     order = large[descending(widened(values[large]))][:pre_nms_count]
-    kept = order[unsuppressed(boxes[order], nms_threshold, most=post_nms_count)]
+    kept = order[suppress(boxes[order], np.array([len(order)]), nms_threshold, most=post_nms_count)]
     return filled(boxes[kept].astype(scores.dtype, copy=False), post_nms_count), filled(values[kept], post_nms_count)
 
 
@@ -1346,6 +1370,7 @@ def detectron_detection_output(
     class_agnostic_box_regression: bool,
     max_delta_log_wh: float,
     deltas_weights: Sequence[float],
+    suppress: Suppress = unsuppressed,
 ) -> Any:
     """Move regions by the deltas of each class, and list those that do not overlap better ones of their class.
 
@@ -1377,14 +1402,13 @@ def detectron_detection_output(
     boxes = moved(regions[proper, None], shifts, 1, most=max_delta_log_wh)
     height, width, _ = widened(im_info)[0]
     boxes = clipped(boxes, height - 1, width - 1)
-    labels, indices = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for label in range(1, num_classes):
-        found = np.flatnonzero(values[proper, label] > score_threshold)
-        found = found[descending(values[proper[found], label])]
-        found = found[unsuppressed(boxes[found, label], nms_threshold, partial(overlaps, pixel=1))][:post_nms_count]
-        labels.append(np.full(len(found), label))
-        indices.append(found)
-    classes, chosen = np.concatenate(labels), np.concatenate(indices)
+    of_classes = values[proper].T
+    likely = of_classes > score_threshold
+    likely[:1] = False
+    classes, chosen = ranked(of_classes, likely)
+    ends = ends_of(classes, num_classes)
+    stays = suppress(boxes[chosen, classes], ends, nms_threshold, pixel=1, most=post_nms_count)
+    classes, chosen = classes[stays], chosen[stays]
     if len(classes) > max_detections_per_image:
         best = np.lexsort((chosen, classes, -values[proper[chosen], classes]))[:max_detections_per_image]
         classes, chosen = classes[best], chosen[best]

@@ -144,7 +144,7 @@ def tensor_iterator(*inputs: Array, bodies: Mapping[str, Body]) -> Any:
     Source: infrastructure/tensor-iterator-1.rst
     """
     body = bodies["body"]
-    return iterate(body, inputs, _iterations(body, [array.shape for array in inputs]))
+    return iterate(body, inputs, _iterations(body, [array.shape for array in inputs]), filled="C9")
 
 
 @tensor_iterator.shapes
@@ -227,7 +227,8 @@ def loop(trip_count: Array, execution_condition: Array, *inputs: Array, bodies: 
     sliced = any(port.axis is not None and port.external >= 0 for port in body.inputs)
     slices = _iterations(body, [array.shape for array in arrays]) if sliced else None
     most = fewest(None if trips < 0 else trips, slices)
-    return iterate(body, arrays, most, bool(execution_condition.item()), _condition(body))  # type: ignore[arg-type]
+    go = bool(execution_condition.item())
+    return iterate(body, arrays, most, go, _condition(body), single="C10")  # type: ignore[arg-type]
 
 
 @loop.shapes

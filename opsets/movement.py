@@ -53,6 +53,7 @@ from ._indexing import (
     check_tuples,
     common_dims,
     copy_for,
+    distinct,
     element_positions,
     gather_nd,
     gather_nd_shape,
@@ -1497,17 +1498,17 @@ def unique(
     >>> [array.tolist() for array in op(np.array([3, 1, 3]))]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
-    along = None if axis is None else int(axis.item())
-    _, codes = np.unique(data, return_inverse=True)
-    codes = codes.reshape(data.shape)
-    if along is None:
-        rows = codes.reshape(-1, 1)
+    along = None if axis is None else int(axis.item()) % max(data.ndim, 1)
+    if along is None or data.ndim < 2:
+        first, inverse, counts = distinct(data.reshape(-1))
     else:
-        rows = np.moveaxis(codes, along, 0).reshape(data.shape[along], prod(codes.shape) // max(codes.shape[along], 1))
-    if rows.shape[1] != 1:  # slices by the codes of their elements, which sort as these do
-        rows = np.hstack([rows, np.zeros((len(rows), 1), rows.dtype)])  # a slice may have no elements
-    _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
-    inverse = inverse.reshape(-1)
+        _, codes = np.unique(data, return_inverse=True)
+        codes = np.moveaxis(codes.reshape(data.shape), along, 0)
+        rows = codes.reshape(len(codes), prod(codes.shape[1:]))
+        # slices by the codes of their elements, which sort as these do; one may have no elements
+        rows = np.hstack([rows, np.zeros((len(rows), 1), rows.dtype)])
+        _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
+        inverse = inverse.reshape(-1)
     if not sorted:
         order = np.argsort(first)
         rank = np.empty_like(order)

@@ -19,6 +19,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Selecting,
     Shapes,
     Size,
     choice,
@@ -56,7 +57,14 @@ INDEXED = (
 INDICES = Output("indices", "index_element_type", "[N, C, *windows]")
 
 
-@op("MaxPool-1", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_OR_CEIL])
+@op(
+    "MaxPool-1",
+    types={"T": NUMERIC},
+    inputs=[DATA],
+    outputs=[RESULT],
+    attrs=[*POOL, FLOOR_OR_CEIL],
+    traits=[Selecting()],
+)
 def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
     """Take the largest element of each window.
 
@@ -82,7 +90,12 @@ def _(node: Node) -> Shapes:
     return {"windows": pooling_windows(node)}
 
 
-@op("MaxPool-8", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT, INDICES], attrs=[*INDEXED, FLOOR_OR_CEIL])
+@op(
+    "MaxPool-8",
+    of=max_pool_1,
+    outputs=[RESULT, INDICES],
+    attrs=[*INDEXED, FLOOR_OR_CEIL],
+)
 def max_pool_8(
     data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any
 ) -> tuple[Array, Array]:
@@ -118,6 +131,7 @@ def _(node: Node) -> Shapes:
     inputs=[DATA],
     outputs=[RESULT, INDICES],
     attrs=[*INDEXED, FLOOR_CEIL_OR_TORCH],
+    traits=[Selecting()],
 )
 def max_pool(
     data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any

@@ -11,9 +11,11 @@ from irrun.spec import (
     INT,
     Array,
     Attr,
+    Elementwise,
     Input,
     Node,
     Output,
+    Quantizing,
     Shapes,
     broadcast_shapes,
     choice,
@@ -33,6 +35,7 @@ LIMITS = ("input_low", "input_high", "output_low", "output_high")
     inputs=[Input("X", "T", "..."), *(Input(name, "T", "...", lenient=True) for name in LIMITS)],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("levels", INT, least=2), *AUTO_BROADCAST],
+    traits=[Elementwise(1), Quantizing(LIMITS, "levels")],
 )
 def fake_quantize(
     X: Array,

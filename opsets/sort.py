@@ -35,7 +35,18 @@ from irrun.spec import (
     smallest,
 )
 
-from ._boxes import descending, faded, filled, overlaps, rotated_overlaps, unsuppressed, up_to
+from ._boxes import (
+    Suppress,
+    descending,
+    ends_of,
+    faded,
+    filled,
+    lowest_decays,
+    ranked,
+    unsuppressed,
+    unsuppressed_rotated,
+    up_to,
+)
 from ._precision import widened
 
 TOP_K_ATTRS = (
@@ -65,6 +76,11 @@ Source: sort/top-k-{version}.rst
 
 def _top_k(data: Array, k: Array, *, axis: int, mode: str, sort: str, index_element_type: str) -> Any:
     count = int(k)
+    if count == 1 and data.dtype.kind in "iuf":
+        indices = (data.argmax if mode == "max" else data.argmin)(axis, keepdims=True)
+        values = np.take_along_axis(data, indices, axis)
+        if mode == "min" or not np.isnan(values).any():  # NaN is found in both modes, which is right for one
+            return values, indices.astype(numpy_dtype(index_element_type))
     ranks = np.moveaxis(_ranks(data, mode), axis, -1)
     if count == 1:
         indices = ranks.argmin(-1, keepdims=True)
@@ -247,26 +263,34 @@ def _corners(boxes: Array, encoding: str) -> Any:
 
 
 def _hard(
-    boxes: Array,
-    scores: Array,
-    score_threshold: float,
-    iou_threshold: float,
-    most: int,
-    overlap: Callable[[Array, Array], Any] = overlaps,
+    boxes: Array, scores: Array, score_threshold: float, iou_threshold: float, most: int, suppress: Suppress
+) -> tuple[Array, Array, Array]:
+    """The classes and boxes of one image that are taken, and their scores."""
+    labels, indices = ranked(scores, scores > score_threshold)
+    stays = suppress(boxes[indices], ends_of(labels, len(scores)), iou_threshold, most=most)
+    labels, indices = labels[stays], indices[stays]
+    return labels, indices, scores[labels, indices]
+
+
+def _soft(boxes: Array, scores: Array, **limits: Any) -> tuple[Array, Array, Array]:
+    """As `_hard`, by scores that fade."""
+    labels, indices, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, scores.dtype)]
+    for label, values in enumerate(scores):
+        chosen, faint = faded(boxes, values, **limits)
+        labels.append(np.full_like(chosen, label))
+        indices.append(chosen)
+        found.append(faint)
+    return np.concatenate(labels), np.concatenate(indices), np.concatenate(found)
+
+
+def _taken(
+    boxes: Array, scores: Array, choose: Callable[[Array, Array], tuple[Array, Array, Array]], ordered: bool
 ) -> tuple[Array, Array]:
-    """The boxes of one class that are taken, and their scores."""
-    order = np.flatnonzero(scores > score_threshold)
-    order = order[descending(scores[order])]
-    order = order[unsuppressed(boxes[order], iou_threshold, overlap, most)]
-    return order, scores[order]
-
-
-def _taken(boxes: Array, scores: Array, choose: Callable[[Array, Array], Any], ordered: bool) -> tuple[Array, Array]:
-    """What `choose` takes of each class: rows (batch, class, box), and their scores."""
+    """What `choose` takes of each image: rows (batch, class, box), and their scores."""
     rows, values = [np.empty((0, 3), np.int64)], [np.empty(0, scores.dtype)]
-    for batch, label in np.ndindex(*scores.shape[:2]):
-        indices, found = choose(boxes[batch], scores[batch, label])
-        rows.append(np.stack([np.full_like(indices, batch), np.full_like(indices, label), indices], 1))
+    for batch in range(len(scores)):
+        labels, indices, found = choose(boxes[batch], scores[batch])
+        rows.append(np.stack([np.full_like(indices, batch), labels, indices], 1))
         values.append(found)
     selected, found = np.concatenate(rows), np.concatenate(values)
     if ordered:
@@ -298,6 +322,8 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
         max_output_boxes_per_class: Array | None = None,
         iou_threshold: Array | None = None,
         score_threshold: Array | None = None,
+        *,
+        suppress: Suppress = unsuppressed,
         **attrs: Any,
     ) -> Any:
         most = int(_number(max_output_boxes_per_class))
@@ -305,6 +331,7 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
             "score_threshold": _number(score_threshold),
             "iou_threshold": _number(iou_threshold),
             "most": most,
+            "suppress": suppress,
         }
         corners = _corners(widened(boxes), attrs["box_encoding"])
         selected, _ = _taken(corners, widened(scores), partial(_hard, **limits), attrs["sort_result_descending"])
@@ -352,17 +379,18 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         box_encoding: str,
         sort_result_descending: bool,
         output_type: str,
+        suppress: Suppress = unsuppressed,
     ) -> Any:
         limits: dict[str, Any] = {
             "score_threshold": _number(score_threshold),
             "iou_threshold": _number(iou_threshold),
             "most": int(_number(max_output_boxes_per_class)),
         }
-        choose = partial(_hard, **limits)
+        choose = partial(_hard, **limits, suppress=suppress)
         sigma = _number(soft_nms_sigma)
         if sigma > 0:
             limits["iou_threshold"] = limits["iou_threshold"] if version == 5 else np.inf
-            choose = partial(faded, sigma=sigma, **limits)
+            choose = partial(_soft, sigma=sigma, **limits)
         corners = _corners(widened(boxes), box_encoding)
         selected, found = _taken(corners, widened(scores), choose, sort_result_descending)
         return _scored(selected, found, output_type)
@@ -470,7 +498,7 @@ def nms_rotated(
         "iou_threshold": _number(iou_threshold),
         "most": int(_number(max_output_boxes_per_class)),
     }
-    choose = partial(_hard, **limits, overlap=rotated_overlaps)
+    choose = partial(_hard, **limits, suppress=unsuppressed_rotated)
     selected, found = _taken(turned, widened(scores), choose, sort_result_descending)
     return _scored(selected, found, output_type)
 
@@ -526,23 +554,24 @@ def _listed_shapes(node: Node, images: Size, classes: Size, boxes: Size) -> Shap
 
 
 def _multiclass(
-    boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]
+    boxes: Array,
+    scores: Array,
+    *,
+    iou_threshold: float,
+    nms_eta: float,
+    suppress: Suppress,
+    attrs: Mapping[str, Any],
 ) -> tuple[Array, Array, Array]:
     """The classes, scores and box numbers of one image, from boxes [classes, boxes, 4]."""
-    classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, scores.dtype)], [np.empty(0, np.int64)]
-    for label, values in enumerate(scores):
-        if label == attrs["background_class"]:
-            continue
-        order = np.flatnonzero(values >= attrs["score_threshold"])
-        order = order[descending(values[order])]
-        order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
-        pixel = 0 if attrs["normalized"] else 1
-        overlap = partial(overlaps, pixel=pixel, across_gaps=True)
-        order = order[unsuppressed(boxes[label, order], iou_threshold, overlap, eta=nms_eta)]
-        classes.append(np.full(len(order), label))
-        found.append(values[order])
-        indices.append(order)
-    return np.concatenate(classes), np.concatenate(found), np.concatenate(indices)
+    chosen = scores >= attrs["score_threshold"]
+    if 0 <= attrs["background_class"] < len(scores):
+        chosen[attrs["background_class"]] = False
+    labels, indices = ranked(scores, chosen, attrs["nms_top_k"])
+    pixel = 0 if attrs["normalized"] else 1
+    ends = ends_of(labels, len(scores))
+    stays = suppress(boxes[labels, indices], ends, iou_threshold, pixel=pixel, across_gaps=True, eta=nms_eta)
+    labels, indices = labels[stays], indices[stays]
+    return labels, scores[labels, indices], indices
 
 
 @op(
@@ -557,7 +586,15 @@ def _multiclass(
     ),
     opsets=frozenset({8}),
 )
-def multiclass_nms_8(boxes: Array, scores: Array, *, iou_threshold: float, nms_eta: float, **attrs: Any) -> Any:
+def multiclass_nms_8(
+    boxes: Array,
+    scores: Array,
+    *,
+    iou_threshold: float,
+    nms_eta: float,
+    suppress: Suppress = unsuppressed,
+    **attrs: Any,
+) -> Any:
     """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
 
     As MulticlassNms-9 without roisnum.
@@ -571,17 +608,16 @@ def multiclass_nms_8(boxes: Array, scores: Array, *, iou_threshold: float, nms_e
     >>> rows.tolist(), indices.tolist(), counts.tolist()
     ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [2])
     """
-    return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+    choose = partial(_multiclass, iou_threshold=iou_threshold, nms_eta=nms_eta, suppress=suppress, attrs=attrs)
+    return _shared_boxes(boxes, scores, choose, attrs)
 
 
-def _shared_boxes(boxes: Array, scores: Array, iou_threshold: float, nms_eta: float, attrs: Mapping[str, Any]) -> Any:
+def _shared_boxes(boxes: Array, scores: Array, choose: Callable[..., Any], attrs: Mapping[str, Any]) -> Any:
     places, values = widened(boxes), widened(scores)
     images = []
     for number in range(len(scores)):
         shared = np.broadcast_to(places[number], (scores.shape[1], *places.shape[1:]))
-        classes, found, indices = _multiclass(
-            shared, values[number], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
-        )
+        classes, found, indices = choose(shared, values[number])
         images.append((classes, found, indices + number * boxes.shape[1], places[number, indices]))
     return _listed(images, attrs, boxes.dtype)
 
@@ -608,6 +644,7 @@ def multiclass_nms(
     *,
     iou_threshold: float,
     nms_eta: float,
+    suppress: Suppress = unsuppressed,
     **attrs: Any,
 ) -> Any:
     """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
@@ -636,15 +673,14 @@ def multiclass_nms(
     >>> rows.tolist(), indices.tolist(), counts.tolist()
     ([[0.0, 0.75, 0.0, 0.0, 1.0, 0.75], [0.0, 0.25, 2.0, 2.0, 3.0, 3.0]], [[1], [2]], [1, 1])
     """
+    choose = partial(_multiclass, iou_threshold=iou_threshold, nms_eta=nms_eta, suppress=suppress, attrs=attrs)
     if roisnum is None:
-        return _shared_boxes(boxes, scores, iou_threshold, nms_eta, attrs)
+        return _shared_boxes(boxes, scores, choose, attrs)
     places, values = widened(boxes), widened(scores)
     ends = np.cumsum(roisnum.astype(np.int64))
     images = []
     for start, end in zip(ends - roisnum, ends, strict=True):
-        classes, found, indices = _multiclass(
-            places[:, start:end], values[:, start:end], iou_threshold=iou_threshold, nms_eta=nms_eta, attrs=attrs
-        )
+        classes, found, indices = choose(places[:, start:end], values[:, start:end])
         indices = indices + start
         images.append((classes, found, indices * len(boxes) + classes, places[classes, indices]))
     return _listed(images, attrs, boxes.dtype)
@@ -685,6 +721,7 @@ def matrix_nms(
     decay_function: str,
     gaussian_sigma: float,
     post_threshold: float,
+    decays: Callable[..., Any] = lowest_decays,
     **attrs: Any,
 ) -> Any:
     """The best boxes of each image, their scores lowered by better ones of their class that they overlap.
@@ -704,31 +741,19 @@ def matrix_nms(
     [0.75, 0.25, 0.25]
     """
     places, values = widened(boxes), widened(scores)
+    sigma = gaussian_sigma if decay_function == "gaussian" else None
     images = []
     for number in range(len(scores)):
-        classes, found, indices = [np.empty(0, np.int64)], [np.empty(0, values.dtype)], [np.empty(0, np.int64)]
-        for label in range(scores.shape[1]):
-            if label == attrs["background_class"]:
-                continue
-            order = np.flatnonzero(values[number, label] > attrs["score_threshold"])
-            order = order[descending(values[number, label, order])]
-            order = order[: attrs["nms_top_k"]] if attrs["nms_top_k"] > -1 else order
-            near = places[number, order]
-            iou = np.triu(overlaps(near[:, None], near[None], 0 if attrs["normalized"] else 1), 1)
-            highest = iou.max(0, initial=0)[:, None]
-            if decay_function == "gaussian":
-                decay = np.exp((highest * highest - iou * iou) * iou.dtype.type(gaussian_sigma))
-            else:
-                decay = ((1 - iou.astype(np.float64)) / (1 - highest.astype(np.float64) + 1e-10)).astype(iou.dtype)
-            lowered = np.where(np.triu(np.ones(iou.shape, bool), 1), decay, 1).min(0, initial=1)
-            lowered = lowered * values[number, label, order]
-            kept = lowered > post_threshold
-            classes.append(np.full(int(kept.sum()), label))
-            found.append(lowered[kept])
-            indices.append(order[kept])
-        index = np.concatenate(indices)
-        parts = (np.concatenate(classes), np.concatenate(found), index + number * boxes.shape[1])
-        images.append((*parts, places[number, index]))
+        chosen = values[number] > attrs["score_threshold"]
+        if 0 <= attrs["background_class"] < len(chosen):
+            chosen[attrs["background_class"]] = False
+        classes, indices = ranked(values[number], chosen, attrs["nms_top_k"])
+        ends = ends_of(classes, len(chosen))
+        lowered = decays(places[number, indices], ends, 0 if attrs["normalized"] else 1, sigma)
+        lowered = lowered * values[number, classes, indices]
+        kept = lowered > post_threshold
+        classes, found, indices = classes[kept], lowered[kept], indices[kept]
+        images.append((classes, found, indices + number * boxes.shape[1], places[number, indices]))
     return _listed(images, attrs, boxes.dtype)
 
 

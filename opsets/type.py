@@ -22,6 +22,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Retyping,
     Shapes,
     Tensor,
     Undecided,
@@ -48,7 +49,7 @@ _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 
     symbolic=True,
     view_of="data",
     self_checking=True,
-    traits=[Elementwise(1), Converting()],
+    traits=[Elementwise(1), Converting(), Retyping()],
 )
 def convert(data: Array, *, destination_type: str, types: Mapping[str, str]) -> Any:
     """The values as another element type.
@@ -93,7 +94,7 @@ def _check_strings(node: Node, target: str) -> None:
     outputs=[Output("output", "T_LIKE", "[*shape]")],
     symbolic=True,
     view_of="data",
-    traits=[Elementwise(1)],
+    traits=[Elementwise(1), Retyping()],
 )
 def convert_like(data: Array, like: Array, *, types: Mapping[str, str]) -> Any:
     """The values as the element type of another tensor; conversions are those of Convert-1.
@@ -129,6 +130,7 @@ _BITS = {"f8e4m3": 8, "f8e5m2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
         Attr("pytorch_scalar_promotion", BOOL, False),
         Attr("u64_integer_promotion_target", ELEMENT_TYPE, "f32"),
     ],
+    traits=[Retyping()],
 )
 def convert_promote_types(
     input_0: Array,
@@ -302,6 +304,10 @@ def _converted_size(size: Any, target: str) -> Any:
     return _converted(np.array(size, np.int64), "i64", target).item()
 
 
+MAX_PADDED = 8
+"""Times as many characters as strings have that they may take when each is as long as the longest one."""
+
+
 @op(
     "StringTensorPack-15",
     types={"T_IDX": INDEX},
@@ -326,6 +332,8 @@ def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Any:
     >>> op(np.array([0, 5]), np.array([5, 13]), np.frombuffer(b"IntelOpenVINO", np.uint8)).tolist()
     ['Intel', 'OpenVINO']
     """
+    if (plain := _plain_strings(begins.ravel(), ends.ravel(), symbols)) is not None:
+        return plain.reshape(begins.shape)
     text = symbols.tobytes()
     bounds = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
     strings = [text[begin:end].decode(errors="surrogateescape") for begin, end in bounds]
@@ -362,6 +370,10 @@ def string_tensor_unpack(data: Array) -> Any:
     >>> begins.tolist(), ends.tolist(), symbols.tobytes()
     ([0, 5], [5, 13], b'IntelOpenVINO')
     """
+    if (codes := _plain_codes(data)) is not None:
+        sizes = np.strings.str_len(data).astype(np.int32)
+        last = np.cumsum(sizes, dtype=np.int32).reshape(data.shape)
+        return last - sizes, last, codes[np.arange(codes.shape[1]) < sizes.reshape(-1, 1)].astype(np.uint8)
     texts = [text.encode(errors="surrogateescape") for text in data.ravel().tolist()]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int32).reshape(data.shape)
     lengths = np.array([len(text) for text in texts], np.int32).reshape(data.shape)
@@ -370,7 +382,28 @@ def string_tensor_unpack(data: Array) -> Any:
 
 @string_tensor_unpack.shapes
 def _(node: Node) -> Shapes:
-    data = node.value("data")
-    if data is None:
+    data = node.inputs["data"]
+    if not data.known:
         return {}
-    return {"n": sum(len(text.encode(errors="surrogateescape")) for text in data.ravel().tolist())}
+    return {"n": sum(len(text.encode(errors="surrogateescape")) for text in data.value.ravel().tolist())}
+
+
+def _plain_strings(begins: Array, ends: Array, symbols: Array) -> Array | None:
+    """Strings cut out of ASCII; None where a byte is none, or one string is much longer than others."""
+    sizes = ends - begins
+    width = int(sizes.max(initial=0))
+    if not width or width * len(begins) > MAX_PADDED * (int(sizes.sum()) + len(begins)) or (symbols > 127).any():
+        return None
+    places = np.arange(width)
+    inside = places < sizes[:, None]
+    codes = np.zeros((len(begins), width), np.uint32)
+    codes[inside] = symbols[(begins[:, None] + places)[inside]]
+    return codes.view(f"U{width}")[:, 0]
+
+
+def _plain_codes(data: Array) -> Array | None:
+    """The characters of strings, a row for each with zeros behind it; None where one is not of ASCII."""
+    if data.dtype.kind != "U" or not data.dtype.isnative or not data.size or not data.dtype.itemsize:
+        return None
+    codes = np.ascontiguousarray(data).view(np.uint32).reshape(data.size, -1)
+    return codes if int(codes.max()) < 128 else None

@@ -9,6 +9,7 @@ unknown ones are filled in.
 import doctest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -327,11 +328,14 @@ class Recorder(Kernels):
     calls: ClassVar[list[tuple[Any, Run]]] = []
     faults: ClassVar[list[str]] = []
 
-    def compute(self, program: Any, instruction: Any, arrays: Any, run: Any) -> Any:
+    def computation(self, program: Any, instruction: Any) -> Any:
+        return partial(self.record, super().computation(program, instruction), program, instruction)
+
+    def record(self, computation: Any, program: Any, instruction: Any, arrays: Any, run: Any) -> Any:
         for array in arrays:
             if array is not None:
                 array.flags.writeable = False
-        results = super().compute(program, instruction, arrays, run)
+        results = computation(arrays, run)
         op = instruction.op
         if op.pure and not instruction.bodies:
             self.faults.extend(f"{op.name}: {fault}" for fault in shared_memory(op, arrays, results))

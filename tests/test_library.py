@@ -13,6 +13,7 @@ import pytest
 from irrun.spec import (
     REQUIRED,
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -23,17 +24,20 @@ from irrun.spec import (
     Padding,
     Permutation,
     Products,
+    Quantizing,
     Reading,
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
+    Selecting,
     Storing,
     Violation,
     element_type,
     numpy_dtype,
 )
 from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import CONTEXT
+from irrun.spec.op import CONTEXT, PARTS
 from irrun.spec.registry import registry
 
 OPS = registry().ops
@@ -171,17 +175,17 @@ def test_the_kernel_takes_the_inputs_in_order_and_the_attributes_by_keyword(op):
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         assert len(positional) == len(op.inputs)
-    keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - CONTEXT
+    keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - CONTEXT - PARTS
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     assert takes_all or keywords == {attr.keyword for attr in op.attrs}
-    repeated = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty]
-    assert not repeated, "a default stands once, in its Attr"
+    given = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+    assert given == {*op.parts}, "a default stands once, in its Attr, unless an engine may have something quicker"
 
 
 IN_FULL = {"MaxPool-14", "AvgPool-14", "AvgPool-16"}
 """Versions that are declared like those before them all the same."""
 
-PARTS = ("types", "inputs", "outputs", "attrs", "symbolic", "view_of", "traits")
+DECLARED = ("types", "inputs", "outputs", "attrs", "symbolic", "view_of", "traits")
 
 
 def test_a_later_version_is_declared_as_a_variation_of_the_one_before():
@@ -189,7 +193,7 @@ def test_a_later_version_is_declared_as_a_variation_of_the_one_before():
     for name, keywords in declarations():
         op = OPS[name]
         before = max((o for o in OPS.values() if o.type == op.type and o.version < op.version), key=lambda o: o.version)
-        same = {part for part in PARTS if part in keywords and part_of(op, part) == part_of(before, part)}
+        same = {part for part in DECLARED if part in keywords and part_of(op, part) == part_of(before, part)}
         if "of" in keywords:
             assert not same, f"{name} declares what it has anyhow"
         elif len(same) > 2:
@@ -237,6 +241,7 @@ ATTRIBUTES = {
     "special_zero": False,
     "strides": (1, 2),
     "dilations": (1, 1),
+    "levels": 4,
 }
 """Values of attributes that have no default."""
 
@@ -318,6 +323,15 @@ def test_a_commutative_op_takes_its_inputs_in_any_order(op, wanted):
 NOT_ELEMENTWISE = {"CumSum-3", "SegmentMax-16", "LogSoftmax-5", "SoftMax-1", "SoftMax-8"}
 
 
+@ops_that_are(Retyping)
+def test_outputs_of_a_retyping_op_are_inputs_where_types_are_the_same(op):
+    inputs = [elements(op, port, (2, 3)) for port in range(len(op.inputs))]
+    results = call(op, *inputs) if "destination_type" not in op.attr_names else op(*inputs, destination_type="f32")
+    for array, result in zip(inputs, results if isinstance(results, tuple) else (results,), strict=False):
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result, array)
+
+
 def test_the_ops_of_the_elementwise_categories_have_the_trait():
     pages = ("arithmetic/", "activation/", "comparison/", "logical/", "bitwise/", "type/convert-1.rst")
     members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}
@@ -347,6 +361,32 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
             np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
+
+
+@ops_that_are(Bounded)
+def test_no_result_is_below_the_bound_of_its_trait(op):
+    attrs = {attr.keyword: ATTRIBUTES[attr.keyword] for attr in op.attrs if attr.default is REQUIRED}
+    data = np.float32([-np.inf, -3e38, -100, -1.7, -0.0, 0, 2, np.inf])
+    assert call(op, data).min() >= op.trait(Bounded).least(attrs)
+
+
+@ops_that_are(Selecting)
+def test_a_selection_gives_elements_of_its_first_input_by_their_order_alone(op):
+    window = {"kernel": (2, 2), "strides": (1, 1), "pads_begin": (1, 1), "pads_end": (0, 0)}
+    data = elements(op, 0, (1, 2, 3, 4))
+    first, second = (call(op, values, **window) for values in (data, 3 * data + 1))
+    first, second = (values[0] if isinstance(values, tuple) else values for values in (first, second))
+    assert np.isin(first, data).all()
+    np.testing.assert_array_equal(second, 3 * first + 1)
+
+
+@ops_that_are(Quantizing)
+def test_a_quantization_leaves_as_many_values_as_its_trait_says(op):
+    trait = op.trait(Quantizing)
+    assert tuple(port.name for port in op.inputs[1:]) == trait.limits
+    data = np.linspace(-2, 5, 1000, dtype=np.float32)
+    limits = [np.float32(value) for value in (-1, 2, 3, 9)]
+    assert np.unique(call(op, data, *limits, **{trait.levels: 4})).tolist() == [3, 5, 7, 9]
 
 
 @ops_that_are(Converting)

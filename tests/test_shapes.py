@@ -197,7 +197,7 @@ def test_random_inputs_take_intervals_and_names(tmp_path):
     model = Model()
     model.result(model.parameter("x", "f32", ("?", "?", "?", "?")))
     executor = irrun.GraphExecutor(model.save(tmp_path))
-    assert executor.random_inputs(0, {"x": ("batch", "2..8", "?", 5)})["0"].shape == (1, 2, 1, 5)
+    assert executor.random_inputs(0, {"x": ("batch", "2..8", "?", 5)})["x"].shape == (1, 2, 1, 5)
     with pytest.raises(irrun.InputError, match="has the dimension"):
         executor.random_inputs(0, {"x": ("2.5", 1, 1, 1)})
 

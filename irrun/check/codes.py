@@ -542,6 +542,14 @@ CODES: dict[str, Code] = {
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="c"/>',
         ),
     ),
+    "W913": Code(
+        "weights that are no numbers",
+        "A constant holds NaN or infinity. They spread to almost all that is computed of them, so the results of the "
+        "model are likely to be NaN: a training that diverged, a conversion to f16 of values that it cannot hold, or a "
+        "wrong `offset`. Constants of nothing but zeros and infinities are left alone, as masks of scores are such. "
+        "The first 64 MiB of weights are searched; `--deep` searches all.",
+        ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another "

@@ -18,9 +18,9 @@ import numpy as np
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.lookup import find_op
-from irrun.check.naming import MAX_INVENTED, name_sizes
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, Value
+from irrun.ir.naming import MAX_INVENTED, name_sizes
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_span

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -10,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
+from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
+from irrun.ir.signature import names_of
+from irrun.ir.sources import Source, opened
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor
@@ -35,6 +37,15 @@ class Report:
 
     `model` is None where the file could not be read, `inference` where the graph is too broken to be inferred.
     `layers` is the number of layers that could be inferred, `content` the text of the .xml where it came from memory.
+
+    `str(report)` is what `irrun validate` prints. A report that is pickled leaves its model and its inference behind.
+
+    >>> import irrun
+    >>> report = irrun.validate("tests/invalid/five_defects.xml")
+    >>> report.ok, len(report.errors), len(report.warnings)
+    (False, 4, 1)
+    >>> print(report.errors[0])
+    tests/invalid/five_defects.xml:11:4: error[E306]: Clamp-1 lacks its required attribute `min`
     """
 
     path: Path
@@ -57,31 +68,56 @@ class Report:
         """Whether the model has no errors; warnings do not count."""
         return not self.errors
 
+    def render(self, format: str = "text") -> str:
+        """The report in one of the forms of `irrun validate --format`, such as "sarif". Raises ValueError for another.
+
+        >>> import irrun
+        >>> print(irrun.validate("tests/invalid/five_defects.xml").render("concise").splitlines()[-1])
+        tests/invalid/five_defects.xml:65:24: error[E206] layer 5 `positive` (ReLU) has no output port 9
+        """
+        from irrun.check.render.formats import FORMATS
+
+        if format not in FORMATS:
+            raise ValueError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+        return FORMATS[format]([self])
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __reduce__(self) -> tuple[type[Report], tuple[object, ...]]:
+        return type(self), (self.path, self.diagnostics, None, None, self.layers, self.content)
+
 
 def validate(
-    model: Model | str | os.PathLike[str],
-    weights: str | os.PathLike[str] | None = None,
+    model: Model | Source,
+    weights: Source | None = None,
     shapes: GivenShapes | None = None,
     *,
     content: bytes | None = None,
+    searched: int | None = MAX_SEARCHED,
 ) -> Report:
-    """Check a model, or the file that holds one; `weights` is the .bin beside it unless given.
+    """Check a model: that of an .xml file, given as a path, as bytes or as a file that is open for reading bytes.
 
-    With `content`, the text of the .xml, only the weights are looked for at the path.
+    `weights` is the .bin, in one of these forms; for a path, the one beside it unless given. `shapes` are what the
+    inputs shall have, by name: `{"image": (1, 3, "height", "width")}`. With `content`, the text of the .xml, `model` is
+    only the path that it goes by. So many bytes of weights are `searched` for NaN and infinity, None for all.
 
-    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size.
+    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, OSError
+    where an open file cannot be read, TypeError where something else is given than a model.
     """
     problems: list[Diagnostic] = []
     if isinstance(model, Model):
-        path, found = model.path, model
+        path, found, content = model.path, model, model.content
     else:
-        path = Path(model)
-        read_model, problems = read(path, None if weights is None else Path(weights), content)
+        path, given = opened(model, "model")
+        content = content if given is None else bytes(given)
+        read_model, problems = read(path, weights, content)
         if read_model is None or any(problem.code == "E110" for problem in problems):  # layers of kernels, not of ops
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}))
-    later = chain(inference.diagnostics, mixed_types(inference), compare_declared(inference, sizes=not shapes))
+    declared = compare_declared(inference, sizes=not shapes)
+    later = chain(inference.diagnostics, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
@@ -91,21 +127,15 @@ def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
     return sorted(placed, key=lambda d: (d.line or 0, d.column or 0, d.code))
 
 
-def input_names(layer: Layer) -> tuple[str, ...]:
-    """The names that a Parameter goes by: those of its tensor, and its own."""
-    tensor_names = layer.outputs[0].port.names if layer.outputs else ()
-    return tuple(dict.fromkeys((*tensor_names, layer.name)))
-
-
 def find_input(model: Model, name: str) -> int:
     """The number of the input that goes by `name`, or by its position as text. Raises ValueError listing the inputs."""
     parameters = model.graph.parameters
-    matches = [number for number, layer in enumerate(parameters) if name in input_names(layer)]
+    matches = [number for number, layer in enumerate(parameters) if name in names_of(layer)]
     if len(matches) == 1:
         return matches[0]
     if not matches and name.isdecimal() and len(name) < _DIGITS and int(name) < len(parameters):
         return int(name)
-    listing = ", ".join(f"`{input_names(layer)[0]}`" for layer in parameters) or "none"
+    listing = ", ".join(f"`{names_of(layer)[0]}`" for layer in parameters) or "none"
     what = "is the name of several inputs" if matches else "is no input"
     raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+from typing import Any
 
 import click
 
@@ -14,8 +15,22 @@ from irrun.cli.ops import ops
 from irrun.cli.schema import schema
 from irrun.cli.validate import validate
 
+INTERRUPTED = 130
+"""The exit status of what Ctrl-C has ended, as shells have it."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """The commands, which an interruption ends without a traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            context.exit(INTERRUPTED)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="irrun")
 def main() -> None:
     """Validate and run OpenVINO IR models by the written specification, without OpenVINO.

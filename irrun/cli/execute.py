@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +16,7 @@ from irrun.cli.options import (
     ENGINE,
     MAX_MEMORY,
     MODEL,
+    PRECISION,
     THREADS,
     WEIGHTS,
     colour,
@@ -27,9 +31,18 @@ from irrun.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from irrun.run.executor import GraphExecutor
     from irrun.run.profile import Profile
     from irrun.spec.op import Array
+
+
+STANDARD = Path("-")
+"""Standard input, or output."""
+
+RTOL, ATOL = 1e-3, 1e-5
+"""Those of irrun.run.expectation, which is imported only where it is needed: `irrun --help` must not wait."""
 
 
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
@@ -66,14 +79,31 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     help="The shape of an input that --random makes up.",
 )
 @click.option(
+    "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     callback=existing_folder,
-    help="Write the results to an .npz file.",
+    help="Write the results to an .npz file; - is standard output.",
 )
+@click.option(
+    "--save-inputs",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=existing_folder,
+    help="Write the inputs to an .npz file, such as those that --random made up.",
+)
+@click.option(
+    "--expect",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Compare with the results in an .npz file, and exit with 1 where one differs.",
+)
+@click.option("--rtol", type=click.FloatRange(0), default=RTOL, show_default=True, help="What --expect allows: a part,")
+@click.option("--atol", type=click.FloatRange(0), default=ATOL, show_default=True, help="and a number besides.")
 @MAX_MEMORY
 @ENGINE
+@PRECISION
 @THREADS
 @click.option("--profile", is_flag=True, help="Print how long each layer took, and what computed it.")
 @click.option(
@@ -88,8 +118,9 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    help="Run N times, to see in a profile what later runs take.",
+    help="Run N times, and print how long runs take.",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Say what computes, and why.")
 @ops_option
 @click.pass_context
 def execute(
@@ -101,21 +132,36 @@ def execute(
     seed: int | None,
     shapes: dict[str, list[str]],
     output: Path | None,
+    save_inputs: Path | None,
+    expect: Path | None,
+    rtol: float,
+    atol: float,
     max_memory: int | None,
     engine: str,
+    precision: str | None,
     threads: int | None,
     profile: bool,
     trace_file: Path | None,
     repeat: int,
+    verbose: bool,
 ) -> None:
-    """Run a model and print, or write, its results."""
-    for path in filter(None, (model, weights, archive, *files.values())):
+    """Run a model and print, or write, its results.
+
+    MODEL is an .xml file, or - for standard input.
+    """
+    read = [path for path in (model, weights, archive, expect, *files.values()) if path not in (None, STANDARD)]
+    for path in read:
         if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
             raise click.BadParameter(f"there is no file {path}", context)
+    if weights is None and model != STANDARD:
+        read.append(model.with_suffix(".bin"))
+    _keep_apart(context, read, [path for path in (output, save_inputs, trace_file) if path is not None])
 
     from irrun.check.render.text import one_line
     from irrun.files import atomic_write
+    from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
+    from irrun.run.expectation import differences
 
     measured: Profile | None = None
     if profile or trace_file is not None:
@@ -128,28 +174,98 @@ def execute(
         return None if archive or files or seed is not None else given
 
     with failures_said(context, advice):
-        executor = GraphExecutor(
-            model, weights, max_memory=max_memory, engine=engine, threads=threads, once=repeat == 1
-        )
+        with warnings_said():
+            executor = GraphExecutor(
+                sys.stdin.buffer if model == STANDARD else model,
+                weights,
+                max_memory=max_memory,
+                engine=engine,
+                threads=threads,
+                once=repeat == 1,
+                precision=precision,
+            )
         show(executor.report.warnings)
         inputs = _inputs(executor, archive, files, seed, shapes)
+        if verbose:
+            say("note", executor.engines)
+        if save_inputs is not None:
+            kept = executor.named(inputs)
+            _write(context, save_inputs, lambda: write_npz(save_inputs, kept))
+        times = []
         with warnings_said():
             for _ in range(repeat):
+                begin = perf_counter()
                 results = executor.run(inputs, profile=measured)
+                times.append(perf_counter() - begin)
+        differing = [] if expect is None else differences(results, read_npz(expect, executor.max_memory), rtol, atol)
     if profile and measured is not None:
         click.echo(measured.table(), err=True)
+    elif repeat > 1:
+        click.echo(_durations(times), err=True)
     if trace_file is not None and measured is not None:
         trace = measured.trace().encode()
         _write(context, trace_file, lambda: atomic_write(trace_file, trace))
-    if output is None:
+    if output == STANDARD:
+        _print_archive(context, results)
+    elif output is not None:
+        _write(context, output, lambda: write_npz(output, results))
+        click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
+    elif expect is None:
         for name, array in results.items():
             click.echo(_described(one_line(name), array), color=colour())
-        return
+    doubtful = _not_finite(results)
+    if doubtful:
+        say("warning", doubtful)
+    for sentence in differing:
+        say("error", sentence)
+    if expect is not None and not differing:
+        click.echo(f"as expected within {rtol:g} of each number and {atol:g}", err=True)
+    context.exit(1 if differing else 0)
 
-    from irrun.run.arrays import write_npz
 
-    _write(context, output, lambda: write_npz(output, results))
-    click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
+def _keep_apart(context: click.Context, read: list[Path], written: list[Path]) -> None:
+    """Refuse to write over a file that is read."""
+    for path in written:
+        for other in read:
+            with suppress(OSError):
+                if path.samefile(other):
+                    raise click.BadParameter(f"{path} is read by this run, and would be overwritten", context)
+    names = [os.path.realpath(path) for path in written if path != STANDARD]
+    if len(set(names)) < len(names):
+        raise click.BadParameter(f"{written[0]} would be written twice", context)
+
+
+def _print_archive(context: click.Context, results: Mapping[str, Array]) -> None:
+    from io import BytesIO
+
+    from irrun.run.arrays import dump_npz
+
+    if sys.stdout.isatty():
+        raise click.UsageError("an .npz file is not for terminals: redirect it, or give --output FILE", context)
+    content = BytesIO()
+    dump_npz(content, results)
+    sys.stdout.buffer.write(content.getbuffer())
+    sys.stdout.buffer.flush()
+
+
+def _durations(times: list[float]) -> str:
+    """How long runs took; the first one prepares."""
+    from statistics import median
+
+    first, *later = (1e3 * seconds for seconds in times)
+    spread = f"minimum {min(later):.3g}, median {median(later):.3g}, maximum {max(later):.3g} ms"
+    return f"{len(times)} runs: the first {first:.3g} ms, later ones {spread}"
+
+
+def _not_finite(results: Mapping[str, Array]) -> str:
+    """What of the results is not finite, in a line."""
+    from irrun.check.finite import not_finite
+
+    found = {}
+    for name, array in results.items():
+        if array.dtype.kind in "fV" and (doubt := not_finite([array.ravel()], array.shape)) is not None:
+            found[name] = f"`{name}` ({doubt} of {array.size:,}{doubt.place})"
+    return f"not finite: {', '.join(found.values())}" if found else ""
 
 
 def _write(context: click.Context, path: Path, write: Callable[[], None]) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from irrun.cli.options import colour, paint
+from irrun.cli.options import colour, complete_codes, paint
 
 
 @click.command()
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=complete_codes)
 @click.pass_context
 def explain(context: click.Context, code: str | None) -> None:
     """Explain a code, such as E304; without one, list them all."""

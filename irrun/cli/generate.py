@@ -15,6 +15,7 @@ from irrun.cli.options import (
     ENGINE,
     MAX_MEMORY,
     MODEL,
+    PRECISION,
     THREADS,
     WEIGHTS,
     colour,
@@ -94,6 +95,7 @@ def _rows(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 @click.option("--profile", is_flag=True, help="Print how long each layer took, and what computed it.")
 @MAX_MEMORY
 @ENGINE
+@PRECISION
 @THREADS
 @ops_option
 @click.pass_context
@@ -112,6 +114,7 @@ def generate(
     profile: bool,
     max_memory: int | None,
     engine: str,
+    precision: str | None,
     threads: int | None,
 ) -> None:
     """Let a language model go on from a prompt, by the most likely token each time.
@@ -152,7 +155,10 @@ def generate(
 
     with failures_said(context, advice):
         begin = perf_counter()
-        executor = GraphExecutor(model, weights, max_memory=max_memory, engine=engine, threads=threads)
+        with warnings_said():
+            executor = GraphExecutor(
+                model, weights, max_memory=max_memory, engine=engine, threads=threads, precision=precision
+            )
         show(executor.report.warnings)
         inputs: dict[str, Any] = read_npz(archive, executor.max_memory) if archive else {}
         loaded = perf_counter()

@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from irrun.spec.op import Op
 
 
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from irrun.spec.registry import registry
+
+    return [name for name in registry().ops if name.lower().startswith(incomplete.lower())]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_complete)
 @click.option("--json", "as_json", is_flag=True, help="Print the same for programs.")
 @ops_option
 @click.pass_context
@@ -24,6 +30,7 @@ def ops(context: click.Context, name: str | None, as_json: bool) -> None:
     from irrun.spec.registry import registry
 
     known = registry()
+    known.load_installed()
     chosen = sorted(known.ops.values(), key=lambda op: (op.type.lower(), op.version))
     if name is not None:
         chosen = [op for op in chosen if name.lower() in (op.type.lower(), op.name.lower())]

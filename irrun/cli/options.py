@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.engines import ENGINES, EngineError
+from irrun.diagnostics import EngineError
+from irrun.engines import ENGINES, PRECISIONS
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
@@ -71,6 +72,14 @@ ENGINE = click.option(
     help="What computes: auto is onednn where that is installed and pays, else numpy; reference runs each layer by its "
     "op's own kernel, as `irrun ops` documents it; check is auto, and stops at the first layer that reference computes "
     "otherwise.",
+)
+PRECISION = click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    help="In which types floats are computed: declared, those of the model, is the default of the engine reference; "
+    "auto, f32 for f16 and bf16, that of the others; f32 is auto with f32 for f64, too; bf16 is auto with bf16 for "
+    "products, convolutions and what lies between; f16 emulates a device that rounds the result of every layer to f16; "
+    "f64 computes all in f64. Inputs and results are as declared.",
 )
 THREADS = click.option(
     "--threads",
@@ -134,6 +143,14 @@ def parse_codes(given: Iterable[str]) -> tuple[str, ...]:
     return codes
 
 
+def complete_codes(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The codes that what is typed may become; of several, the last one."""
+    from irrun.check.codes import CODES
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{code}" for code in CODES if code.startswith(last.upper())]
+
+
 def codes_option(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return parse_codes(given)
@@ -143,7 +160,7 @@ def codes_option(context: click.Context, parameter: click.Parameter, given: tupl
 
 def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """A file to write whose folder exists."""
-    if path is not None and not path.absolute().parent.is_dir():
+    if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
     return path
 

@@ -63,6 +63,7 @@ STDIN = Path("<stdin>")
 @click.option(
     "--ignore", multiple=True, metavar="CODES", callback=codes_option, help="Report all but these; wins over --select."
 )
+@click.option("--deep", is_flag=True, help="Search all weights for NaN and infinity, not only the first 64 MiB.")
 @click.option("--strict/--no-strict", help="Fail on warnings too.")
 @click.option("--exit-zero", is_flag=True, help="Exit with status 0 whatever is found.")
 @click.option("--skip-foreign", is_flag=True, help="Skip named .xml files whose root is not <net>, as in folders.")
@@ -88,6 +89,7 @@ def validate(
     output: Path | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    deep: bool,
     strict: bool,
     exit_zero: bool,
     skip_foreign: bool,
@@ -113,7 +115,7 @@ def validate(
         for path in progress:
             if reports:
                 gc.collect()  # what a large model took is given back before the next one is read
-            report = _checked(context, path, weights, shapes)
+            report = _checked(context, path, weights, shapes, deep)
             if with_steps:
                 report = _traced(report)
             kept = [found for found in report.diagnostics if _wanted(found.code, select, ignore)]
@@ -152,13 +154,16 @@ def _traced(report: Report) -> Report:
     return traced(report)
 
 
-def _checked(context: click.Context, path: Path, weights: Path | None, shapes: dict[str, list[str]]) -> Report:
+def _checked(
+    context: click.Context, path: Path, weights: Path | None, shapes: dict[str, list[str]], deep: bool
+) -> Report:
+    from irrun.check.finite import MAX_SEARCHED
     from irrun.check.validate import validate as check
     from irrun.ir.reader import MAX_XML_BYTES
 
     try:
         content = sys.stdin.buffer.read(MAX_XML_BYTES + 1) if path == STDIN else None
-        return check(path, weights, shapes, content=content)
+        return check(path, weights, shapes, content=content, searched=None if deep else MAX_SEARCHED)
     except ValueError as error:
         raise click.BadParameter(str(error), context, param_hint="--shape") from None
 
@@ -176,7 +181,7 @@ def _progress(paths: list[Path]) -> AbstractContextManager[Iterable[Path]]:
 
 def _write(context: click.Context, text: str, output: Path | None) -> None:
     text += "\n" * bool(text)
-    if output is None:
+    if output is None or output == Path("-"):
         click.echo(text.encode("utf-8", "backslashreplace").decode(), nl=False, color=colour())
         return
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from irrun.diagnostics import EngineError
+
 if TYPE_CHECKING:
     from irrun.engines.work import Engine
 
-CHECK = "check"
-ENGINES = ("auto", "onednn", "numpy", "reference", CHECK)
-"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, compiled products of
-compressed weights and attention of few rows; `numpy` is that alone; `reference` runs every layer by its op's own
-kernel; `check` is `auto`, every result held against what that kernel gives."""
+CHECK, REFERENCE = "check", "reference"
+ENGINES = ("auto", "onednn", "numpy", REFERENCE, CHECK)
+"""`auto` is `onednn` where that is installed, else `numpy`, and in both, where llvmlite is, what `compiled` computes;
+`numpy` is that alone; `reference` runs every layer by its op's own kernel; `check` is `auto`, every result held against
+what that kernel gives."""
 
-
-class EngineError(Exception):
-    """An engine that was asked for is not there."""
+PRECISIONS = ("auto", "declared", "f32", "bf16", "f16", "f64")
+"""Types that floats are computed in. `declared`: those of the model; `auto`: these, but f32 for f16 and bf16; `f32`:
+that for f64, too; `bf16`: as auto, but products, convolutions and what lies between in bf16; `f16`: all in f16, as a
+device does that rounds the result of every layer to it; `f64`: all in f64, which is slow, and what others are measured
+by."""
 
 
 SINGLE_RUN = 120_000_000
@@ -34,7 +38,7 @@ def load_engines(name: str = "auto", threads: int | None = None, *, small: bool 
         raise EngineError(f"there is no engine `{name}`; there are {', '.join(ENGINES)}")
     if threads is not None and threads < 1:
         raise EngineError(f"{threads} threads, expected 1 or more")
-    if name == "reference":
+    if name == REFERENCE:
         return []
     count = threads or processors()
     found: list[Engine] = []

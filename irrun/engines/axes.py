@@ -33,16 +33,17 @@ def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tupl
     return tuple(sizes), [tuple(kept) for kept in steps]
 
 
-def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides in bytes of an f32 array in C order."""
-    return tuple(4 * prod(shape[number + 1 :]) for number in range(len(shape)))
+def dense_strides(shape: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
+    """The strides in bytes of an array in C order, of f32 unless its elements take `itemsize` bytes."""
+    return tuple(itemsize * prod(shape[number + 1 :]) for number in range(len(shape)))
 
 
 def matrix_of(operand: Operand, *, transposed: bool, row: bool) -> Operand:
     """An operand of a product with two axes at least, as it is multiplied; a vector becomes a `row` or a column."""
     shape, strides = operand.shape, operand.strides
     if len(shape) == 1:
-        return Operand(operand.type, *(((1, *shape), (4, *strides)) if row else ((*shape, 1), (*strides, 4))))
+        step = numpy_dtype(operand.type).itemsize
+        return Operand(operand.type, *(((1, *shape), (step, *strides)) if row else ((*shape, 1), (*strides, step))))
     if transposed:
         shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
     return Operand(operand.type, shape, strides)
@@ -63,13 +64,13 @@ def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]]
     return None
 
 
-def canonical_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+def canonical_strides(shape: Sequence[int], strides: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:
     """The strides with those of axes of one element as if the axis went on; numpy leaves them to chance."""
     result = list(strides)
     for number in reversed(range(len(shape))):
         if shape[number] == 1:
             inner = [(strides[n] * shape[n]) for n in range(number + 1, len(shape)) if shape[n] > 1]
-            result[number] = max(inner, default=4)
+            result[number] = max(inner, default=itemsize)
     return tuple(result)
 
 

@@ -47,6 +47,8 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
     def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         for number, array in enumerate(inputs):
             operand = work.inputs[number]
+            if number in compiled.coded and operand is not None:
+                operand = operand.codes
             if array is None or operand is None or number in compiled.taken:
                 continue
             if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:

@@ -20,7 +20,7 @@ _Made = TypeVar("_Made")
 
 def signature(work: Work) -> Hashable:
     """All about a work but the values of its weights, constants of more than `MAX_COMPARED` elements."""
-    posts = [(post.name, *post.attrs.items(), post.operand, post.reflected) for post in work.posts]
+    posts = [(post.name, *post.attrs.items(), post.operand, post.reflected, post.parameters) for post in work.posts]
     tensors = [_described(operand) for operand in (*work.inputs, *work.outputs)]
     return work.name, *work.attrs.items(), len(work.inputs), *tensors, *posts
 
@@ -71,4 +71,5 @@ def _described(operand: Operand | None) -> Hashable:
     )
     if (weights := operand.compressed) is not None:
         value = weights.type, weights.stored, *(None if f is None else f.shape for f in (weights.scale, weights.zero))
-    return operand.type, operand.shape, operand.strides, operand.layout, value
+    codes = None if operand.codes is None else (_described(operand.codes), operand.grid)
+    return operand.type, operand.shape, operand.strides, operand.layout, value, codes

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
+from irrun.engines.grid import Grid
 from irrun.spec.op import Array
 
 BUFFER = 512
@@ -49,6 +50,9 @@ class Operand:
 
     Weights that stay `compressed` are f32 that is nowhere in memory: `value` is None, and an engine that takes such an
     input counts it among those that it has `taken`. One that knows nothing of them leaves the work to others.
+
+    An f32 tensor on a `grid` has `codes`, an operand of u8 or i8 of the same shape. It is made of these only where it
+    is read itself: an engine that reads the codes instead counts the input among `Compiled.coded`.
     """
 
     type: str
@@ -57,6 +61,8 @@ class Operand:
     value: Array | None = None
     layout: Layout | None = None
     compressed: CompressedWeights | None = None
+    codes: Operand | None = None
+    grid: Grid | None = None
 
 
 @dataclass(slots=True)
@@ -64,13 +70,15 @@ class Post:
     """What is done to each element of a work's result: the op `name` ("ReLU-1") with its attributes.
 
     An op of two inputs takes the tensor `work.inputs[operand]` as the other one, which broadcasts to the result as
-    numpy has it; `reflected` says that the other one is the op's first input.
+    numpy has it; `reflected` says that the other one is the op's first input. `parameters` are further inputs by their
+    numbers, constants such as limits; who does not know them leaves the post to others.
     """
 
     name: str
     attrs: Mapping[str, Any]
     operand: int | None = None
     reflected: bool = False
+    parameters: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,8 +86,9 @@ class Work:
     """An op and what is done to its (only) result right away, in order.
 
     `inputs` are those of the op, with None for one that is not connected, and behind them the operands of `posts`.
-    `outputs` are what is left at the end: `posts` change no shape and no type. Outputs of the op that nothing reads are
-    left out where no other comes behind them.
+    `outputs` are what is left at the end: `posts` change no shape, and no type but between f32 and bf16, where one is a
+    conversion; what is not rounded in between is as good. Outputs of the op that nothing reads are left out where no
+    other comes behind them.
     """
 
     name: str
@@ -91,7 +100,8 @@ class Work:
     @property
     def own(self) -> list[Operand | None]:
         """The inputs of the op itself."""
-        return self.inputs[: min((post.operand for post in self.posts if post.operand is not None), default=None)]
+        read = [post.operand for post in self.posts if post.operand is not None]
+        return self.inputs[: min([*read, *(number for post in self.posts for number in post.parameters)], default=None)]
 
     @property
     def compressed(self) -> bool:
@@ -156,8 +166,9 @@ class Compiled:
     memory with inputs. Arrays that lie otherwise raise ValueError.
 
     `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
-    that outputs come in, both by number. `taken` are the constant inputs that are not read any more. What is
-    `doubtful` may give NaN for what is infinite: where a result is not finite, it is computed again by others.
+    that outputs come in, both by number. `taken` are the constant inputs that are not read any more, `coded` those of
+    which the codes are read; of these `wants` has the layout then. What is `doubtful` may give NaN for what is
+    infinite: where a result is not finite, it is computed again by others.
     """
 
     bind: Callable[[Arrays, Sequence[Array], Any], Call]
@@ -166,32 +177,47 @@ class Compiled:
     gives: dict[int, Layout] = field(default_factory=dict)
     taken: frozenset[int] = frozenset()
     doubtful: bool = False
+    coded: frozenset[int] = frozenset()
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
-"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them."""
+"""Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them.
+
+Nobody has looked at the data: where these break the rule of the op, or it would warn of them, the answer is None, too.
+Results of sizes that only the data tell take at most `OPEN_GROWTH` times the bytes of the inputs.
+"""
+
+OPEN_GROWTH = 16
 
 
 class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
     One that is `unaligned` takes constants that lie at any address, as they do in a file. One that `decodes` multiplies
-    with compressed weights as quickly as memory gives them.
+    with compressed weights as quickly as memory gives them. One that is `quantized` multiplies codes.
     """
 
     name: str
     threads: int
     unaligned: bool
     decodes: bool
+    quantized: bool
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""
+
+    def computes(self, name: str, type: str) -> bool:
+        """Whether it takes works of the op `name` on floats of `type`, most of them, and the processor computes in that
+        type rather than in another one between two conversions. What only moves elements does so in any type."""
 
     def together(self, calls: Sequence[Call]) -> None:
         """Make calls that have nothing to do with one another, on threads if it has any for that."""
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none."""
+        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none.
+
+        It is asked for works of known sizes, too, which no engine has compiled.
+        """
 
     def reorder(self, operand: Operand, layout: Any) -> Compiled:
         """A work of one input and one output that brings a tensor into another layout of its own (None: in C order)."""

@@ -14,13 +14,18 @@ _HEAD_BYTES = 1 << 16
 def find_models(named: Sequence[str], skip_foreign: bool = False) -> tuple[list[Path], int]:
     """The models, each once, and the number of .xml files that were skipped because they are none.
 
-    A folder stands for the models in it and below; a file is taken as it is, unless `skip_foreign`. Raises
-    FileNotFoundError with a sentence where there is nothing.
+    A folder stands for the models in it and below; a file is taken as it is, unless `skip_foreign`, which also takes a
+    .bin for the model that it belongs to. Raises FileNotFoundError with a sentence where there is nothing; of several
+    names, one that leads nowhere is left to the reader.
     """
     found: dict[Path, None] = {}
     skipped: set[Path] = set()
-    for path in _expanded(named):
+    for path in _expanded(named, several=len(named) > 1):
         folder = _is_folder(path)
+        if skip_foreign and path.suffix.lower() == ".bin":  # of a model, or of something else
+            path = path.with_suffix(".xml")
+            if not path.exists():
+                continue
         for file in _xml_files(path) if folder else [path]:
             if (folder or skip_foreign) and is_foreign(file):
                 skipped.add(file)
@@ -67,16 +72,16 @@ def root_tag(head: bytes) -> str | None:
     return None
 
 
-def _expanded(named: Sequence[str]) -> Iterator[Path]:
+def _expanded(named: Sequence[str], several: bool) -> Iterator[Path]:
     for name in named:
         path = Path(name)
         if _exists(path):
             yield path
             continue
         matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
-        if not matches:
+        if not matches and not several:
             raise FileNotFoundError(f"there is no file {name}")
-        yield from map(Path, matches)
+        yield from map(Path, matches or [name])
 
 
 def _exists(path: Path) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irrun.diagnostics import LayerName, Span
 from irrun.ir.xml import Element
 
 if TYPE_CHECKING:
+    from irrun.ir.signature import TensorInfo
     from irrun.ir.weights import Weights
 
 
@@ -72,6 +73,12 @@ class Layer:
     @property
     def label(self) -> LayerName:
         return LayerName(self.id, self.name, self.type)
+
+    @property
+    def precise(self) -> bool:
+        """Whether its runtime info keeps it from being computed in 16 bits."""
+        marks = self.rt_info.findall("attribute") if self.rt_info else ()
+        return any(mark.attributes.get("name") == "precise" for mark in marks)
 
     def __str__(self) -> str:
         return str(self.label)
@@ -144,7 +151,11 @@ class Graph:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Model:
-    """A model file. `legacy` are children of the root that only old tools use, kept as they are."""
+    """A model file. `legacy` are children of the root that only old tools use, kept as they are.
+
+    `content` is the text of the file where it came from memory. A model that is pickled is read again, from its path or
+    from what came from memory, which goes along.
+    """
 
     name: str
     version: int
@@ -152,3 +163,39 @@ class Model:
     weights: Weights
     path: Path
     legacy: list[Element] = field(default_factory=list)
+    content: bytes | None = None
+
+    @property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """What its Parameters declare, in order."""
+        from irrun.ir.signature import inputs
+
+        return inputs(self.graph)
+
+    @property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """What the file declares of its outputs, in order; `GraphExecutor.outputs` are what they are."""
+        from irrun.ir.signature import outputs
+
+        return outputs(self.graph)
+
+    @property
+    def variables(self) -> tuple[TensorInfo, ...]:
+        """The variables that it keeps from one run to the next."""
+        from irrun.ir.signature import variables
+
+        return variables(self.graph)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r} of {len(self.graph.layers)} layers, from {self.path}>"
+
+    def __reduce__(self) -> Any:
+        weights = self.weights.path if self.weights.content is None else bytes(self.weights.content)
+        return _read_again, (self.path if self.content is None else self.content, weights)
+
+
+def _read_again(source: Path | bytes, weights: Path | bytes | None) -> Model:
+    """A model that was pickled. Raises IRError where its file is not there any more."""
+    from irrun.ir.reader import read_model
+
+    return read_model(source, weights)

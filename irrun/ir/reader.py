@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -14,48 +15,80 @@ from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
+from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
-from irrun.ir.weights import Blob, Weights, WeightsError
+from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
 MAX_XML_BYTES = 1 << 27
 """The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
 
+_LFS_POINTER = b"version https://git-lfs.github.com/"
+_HTML = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
 
-def read_model(path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None) -> Model:
-    """The model in the .xml file `path`; the .bin lies beside it unless given. Raises IRError with all its errors."""
-    model, diagnostics = read(path, weights)
+def read_model(model: Source, weights: Source | None = None) -> Model:
+    """The model in an .xml file; the .bin lies beside that unless given.
+
+    Both are paths, bytes, or files that are open for reading bytes, such as members of a zip archive. Large constants
+    stay in the .bin, which is memory-mapped where it is a file.
+
+    Raises IRError with all its errors, OSError where an open file cannot be read, TypeError for anything else.
+
+    >>> from pathlib import Path
+    >>> import irrun
+    >>> content = Path("samples/cnn/model.xml").read_bytes()
+    >>> with open("samples/cnn/model.bin", "rb") as weights:
+    ...     model = irrun.read_model(content, weights)
+    >>> model.outputs
+    (TensorInfo('probabilities', f32[?, 10]),)
+    """
+    path, content = opened(model, "model")
+    found, diagnostics = read(path, weights, content)
     errors = [found for found in diagnostics if found.severity == "error"]
-    if errors or model is None:
+    if errors or found is None:
         raise IRError(errors)
-    return model
+    return found
 
 
 def read(
     path: str | os.PathLike[str],
-    weights: str | os.PathLike[str] | None = None,
-    content: bytes | None = None,
+    weights: Source | None = None,
+    content: Content | None = None,
 ) -> tuple[Model | None, list[Diagnostic]]:
     """The model as far as it can be read, None if not at all, and what is wrong with it, by line.
 
-    `content` is the text of the .xml where it does not lie at `path`.
+    `content` is the text of the .xml where it does not lie at `path`. Weights lie beside it unless given; a text from
+    memory has none beside it.
 
     Raises nothing for a bad model or file. What is at fault is empty in the model: an input whose edge leads nowhere is
     None, a missing attribute of a layer "", a bad id -1.
     """
-    file = Path(path)
     findings = Findings()
     model = None
+    file = Path(path)
+    text = None if content is None else bytes(content)
     try:
         with collector_paused():
-            root = parse(_xml_text(file, _content(file) if content is None else content))
-            model = _model(root, file, Path(weights) if weights is not None else file.with_suffix(".bin"), findings)
+            root = parse(_xml_text(file, _content(file) if text is None else text))
+            beside = None if is_memory(file) else file.with_suffix(".bin")
+            held = (beside, None) if weights is None else _weights_of(weights)
+            model = _model(root, file, held, findings)
+            if model is not None:
+                model.content = text
     except IRError as error:
         findings.diagnostics += error.diagnostics
     found = [replace(diagnostic, file=str(file)) for diagnostic in limited(findings.diagnostics)]
     return model, sorted(found, key=lambda diagnostic: (diagnostic.line or 0, diagnostic.column or 0))
+
+
+def _weights_of(source: Source) -> tuple[Path, Content | None]:
+    try:
+        return opened(source, "weights")
+    except OSError as error:
+        raise _refusal("E502", f"the weights cannot be read: {error.strerror or error}") from None
 
 
 def _content(path: Path) -> bytes:
@@ -84,6 +117,9 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     if len(data) > MAX_XML_BYTES:
         raise _refusal("E104", f"`{path}` has more than {MAX_XML_BYTES:,} bytes")
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
+    foreign = _foreign(data[:1024])
+    if foreign is not None:
+        raise _refusal("E107", f"`{path}` is {foreign[0]}, not a model", foreign[1])
     if start not in (b"<", b""):
         raise _refusal(
             "E107", f"`{path}` is not XML", "the model file of an IR is the .xml, whose first character is <"
@@ -91,11 +127,21 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     return data
 
 
+def _foreign(head: bytes) -> tuple[str, str] | None:
+    """What stands in place of a file that begins so, where that often happens, and what to do."""
+    if head.startswith(_LFS_POINTER):
+        return "a Git LFS pointer", "fetch the file that it stands for: git lfs pull"
+    if _HTML.match(head):
+        help = "the download led to a page instead of the file: a log-in, an error, or the site's view of the file"
+        return "an HTML page", help
+    return None
+
+
 def _refusal(code: str, message: str, help: str | None = None) -> IRError:
     return IRError([Diagnostic(code, message, help=help)])
 
 
-def _model(root: Element, path: Path, weights_path: Path, findings: Findings) -> Model | None:
+def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], findings: Findings) -> Model | None:
     if root.tag.lower() != "net":
         help = "an IR is one <net> that holds <layers> and <edges>"
         if root.tag in ("layer", "layers"):
@@ -111,7 +157,7 @@ def _model(root: Element, path: Path, weights_path: Path, findings: Findings) ->
         findings.diagnostics.clear()
         findings.add("E110", "this is an execution graph, which cannot be run", root, help=help)
         return Model(root.attributes.get("name", ""), version, graph, Weights(None), path, _legacy(root))
-    weights = _weights(weights_path, graph, findings)
+    weights = _weights(*held, graph, findings)
     return Model(root.attributes.get("name", ""), version, graph, weights, path, _legacy(root))
 
 
@@ -176,10 +222,10 @@ def _constants(graph: Graph) -> list[Layer]:
     return found
 
 
-def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
+def _weights(path: Path | None, content: Content | None, graph: Graph, findings: Findings) -> Weights:
     constants = _constants(graph)
     try:
-        weights = Weights(path)
+        weights = Weights(path, content)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
@@ -187,7 +233,7 @@ def _weights(path: Path, graph: Graph, findings: Findings) -> Weights:
     faults = [(layer, fault) for layer in constants if (fault := _check_constant(layer, weights, findings))]
     _warn_of_overlaps(constants, weights, findings)
     for code in ("E501", "E503"):
-        _report_together([pair for pair in faults if pair[1].code == code], path, findings)
+        _report_together([pair for pair in faults if pair[1].code == code], weights, findings)
     return weights
 
 
@@ -204,20 +250,24 @@ def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> Weigh
     return None
 
 
-def _report_together(errors: list[tuple[Layer, WeightsError]], path: Path, findings: Findings) -> None:
+def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights, findings: Findings) -> None:
     """One diagnostic for all Consts that miss the .bin, or its end; at the first of them."""
     if not errors:
         return
     layer, error = errors[0]
-    message, help = str(error), error.help
+    message, help, path = str(error), error.help, weights.path
     if error.code == "E501":
         count = "1 Const has its data" if len(errors) == 1 else f"{len(errors)} Consts have their data"
-        message = f"there is no `{path}`, where {count}"
+        message = f"there is no `{path}`, where {count}" if path else f"no weights are given, where {count}"
         help = "put the .bin beside the .xml under the same name, or say where it is"
+        help = help if path else "a model from memory needs its weights, too: give a path, bytes or a file"
     elif len(errors) > 1:
         worst = max(errors, key=lambda pair: pair[1].missing)[1]
         message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
         help = "is it this model's .bin, and was it downloaded or copied to its end?"
+    foreign = _foreign(weights.head()) if error.code == "E503" else None
+    if foreign is not None:
+        message, help = f"`{path}` is {foreign[0]}, not the weights", foreign[1]
     findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+Content = bytes | bytearray | memoryview | mmap.mmap
+"""What a file holds, where it is in memory already."""
+
 MAX_BYTES = 2**62
 """Of an array, were each element 8 bytes wide: numpy's own limit is 2**63."""
 
@@ -162,16 +165,20 @@ class Weights:
     Arrays that were taken from it stay valid after `close`.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """Raises OSError or ValueError if there is something at `path`, but not a readable file."""
+    def __init__(self, path: Path | None, content: Content | None = None) -> None:
+        """With its `content`, nothing is looked for at `path`, which is only its name.
+
+        Raises OSError or ValueError if there is something at `path`, but not a readable file.
+        """
         self.path = path
-        self.size: int | None = None
+        self.content = content
+        self.size: int | None = None if content is None else len(content)
         self._file: int | None = None
         self._time = 0
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
         self.overlapping: set[Layer] = set()
-        if path is None:
+        if path is None or content is not None:
             return
         try:
             status = os.fstat(self._opened(path))
@@ -229,6 +236,22 @@ class Weights:
         if blob.needed > MAX_COPIED:
             return _frozen(np.frombuffer(self._mapped(), np.uint8, blob.needed, blob.offset))
         return _frozen(np.frombuffer(self._read(blob.offset, blob.needed), np.uint8))
+
+    def head(self) -> bytes:
+        """The first bytes of the file, which tell what it is. Raises WeightsError."""
+        return self._read(0, min(self.size or 0, 1024))
+
+    def chunks(self, layer: Layer) -> Iterator[Array]:
+        """The elements of a Const of numbers of whole bytes in order, some at a time, as copies.
+
+        Raises WeightsError as `constant` does.
+        """
+        blob = self.check(layer)
+        width = ELEMENT_TYPES[blob.element_type].bits // 8
+        for first in range(0, blob.elements, 4 * _CHUNK // width):
+            count = min(blob.elements - first, 4 * _CHUNK // width)
+            data = self._read(blob.offset + first * width, count * width)
+            yield np.frombuffer(data, numpy_dtype(blob.element_type))
 
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
@@ -345,6 +368,8 @@ class Weights:
 
     def _read(self, offset: int, size: int) -> bytes:
         """Bytes of the file. Raises WeightsError where they are not there any more."""
+        if self.content is not None:
+            return bytes(self.content[offset : offset + size])
         data = b""
         try:
             while len(data) < size and self.path is not None:  # Linux reads 2 GB at once at most
@@ -358,7 +383,9 @@ class Weights:
             raise WeightsError("E502", f"`{self.path}` got shorter while it was read")
         return data
 
-    def _mapped(self) -> mmap.mmap | bytes:
+    def _mapped(self) -> Content:
+        if self.content is not None:
+            return self.content
         if self.path is None or not self.size:
             return b""
         if self._bytes is None:
@@ -384,7 +411,7 @@ def _frozen(array: Array) -> Array:
     return array
 
 
-def decode(data: mmap.mmap | bytes, blob: Blob) -> Array:
+def decode(data: Content, blob: Blob) -> Array:
     """The elements of a blob that is not of strings and not empty."""
     name, count = blob.element_type, blob.elements
     bits = ELEMENT_TYPES[name].bits

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import errno
-import json
 import math
 import struct
 import zipfile
@@ -26,9 +25,6 @@ from irrun.files import open_regular, whole_file
 from irrun.run.memory import as_text, available
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
-
-INDEX = "irrun.json"
-"""The member of an .npz file that says which element type each array has in the model."""
 
 _WIDER = {
     **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), np.float32),
@@ -91,7 +87,7 @@ def read_npy(path: Path, most: int | None = None) -> Array:
 
 
 def _members(archive: zipfile.ZipFile, path: Path, most: int) -> dict[str, Array]:
-    infos = [info for info in archive.infolist() if info.filename != INDEX]
+    infos = archive.infolist()
     for name, count in Counter(info.filename for info in infos).items():
         if count > 1:
             raise InputError(f"{path} has {count} members `{clipped(name, 200)}`")
@@ -204,15 +200,23 @@ def _failing_as_input_error(path: Path) -> Iterator[None]:
 
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays by name, any name; the file appears when it is complete. Raises OSError."""
+    with whole_file(path) as stream:
+        dump_npz(stream, arrays)
+
+
+def dump_npz(stream: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    """Write an .npz file of arrays by name to a stream that can be sought in. Raises OSError.
+
+    The comment of a member is the element type that its array has in the model, which numpy does not look at.
+    """
     for name in arrays:
         if len(name.encode()) > _LONGEST_NAME:
             raise OSError(errno.ENAMETOOLONG, f"the name of an output has {len(name):,} characters")
-    with whole_file(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        index = []
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             type = element_type(array.dtype)
             held = array.astype(_WIDER[type]) if type in _WIDER else array
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            info = zipfile.ZipInfo(f"{name}.npy")  # of no time, so that equal arrays make equal files
+            info.comment = type.encode()
+            with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, held, allow_pickle=False)
-            index.append({"name": name, "type": type, "stored_as": element_type(held.dtype), "shape": array.shape})
-        archive.writestr(INDEX, json.dumps({"arrays": index}, indent=1))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irrun.check.infer import Inference
-from irrun.check.validate import input_names
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
+from irrun.ir.signature import names_of
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype
@@ -104,11 +104,11 @@ def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
     """
     inference, model = executor.report.inference, executor.model
     assert inference is not None
-    layers = {name: layer for layer in model.graph.parameters for name in input_names(layer)}
-    inputs = {input_names(layer)[0]: inference.nodes[layer].outputs[0] for layer in model.graph.parameters}
+    layers = {name: layer for layer in model.graph.parameters for name in names_of(layer)}
+    inputs = {names_of(layer)[0]: inference.nodes[layer].outputs[0] for layer in model.graph.parameters}
     prefix = "decoder_" if "decoder_input_ids" in layers else ""
     sought = {key: prefix + key if key in _PREFIXED else key for key in _RANKS}
-    made = {key: input_names(layers[name])[0] for key, name in sought.items() if name in layers}
+    made = {key: names_of(layers[name])[0] for key, name in sought.items() if name in layers}
     if "input_ids" not in made:
         listing = ", ".join(f"`{name}`" for name in inputs) or "none"
         raise _unfit(model, f"not a language model: there is no `input_ids` among its inputs, which are {listing}")
@@ -118,7 +118,7 @@ def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
             raise _unfit(
                 model, f"`{name}` has shape {shape_text(shape, names=False)}, expected a rank of {_RANKS[key]}"
             )
-    others = {input_names(layers[name])[0] if name in layers else name for name in given}
+    others = {names_of(layers[name])[0] if name in layers else name for name in given}
     for name in others.intersection(made.values()):
         raise InputError(f"input `{name}` is made of the tokens, and cannot be given")
     outputs = _output_keys(executor)
@@ -152,11 +152,11 @@ def _unfit(model: Model, message: str) -> IRError:
 def _output_keys(executor: GraphExecutor) -> dict[str, str]:
     """What a run calls the output that goes by a name."""
     keys: dict[str, str] = {}
-    for layer, key in zip(executor.model.graph.results, executor.output_names, strict=True):
+    for output, layer in zip(executor.outputs, executor.model.graph.results, strict=True):
         (source,) = layer.inputs
         assert source is not None
-        for name in (key, *source.port.names, source.layer.name):
-            keys.setdefault(name, key)
+        for name in (*output.names, source.layer.name):
+            keys.setdefault(name, output.name)
     return keys
 
 
@@ -172,12 +172,13 @@ def _present(model: Model, name: str, outputs: Mapping[str, str]) -> str:
 
 def _logits(executor: GraphExecutor, inference: Inference, outputs: Mapping[str, str], caches: set[str]) -> str:
     """The output called `logits`, or the only one that is no cache."""
-    rest = [key for key in executor.output_names if key not in caches]
+    names = [output.name for output in executor.outputs]
+    rest = [key for key in names if key not in caches]
     if "logits" not in outputs and len(rest) != 1:
         listing = ", ".join(f"`{key}`" for key in rest) or "only caches"
         raise _unfit(executor.model, f"there is no `logits` among the outputs, which are {listing}")
     key = outputs.get("logits", rest[0])
-    tensor = inference.tensor(executor.model.graph.results[executor.output_names.index(key)].inputs[0])
+    tensor = inference.tensor(executor.model.graph.results[names.index(key)].inputs[0])
     if tensor.rank not in (None, 3):
         found = shape_text(tensor.shape, names=False)
         raise _unfit(executor.model, f"the output `{key}` has shape {found}, expected [batch, length, vocabulary]")

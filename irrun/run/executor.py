@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irrun.check.validate import GivenShapes, validate
-from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines import CHECK, SINGLE_RUN, load_engines
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, ExecutionError, IRError, clipped
+from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
-from irrun.ir.graph import Model
+from irrun.ir.graph import Layer, Model, Value
+from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
+from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
 from irrun.run.frame import Frame
-from irrun.run.inputs import bind_inputs, random_inputs
+from irrun.run.inputs import Inputs, bind_inputs, random_inputs
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, available, owner_of, refusal
 from irrun.run.passes import prepare
-from irrun.run.passes.building import build
+from irrun.run.passes.building import build, parameters_of
+from irrun.run.passes.narrowing import computed_in_bf16, emulated
+from irrun.run.passes.precision import retype
 from irrun.run.passes.setting import Setting
 from irrun.run.preparation import Preparation
 from irrun.run.program import Program
+from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
+from irrun.spelling import close_matches
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -42,70 +48,164 @@ _V10_OUTPUTS = {
 """How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
 
 
+EMULATED = "bf16 is emulated, which is slow: it takes oneDNN and a processor with AVX512-BF16 or AMX"
+
+MAX_PARTS = 8
+"""Parts of a model that are kept ready."""
+
+MAX_LISTED = 4
+"""Layers in a message."""
+
 MAX_EXPANDED = 1 << 30
 """Bytes that weights of few bits may take as f32 where no engine reads their codes as quickly."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`."""
+
+    preparation: Preparation
+    read: tuple[int, ...]
+    layers: tuple[Layer, ...]
+    types: tuple[str, ...]
+    keys: tuple[str, ...]
+    aliases: Mapping[str, str]
 
 
 class GraphExecutor:
     """A model that can be run.
 
+    `model` is the path of an .xml file, its bytes, a file that is open for reading bytes, or a `Model`; `weights` is
+    the .bin, in one of the first three forms, and lies beside the .xml unless given.
+
     `max_memory` is how many bytes the arrays of a run may take together, the physical memory unless given: a layer that
     asks for more is refused before anything is allocated (see `irrun.run.memory` for what counts).
 
-    `engine` is what computes (see `irrun.engines`), with `threads` threads, all processors unless given. `once` says
-    that there will be one run, so that nothing is prepared that pays only in later ones.
+    `engine` is what computes: "auto", "onednn", "numpy", "reference" or "check" (see `irrun.engines`), with `threads`
+    threads, all processors unless given. `once` says that there will be one run, so that nothing is prepared that pays
+    only in later ones.
+
+    An executor that is pickled, as process pools do, goes along as its model and these options, and prepares again.
+
+    `precision` is in which types floats are computed (see `irrun.engines.PRECISIONS`): unless given it is "declared"
+    for the engine "reference", else "auto". Inputs, results and variables have the types that the model declares. It
+    warns where bf16 is emulated.
 
     Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
-    `report`. Raises EngineError where there is no such engine.
+    `report`. Raises EngineError where there is no such engine, ValueError where there is no such
+    precision.
+
+    >>> import numpy as np
+    >>> import irrun
+    >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
+    >>> executor.inputs + executor.outputs
+    (TensorInfo('image', f32[image.0, 3, 16, 16]), TensorInfo('probabilities', f32[image.0, 10]))
+    >>> outputs = executor.run(np.zeros((2, 3, 16, 16), np.float32))
+    >>> outputs["probabilities"].shape, outputs[0].dtype
+    ((2, 10), dtype('float32'))
     """
 
     def __init__(
         self,
-        model: Model | str | os.PathLike[str],
-        weights: str | os.PathLike[str] | None = None,
+        model: Model | Source,
+        weights: Source | None = None,
         *,
         max_memory: int | None = None,
         engine: str = "auto",
         threads: int | None = None,
         once: bool = False,
+        precision: str | None = None,
     ) -> None:
-        self.report = validate(model, weights)
+        if precision is None:
+            precision = "declared" if engine == REFERENCE else "auto"
+        if precision not in PRECISIONS:
+            raise ValueError(f"there is no precision `{precision}`; there are {', '.join(PRECISIONS)}")
+        self._options: dict[str, Any] = {
+            "max_memory": max_memory,
+            "engine": engine,
+            "threads": threads,
+            "once": once,
+            "precision": precision,
+        }
+        self.report = validate(model, weights, searched=0)  # what is not finite shows in the results
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
-        engines = load_engines(engine, threads, small=once and (self.model.weights.size or 0) < SINGLE_RUN)
+        small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
+        engines = load_engines(engine, threads, small=small)
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None
         if engine == CHECK:
             from irrun.run.comparison import Comparison
 
             self._comparison = Comparison()
-        plain = Setting(self.model.weights, self.max_memory, checked=engine == CHECK, compressed=bool(engines))
-        plain.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
-        try:
-            program = prepare(build(graph, inference, self.max_memory, compressed=bool(engines)), plain)
-        except WeightsError as error:
-            raise self._unfit(str(error)) from None
-        except ExecutionError as error:
-            raise self._kernels.placed(*error.diagnostics) from None
-        self._doubtful = [node for node in inference.nodes.values() if node.complete and node.warnings]
-        if self.model.weights.changed:
-            raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
-        self._outlets = graph.results
-        self._types = [program.tensors[number].type for number in program.results]
-        self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
-        self._parameters, self._numbers = graph.parameters, dict[str, int]()
-        self.output_names = _output_names(self.model)
-        plain.engines = engines
-        self._setting = plain
+        self._setting = Setting(
+            self.model.weights, self.max_memory, engines, checked=engine == CHECK, compressed=bool(engines)
+        )
+        self._setting.literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
+        integers = not self._setting.literal and precision != "bf16"
+        self._setting.quantized = integers and any(engine.quantized for engine in engines)
+        self._setting.encloses = not once
+        self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
+        self._setting.encloses = not once
+        self._inference, self._engines = inference, engines
         self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()
-        self._preparation = Preparation(program, plain, self._kernels, self._comparison)
-        self._preparation.prepare_ahead()
-        self.stateful = _is_stateful(program)
+        self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
+        self._parameters, self._numbers = graph.parameters, dict[str, int]()
+        self._doubtful = [node for node in inference.nodes.values() if node.complete and node.warnings]
+        self._parts: dict[tuple[str, ...], _Part] = {}
+        self._whole = self._part(names_of_results(graph), None)
+        self.variable_types = self._whole.preparation.program.variables
+        self.stateful = _is_stateful(self._whole.preparation.program)
         self._session = self.session()
+
+    def __reduce__(self) -> Any:
+        return partial(GraphExecutor, **self._options), (self.model,)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{info.name}: {info}" for info in self.inputs)
+        return f"<GraphExecutor of {self.model.path}: ({inputs}) -> ({', '.join(self._whole.keys)})>"
+
+    @cached_property
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """What `run` takes, in order."""
+        return tuple(
+            described(names_of(layer), tensor, layer.outputs[0].port)
+            for layer, tensor in zip(self._parameters, self._declared, strict=True)
+        )
+
+    @cached_property
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """What `run` gives, in order."""
+        found = []
+        for layer, names in zip(self.model.graph.results, names_of_results(self.model.graph), strict=True):
+            source = layer.inputs[0]
+            assert source is not None
+            tensor = self._inference.tensor(source)
+            type = _V10_OUTPUTS.get(tensor.type, tensor.type) if self.model.version == 10 else tensor.type
+            found.append(described(names, replace(tensor, type=type), source.port))
+        return tuple(found)
+
+    @cached_property
+    def variables(self) -> tuple[TensorInfo, ...]:
+        """What a session keeps from one run to the next."""
+        return self.model.variables
+
+    @property
+    def engines(self) -> str:
+        """What computes, in a sentence."""
+        names = [engine.name for engine in self._engines]
+        if not names:
+            return "engine reference: every layer by the kernel of its op, on one thread"
+        found = f"engine {self._options['engine']}: {', then '.join(names)}, then the kernels of ops"
+        return f"{found}; {self._engines[0].threads} threads"
+
+    def named(self, inputs: Inputs) -> dict[str, Array]:
+        """The arrays of inputs by the names of these. Raises InputError."""
+        return dict(zip((info.name for info in self.inputs), self.bind(self._whole, inputs, {}), strict=True))
 
     def session(self) -> Session:
         """A request with variables of its own, beside those of `run`."""
@@ -113,36 +213,69 @@ class GraphExecutor:
 
     def run(
         self,
-        inputs: Mapping[str, Any] | Sequence[Any] = (),
+        inputs: Inputs = (),
+        /,
         *,
+        outputs: Sequence[str] | str | None = None,
         profile: Profile | None = None,
         observer: Observer | None = None,
-    ) -> dict[str, Array]:
+        **named: Any,
+    ) -> Results:
         """Compute all results, in the order of the model's Results, in a session that the executor keeps.
 
-        `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares.
+        `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares; an array
+        alone is that of a model of one input. They can be given as keywords, too, where their names are such.
+        `outputs` are tensors of the model by name, results or any others: these alone are computed, from the inputs
+        that they need, and variables stay as they are. A tensor goes by a name of its own, or by that of its layer,
+        with `:1` behind it for the output of that number.
         `profile` takes down how long each layer takes; `observer` is told of every tensor that is made (see
-        `irrun.run.session.Event`), and may give another array in its place.
+        `irrun.Event`), and may give another array in its place: `irrun.Dump` keeps them.
         Several threads may call this at once; a model with variables does one run after the other.
-        Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer.
+
+        Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer, ValueError
+        where `outputs` has what is no name of a tensor, or of several ones.
+
+        >>> import irrun
+        >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
+        >>> image = executor.random_inputs(7, {"image": (1, 3, 16, 16)})["image"]
+        >>> float(executor.run(image=image)["probabilities"].sum().round(3))
+        1.0
+        >>> list(executor.run(image, outputs=["probabilities"]))
+        ['probabilities']
         """
-        return self._session.run(inputs, profile=profile, observer=observer)
+        return self._session.run(inputs, outputs=outputs, profile=profile, observer=observer, **named)
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
         self._session.reset_state()
 
-    def bind(self, inputs: Mapping[str, Any] | Sequence[Any]) -> list[Array]:
-        """The arrays of `inputs`, one for each Parameter. Raises InputError."""
+    def part(self, outputs: Sequence[str] | str | None) -> _Part:
+        """What of the model is computed for tensors of these names. Raises ValueError."""
+        if outputs is None:
+            return self._whole
+        names = (outputs,) if isinstance(outputs, str) else tuple(dict.fromkeys(outputs))
+        with self._lock:
+            found = self._parts.get(names)
+        if found is None:
+            found = self._part([(name,) for name in names], [self._value(name) for name in names])
+            with self._lock:
+                self._parts[names] = found
+                while len(self._parts) > MAX_PARTS:
+                    del self._parts[next(iter(self._parts))]
+        return found
+
+    def bind(self, part: _Part, inputs: Inputs, named: Mapping[str, Any]) -> list[Array]:
+        """The arrays that a part of the model reads. Raises InputError."""
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
-        return bind_inputs(self.model, self._parameters, self._declared, inputs, self._numbers)
+        return bind_inputs(self.model, self._declared, part.read, inputs, named, self._numbers)
 
-    def execute(self, arrays: list[Array], run: Run) -> dict[str, Array]:
+    def execute(self, part: _Part, arrays: list[Array], run: Run) -> Results:
         """The results of a run for the arrays that `bind` gave. Its variables are changed if all went well."""
         before = np.setbufsize(BUFFER)
+        watched = run.observer is not None
         try:
-            with np.errstate(all="ignore"), self._preparation.frame(arrays, watched=run.observer is not None) as frame:
+            with np.errstate(all="ignore"), part.preparation.frame(arrays, watched=watched) as frame:
                 program = frame.program
                 live = program.reserved + program.size if program.size else program.peak
                 if program.unsized:
@@ -150,33 +283,97 @@ class GraphExecutor:
                     run.meter = Meter(self.max_memory, live, arrays, frame.owners)
                 results = frame.execute(arrays, run)
                 live = live if run.meter is None else run.meter.live
-                outputs = self._handed_out(results, [*arrays, *run.variables.memories], frame, live)
+                outputs = self._handed_out(part, results, [*arrays, *run.variables.memories], frame, live)
         finally:
             np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, message) for message in node.warnings]
         for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
             warnings.warn(f"{self.model.path}:{layer.span.line}: layer {layer}: {message}", stacklevel=4)
-        run.variables.commit()
-        return dict(zip(self.output_names, outputs, strict=True))
+        if part is self._whole:
+            run.variables.commit()
+        return Results(zip(part.keys, outputs, strict=True), part.aliases)
 
     def random_inputs(
         self, seed: int, shapes: GivenShapes | None = None, given: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 
-        `shapes` gives the shape of an input by name; a size that stays unknown is taken as small as it may be.
+        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that all
+        layers can do with. Raises InputError where none is.
         """
-        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory)
 
-    def _handed_out(self, results: list[Array], others: Sequence[Array], frame: Frame, live: int) -> list[Array]:
+        def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
+            return validate(self.model, shapes=shapes, searched=0).ok
+
+        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)
+
+    def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
+        """The part of the model that makes `values`, which go by `names`; None are its Results."""
+        graph = self.model.graph
+        try:
+            program = build(graph, self._inference, self.max_memory, values, compressed=bool(self._engines))
+            program = retype(program, self._options["precision"])
+            if self._options["precision"] == "bf16" and values is None:
+                self._setting.bf16 = computed_in_bf16(program, self._engines)
+                if self._engines and emulated(program, self._setting.bf16):
+                    warnings.warn(EMULATED, stacklevel=3)
+            program = prepare(program, replace(self._setting, engines=()))
+        except WeightsError as error:
+            raise self._unfit(str(error)) from None
+        except ExecutionError as error:
+            raise self._kernels.placed(*error.diagnostics) from None
+        if self.model.weights.changed:
+            raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
+        preparation = Preparation(program, self._setting, self._kernels, self._comparison)
+        preparation.prepare_ahead()
+        read = range(len(graph.parameters)) if values is None else parameters_of(graph, values)
+        return _Part(
+            preparation,
+            tuple(read),
+            tuple(graph.results) if values is None else tuple(value.layer for value in values),
+            tuple(program.tensors[number].type for number in program.results),
+            tuple(listed[0] for listed in names),
+            {name: listed[0] for listed in reversed(names) for name in reversed(listed)},
+        )
+
+    @cached_property
+    def _values(self) -> dict[str, list[Value]]:
+        """The tensors of the model's own graph that go by a name."""
+        found: dict[str, list[Value]] = {}
+        for layer, names in zip(self.model.graph.results, names_of_results(self.model.graph), strict=True):
+            found[names[0]] = [value for value in layer.inputs if value is not None]
+        for layer in self.model.graph.layers:
+            for value in layer.outputs:
+                own = [layer.name] if len(layer.outputs) == 1 else []
+                for name in dict.fromkeys((*value.port.names, *own, f"{layer.name}:{value.index}")):
+                    listed = found.setdefault(name, [])
+                    if value not in listed:
+                        listed.append(value)
+        return found
+
+    def _value(self, name: str) -> Value:
+        """The tensor that goes by a name. Raises ValueError."""
+        values = self._values.get(name, [])
+        if len(values) == 1 and values[0].layer in self._inference.nodes:
+            return values[0]
+        if values:
+            layers = ", ".join(str(value.layer) for value in values[:MAX_LISTED])
+            raise ValueError(f"`{clipped(name, LONGEST_NAME)}` is the name of several tensors, of layers {layers}")
+        close = close_matches(name, self._values)
+        hint = f"; did you mean {' or '.join(f'`{match}`' for match in close)}?" if close else ""
+        raise ValueError(f"`{clipped(name, LONGEST_NAME)}` is no tensor of the model{hint}")
+
+    def _handed_out(
+        self, part: _Part, results: list[Array], others: Sequence[Array], frame: Frame, live: int
+    ) -> list[Array]:
         """The results as arrays that nothing else uses; `live` bytes are in use.
 
         Raises ExecutionError where there is no room.
         """
         outputs = []
         shared = {id(owner_of(array)) for array in (*others, frame.memory)}  # constants are not writeable
-        for layer, type, array in zip(self._outlets, self._types, results, strict=True):
+        for layer, type, array in zip(part.layers, part.types, results, strict=True):
             owner = owner_of(array)
             copied = id(owner) in shared or owner.base is not None or not array.flags.writeable
             wanted = array.nbytes if copied or self.model.version == 10 else 0
@@ -211,22 +408,3 @@ def _is_stateful(program: Program) -> bool:
         "state" in instruction.op.context or any(_is_stateful(body) for _, body in instruction.bodies.values())
         for instruction in program.instructions
     )
-
-
-def _output_names(model: Model) -> list[str]:
-    """A unique name for every Result: its own, its tensor's, or its producer's."""
-    names: dict[str, None] = {}
-    counts: dict[str, int] = {}
-    for layer in model.graph.results:
-        source = layer.inputs[0]
-        assert source is not None
-        own = [name for name in layer.attributes.get("output_names", "").split(",") if name.strip()]
-        several = f".{source.index}" if len(source.layer.outputs) > 1 else ""
-        name = next(iter((*own, *source.port.names)), f"{source.layer.name}{several}")
-        unique, count = name, counts.get(name, 1)
-        while unique in names:
-            unique = f"{name}_{count}"
-            count += 1
-        names[unique] = None
-        counts[name] = count
-    return list(names)

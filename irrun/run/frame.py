@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import length_hint
 from time import perf_counter
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irrun.diagnostics import IRError
+from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
+from irrun.run.computation import Computation
+from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owners
 from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
-from irrun.run.session import Event, Observer, Run
+from irrun.run.session import Event, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -42,7 +44,7 @@ class Frame:
         program: Program,
         block: Array,
         kernels: Kernels,
-        specializations: Mapping[int, Specialization],
+        specializations: Mapping[int, Specialization | Enclosure],
         comparison: Comparison | None = None,
     ) -> None:
         self.program, self._kernels, self._comparison = program, kernels, comparison
@@ -66,6 +68,7 @@ class Frame:
         entries = list(enumerate(program.parameters))
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
         self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
+        self._computations: dict[int, Computation] = {}
         self._instructions: list[Instruction] = []
         self._calls: list[Call] = []
         for position, instruction in enumerate(program.instructions):
@@ -130,12 +133,14 @@ class Frame:
 
     # What computes an instruction
 
-    def _call(self, instruction: Instruction, specialization: Specialization | None) -> Call | None:
+    def _call(self, instruction: Instruction, specialization: Specialization | Enclosure | None) -> Call | None:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
         if instruction.quick is not None:
             return self._quick_call(instruction, instruction.quick)
+        if isinstance(specialization, Enclosure):
+            return self._enclosed_call(instruction, specialization)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -145,7 +150,7 @@ class Frame:
                 ):
                     self._arrays[number] = result
             return None
-        return partial(self._by_kernel, instruction)
+        return self._kernel_call(instruction)
 
     def _engine_call(self, instruction: Instruction) -> Call:
         compiled, work = instruction.compiled, instruction.work
@@ -165,7 +170,7 @@ class Frame:
         return partial(self._checked, instruction, call) if instruction.open else call
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
-        self._kernels.check(self.program, instruction, self._given(instruction.inputs), self._run)
+        self._computation(instruction).check(self._given(instruction.inputs), self._run)
         call()
 
     def _doubted(self, instruction: Instruction, call: Call) -> None:
@@ -176,10 +181,12 @@ class Frame:
         if np.isfinite(np.dot(numbers, numbers)):  # the quickest way to look at all of them
             return
         given = [None if operand is None else self._plain(operand) for operand in instruction.operands]
-        (result,) = self._kernels.compute(self.program, instruction, given, self._run)
+        (result,) = self._computation(instruction)(given, self._run)
         self._write(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
+        if instruction.open:
+            self._computation(instruction).check(self._given(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._plain(number) for number in instruction.operands]
@@ -188,28 +195,62 @@ class Frame:
 
     def _hold(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]) -> None:
         if self._comparison is not None:
-            self._comparison.hold(self._kernels, self.program, instruction, by, given, found, self._run)
+            computation = self._computation(instruction)
+            self._comparison.hold(self._kernels, computation, instruction, by, given, found, self._run)
 
-    def _by_kernel(self, instruction: Instruction) -> None:
-        results = self._kernels.compute(self.program, instruction, self._given(instruction.operands), self._run)
-        self._store(instruction, results)
+    def _computation(self, instruction: Instruction) -> Computation:
+        found = self._computations.get(id(instruction))
+        if found is None:
+            found = self._computations[id(instruction)] = self._kernels.computation(self.program, instruction)
+        return found
+
+    def _kernel_call(self, instruction: Instruction) -> Call:
+        """A call by the kernels of its ops."""
+        arrays, operands, store = self._arrays, instruction.operands, self._storing(instruction)
+        computation = self._computation(instruction)
+
+        def call() -> None:
+            given = [None if number is None else arrays[number] for number in operands]
+            store(computation(given, self._run))
+
+        return call
 
     def _quick_call(self, instruction: Instruction, quick: Quick) -> Call:
         """A call by the quick way, if it knows the arrays. It does no more than it must: steps have many such calls."""
-        arrays, operands = self._arrays, instruction.operands
-        stored = any(number in self.program.storage for number in instruction.results)
-        result, frees = next(iter(instruction.results), None), instruction.frees
+        arrays, operands, store = self._arrays, instruction.operands, self._storing(instruction)
+        otherwise = self._kernel_call(instruction)
 
         def call() -> None:
             results = quick([None if number is None else arrays[number] for number in operands], self._run)
             if results is None:
-                self._by_kernel(instruction)
-            elif stored or result is None or self._run.observer is not None:
-                self._store(instruction, results)
+                otherwise()
             else:
-                (arrays[result],) = results
+                store(results)
+
+        return call
+
+    def _storing(self, instruction: Instruction) -> Callable[[Sequence[Array]], None]:
+        """What puts the results of an instruction where others read them, and drops what nobody reads any more."""
+        arrays, results, frees = self._arrays, instruction.results, instruction.frees
+        if len(results) != 1 or results[0] in self.program.storage:
+            return partial(self._store, instruction)
+        result = results[0]
+
+        def store(given: Sequence[Array]) -> None:
+            arrays[result] = given[0]
+            if frees and self._run.observer is None:
                 for number in frees:
                     arrays[number] = None
+
+        return store
+
+    def _enclosed_call(self, instruction: Instruction, enclosure: Enclosure) -> Call:
+        """A call of several instructions that are a program of their own."""
+        arrays, inputs, compute = self._arrays, instruction.inputs, enclosure.computation()
+        store = self._storing(instruction)
+
+        def call() -> None:
+            store(compute([arrays[number] for number in inputs], self._run))  # type: ignore[index, misc] # all are made
 
         return call
 
@@ -235,6 +276,9 @@ class Frame:
     # What somebody looks at
 
     def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+        if instruction.enclosed is not None:  # whose own instructions are watched
+            call()
+            return
         self._by = None
         begin = perf_counter()
         call()
@@ -243,18 +287,29 @@ class Frame:
             run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
         if run.observer is None:
             return
-        last = instruction.parts[-1]
+        last = next((part for part in reversed(instruction.parts) if part.ports != ()), instruction)
         ports = range(len(instruction.results)) if last.ports is None else last.ports
         for port, number in zip(ports, instruction.results, strict=False):
             if port is not None and self._arrays[number] is not None:
                 event = Event(last.layer, port, run.path, _frozen(self._plain(number)))
                 try:
-                    array = _answer(run.observer, event)
+                    given = run.observer(event)
                 except Exception as error:
                     raise self._kernels.failed(last, "the observer", error) from error
-                if array is not None:
-                    self._replace(number, array)
+                if given is not None:
+                    self._replace(number, self._fitting(given, event))
         self._free(instruction)
+
+    def _fitting(self, given: object, event: Event) -> Array:
+        """The array that an observer gives in place of the event's. Raises ExecutionError where it does not fit."""
+        array, expected = np.asarray(given), event.array
+        if array.shape != expected.shape or array.dtype != expected.dtype:
+            found = f"{array.dtype}{list(array.shape)}"
+            message = (
+                f"the observer gave {found} for output {event.port}, expected {expected.dtype}{list(expected.shape)}"
+            )
+            raise self._kernels.placed(Diagnostic("E602", message, event.layer.span, event.layer.label))
+        return array
 
     def _replace(self, number: int, array: Array) -> None:
         if number in self.program.storage:
@@ -300,18 +355,6 @@ def _lasting(program: Program) -> set[int]:
         if not found.isdisjoint(looked_at(instruction, program)):
             found.update(instruction.results)
     return found
-
-
-def _answer(observer: Observer, event: Event) -> Array | None:
-    """The array that an observer gives in place of the event's. Raises ValueError where it does not fit."""
-    given = observer(event)
-    if given is None:
-        return None
-    array, expected = np.asarray(given), event.array
-    if array.shape != expected.shape or array.dtype != expected.dtype:
-        found = f"{array.dtype}{list(array.shape)}"
-        raise ValueError(f"it gave {found} for output {event.port}, which is {expected.dtype}{list(expected.shape)}")
-    return array
 
 
 def _frozen(array: Array) -> Array:

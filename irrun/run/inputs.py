@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 
 from irrun.check.declared import contradicts
-from irrun.check.validate import GivenShapes, find_input, given_shape, input_names
+from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
+from irrun.ir.signature import names_of
 from irrun.run.memory import as_text
-from irrun.spec.dims import Dim
+from irrun.spec.dims import Dim, Shape, Size
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
@@ -26,54 +28,75 @@ _CARRIERS = {
 }
 """The wider type that a file holds such an input in."""
 
+_MAX_ORDERED = 5
+"""Axes whose other orders are tried."""
+
+_TRIED = (1, 2, 4, 8, 16, 32, 64, 96, 128, 224, 256, 384, 512)
+"""Numbers for sizes that are not known."""
 
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
 
+Inputs = Mapping[str, Any] | Sequence[Any] | Array
+"""Arrays by name or by position; an array alone is one input."""
+
+
 def bind_inputs(
     model: Model,
-    parameters: Sequence[Layer],
     tensors: Sequence[Tensor],
-    inputs: Mapping[str, Any] | Sequence[Any],
+    wanted: Sequence[int],
+    inputs: Inputs,
+    named: Mapping[str, Any],
     numbers: dict[str, int],
 ) -> list[Array]:
-    """One array for each Parameter, whose declarations are `tensors`. Raises InputError.
+    """One array for each of the `wanted` Parameters; `tensors` are the declarations of all of them.
 
     `numbers` keeps which Parameters names stand for, from one run to the next.
+    Raises InputError, which says all that is wrong.
     """
+    parameters = model.graph.parameters
     given: dict[int, Any] = {}
-    if isinstance(inputs, Mapping):
-        for name, array in inputs.items():
-            if name not in numbers:
-                try:
-                    numbers[name] = find_input(model, name)
-                except ValueError as error:
-                    raise InputError(str(error)) from None
-            number = numbers[name]
-            if number in given:
-                raise InputError(f"`{name}` gives input `{_name(parameters[number])}` a second time")
-            given[number] = array
-    elif len(inputs) > len(parameters):
-        listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
-        raise InputError(f"{len(inputs)} arrays, but the inputs of the model are {listing}")
-    else:
-        given.update(enumerate(inputs))
+    problems: list[str] = []
+    if not isinstance(inputs, Mapping):
+        arrays = [inputs] if isinstance(inputs, np.ndarray) else inputs
+        if len(arrays) > len(parameters):
+            listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
+            problems.append(f"{len(arrays)} arrays, but the inputs of the model are {listing}")
+        given.update(zip(range(len(parameters)), arrays, strict=False))
+        inputs = {}
+    for name, array in (*inputs.items(), *named.items()):
+        if name not in numbers:
+            try:
+                numbers[name] = find_input(model, name)
+            except ValueError as error:
+                problems.append(str(error))
+                continue
+        number = numbers[name]
+        if number in given:
+            problems.append(f"`{name}` gives input `{_name(parameters[number])}` a second time")
+        given[number] = array
     missing = [
-        f"`{_name(layer)}` ({tensor.type}{shape_text(tensor.shape, names=False)})"
-        for number, (layer, tensor) in enumerate(zip(parameters, tensors, strict=True))
+        f"`{_name(parameters[number])}` ({tensors[number].type}{shape_text(tensors[number].shape, names=False)})"
+        for number in wanted
         if number not in given
     ]
     if missing:
-        raise InputError(f"no array for input {', '.join(missing)}")
-    return [
-        _fitting(_name(layer), tensor, given[number], model.version)
-        for number, (layer, tensor) in enumerate(zip(parameters, tensors, strict=True))
-    ]
+        problems.append(f"no array for input {', '.join(missing)}")
+    bound = []
+    for number in wanted:
+        if number in given:
+            try:
+                bound.append(_fitting(_name(parameters[number]), tensors[number], given[number], model.version))
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(*problems)
+    return bound
 
 
 def _name(layer: Layer) -> str:
-    return input_names(layer)[0]
+    return names_of(layer)[0]
 
 
 def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
@@ -87,11 +110,17 @@ def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
         raise InputError(f"input `{name}` holds bytes, not text: convert it, as in np.char.decode(array, 'utf-8')")
     if array.dtype.kind in "cMmV" and array.dtype.name not in {numpy_dtype(t).name for t in _CARRIERS}:
         raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for")
-    array = _typed(name, array, tensor.type, version)
+    problems = []
     if contradicts(array.shape, tensor):
         expected = shape_text(tensor.shape, names=False)
         message = f"input `{name}` has shape {shape_text(array.shape)}, expected {expected}"
-        raise InputError(f"{message}: {_difference(array.shape, tensor)}")
+        problems.append(f"{message}: {_difference(array.shape, tensor)}{_hint(array.shape, tensor)}")
+    try:
+        array = _typed(name, array, tensor.type, version)
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(*problems)
     return array
 
 
@@ -104,6 +133,25 @@ def _difference(found: tuple[int, ...], tensor: Tensor) -> str:
     axis = next(axis for axis, (a, b) in enumerate(pairs) if (b == a) is False)
     size = expected[axis]
     return f"axis {axis} has {found[axis]} elements, not {size.bounds if isinstance(size, Dim) else size}"
+
+
+def _hint(found: tuple[int, ...], tensor: Tensor) -> str:
+    """What would make the shape fit: axes in another order, a batch that is missing or one too many."""
+    rank = len(tensor.shape or ())
+    if len(found) == rank - 1 and not contradicts((1, *found), tensor):
+        return "; is the batch missing? array[np.newaxis] has one"
+    if len(found) == rank + 1 and found[0] == 1 and not contradicts(found[1:], tensor):
+        return "; is the batch too many? array[0] has none"
+    if len(found) != rank or not 2 <= rank <= _MAX_ORDERED:
+        return ""
+    fitting = (order for order in permutations(range(rank)) if not contradicts(tuple(found[a] for a in order), tensor))
+    order = min(fitting, key=lambda order: (order[0] != 0, _moves(order)), default=None)
+    return "" if order is None else f"; are its axes in another order? array.transpose{order} fits"
+
+
+def _moves(order: Sequence[int]) -> int:
+    """How many axes stand behind another one than before: fewest where one block of axes has moved."""
+    return sum(b != a + 1 for a, b in pairwise(order))
 
 
 def _array(name: str, given: Any, type: str) -> Array:
@@ -149,8 +197,18 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
     raise InputError(f"input `{name}` is {found}{order}, expected {type}: convert it, as in {how}")
 
 
+Suits = Callable[[Mapping[str, Sequence[int]]], bool]
+"""Whether the layers of a model can do with these shapes of inputs."""
+
+
 def random_inputs(
-    model: Model, tensors: Sequence[Tensor], seed: int, shapes: GivenShapes, given: Mapping[str, Any], most: int
+    model: Model,
+    tensors: Sequence[Tensor],
+    seed: int,
+    shapes: GivenShapes,
+    given: Mapping[str, Any],
+    most: int,
+    suits: Suits,
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 
@@ -162,29 +220,73 @@ def random_inputs(
         asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in shapes.items()}
     except ValueError as error:
         raise InputError(str(error)) from None
-    made = {}
-    total = 0
+    wished: dict[int, Shape] = {}
     for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
+        sizes = asked.get(number, tensor.shape)
         if number in present:
             continue
-        sizes = asked.get(number, tensor.shape)
         if sizes is None or tensor.type == "dynamic":
             raise InputError(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
-        shape = [max(size.low or 1, 1) if isinstance(size, Dim) else size for size in sizes]
+        wished[number] = sizes
+    names = {number: _key(model, number) for number in wished}
+    fixed = {name: np.shape(array) for name, array in given.items()}
+    made = {}
+    total = 0
+
+    def suit(shapes: Mapping[int, tuple[int, ...]]) -> bool:
+        return suits({**fixed, **{names[number]: shape for number, shape in shapes.items()}})
+
+    for number, shape in _sized(wished, suit, names):
+        layer, tensor = model.graph.parameters[number], tensors[number]
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             message = f"input `{_name(layer)}` of {shape_text(tuple(shape))} would take {as_text(wanted)} to make up"
             raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
         total += wanted
-        made[_key(model, number)] = _random(tensor.type, shape, rng)
+        made[names[number]] = _random(tensor.type, shape, rng)
     return {**given, **made}
 
 
+def _sized(
+    wished: Mapping[int, Shape], suit: Callable[[dict[int, tuple[int, ...]]], bool], names: Mapping[int, str]
+) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
+
+    The first axis, which most often is the batch, stays as small as it may be as long as that will do.
+    Raises InputError where none does.
+    """
+    unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
+    for batches in (_TRIED[:1], _TRIED):
+        for number in _TRIED if unknown else _TRIED[:1]:
+            first = number if number in batches else 1
+            shapes = {
+                position: tuple(_number(size, number if axis else first) for axis, size in enumerate(sizes))
+                for position, sizes in wished.items()
+            }
+            if not unknown or suit(shapes):
+                return shapes.items()
+    listing = " ".join(
+        f"--shape {names[number]}={','.join(size.bounds if isinstance(size, Dim) else str(size) for size in sizes)}"
+        for number, sizes in wished.items()
+        if any(isinstance(size, Dim) for size in sizes)
+    )
+    tried = f"{_TRIED[0]} to {_TRIED[-1]}"
+    raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
+
+
+def _number(size: Size, wanted: int) -> int:
+    """A size, which is `wanted` if it is not known and may be so."""
+    if not isinstance(size, Dim):
+        return size
+    least = max(size.low or 1, 1)
+    return max(least, wanted if size.high is None else min(wanted, size.high))
+
+
 def _key(model: Model, number: int) -> str:
-    """A name that finds this input: its position, unless that is the name of another one."""
-    names = (str(number), *input_names(model.graph.parameters[number]))
+    """A name that finds this input, or its position."""
+    names = (*names_of(model.graph.parameters[number]), str(number))
     return next((name for name in names if _finds(model, name, number)), names[0])
 
 

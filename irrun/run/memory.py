@@ -20,6 +20,9 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Op, Tensor
 from irrun.spec.patterns import shape_text
 
+MAX_TINY = 512
+"""Bytes of an array that is not followed: the objects around it take nearly as many, and are not counted either."""
+
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
@@ -93,8 +96,10 @@ class Meter:
         self._counted: set[int] = set()
 
     def add(self, array: Array) -> None:
-        """Count the memory of an array from now on until nothing refers to it any more."""
-        owner = owner_of(array)
+        """Count the memory of an array, unless it is tiny, from now on until nothing refers to it any more."""
+        owner = array if array.base is None else owner_of(array)
+        if owner.nbytes <= MAX_TINY:
+            return
         key = id(owner)
         if key not in self._known and key not in self._counted:
             self._counted.add(key)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import allocate
 from irrun.ir.xml import collector_paused
+from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, tensor_bytes
@@ -20,7 +21,7 @@ from irrun.run.passes.assignment import EngineFailed, logger
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Program
 from irrun.run.session import Run
-from irrun.run.specialization import Specialization, is_unsized
+from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
@@ -31,11 +32,20 @@ if TYPE_CHECKING:
 MAX_KEPT = 8
 """Sets of input shapes whose programs are kept. They share memory, and weights are laid out once for all."""
 
+MAX_PATIENT = 32
+"""The same of what comes back to the same shapes by chance."""
+
+MAX_SEEN = 256
+"""Shapes that are remembered, to know them when they come again."""
+
 MAX_OPEN_WEIGHTS = 1 << 16
 """Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
 
 MAX_SMALL = 1024
 """Bytes of a result of a body that is small."""
+
+MAX_HELD = 1 << 20
+"""Bytes of a block that a body keeps for itself from one call of its layer to the next."""
 
 Shapes = tuple[tuple[int, ...], ...]
 """Of the inputs. In a pattern, sizes below 0 are those that grow from run to run, equal ones by the same number."""
@@ -46,7 +56,7 @@ class _Prepared:
     """A program, made ready for frames."""
 
     program: Program
-    specializations: dict[int, Specialization]
+    specializations: dict[int, Specialization | Enclosure]
 
 
 @dataclass(eq=False, slots=True)
@@ -68,11 +78,23 @@ class _Block:
 class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
-    Each run has a frame of its own. `comparison` holds engines against kernels.
+    Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
+    for shapes when they come again; until then one does for all, of instructions that are specialised one by one.
     """
 
-    def __init__(self, program: Program, setting: Setting, kernels: Kernels, comparison: Comparison | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        setting: Setting,
+        kernels: Kernels,
+        comparison: Comparison | None,
+        *,
+        patient: bool = False,
+    ) -> None:
         self.program, self._setting, self._kernels, self._comparison = program, setting, kernels, comparison
+        self._patient = patient
+        self._open: _Prepared | None = None
+        self._seen: OrderedDict[Shapes, None] = OrderedDict()
         self._lock = Lock()
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
@@ -118,6 +140,7 @@ class Preparation:
                 self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()
+                    self._open = None
 
     def _framed(self, prepared: _Prepared) -> tuple[_Block, Frame]:
         """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
@@ -139,12 +162,12 @@ class Preparation:
 
     def release(self, block: _Block) -> None:
         with self._lock:
-            kept = {self._general, *self._kept.values()}
+            kept = {self._general, self._open, *self._kept.values()}
             block.frames = {prepared: frame for prepared, frame in block.frames.items() if prepared in kept}
             self._free.append(block)
 
-    def iterations(self, run: Run) -> Iterations:
-        return Iterations(self, run, fixed=self._only is not None)
+    def iterations(self) -> Iterations:
+        return Iterations(self, fixed=self._only is not None)
 
     def prepared(self, shapes: Shapes, *, watched: bool = False) -> _Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory.
@@ -153,6 +176,8 @@ class Preparation:
         """
         if not self._setting.engines:
             return self._general
+        if self._patient:
+            return self._patiently(shapes)
         with self._lock:
             before, self._latest = self._latest, shapes
             found = self._found(shapes, watched)
@@ -167,6 +192,38 @@ class Preparation:
                 return self._keep((pattern, watched), made)
         return self._keep((shapes, watched), self._made(shapes, watched))
 
+    def keeps(self, frame: Frame, meter: Meter | None) -> bool:
+        """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
+        if frame.program is self.program or (self._open is not None and frame.program is self._open.program):
+            return False
+        return meter is None or meter.live + frame.memory.nbytes <= meter.limit
+
+    def fits(self, frame: Frame, shapes: Shapes, watched: bool) -> bool:
+        """Whether a frame is of the program for other shapes, too, as one is whose sizes grow from run to run."""
+        with self._lock:
+            found = self._found(shapes, watched)
+            if found is None or found.program is not frame.program:
+                return False
+            self._latest = shapes
+            return True
+
+    def _patiently(self, shapes: Shapes) -> _Prepared:
+        with self._lock:
+            found = self._kept.get((shapes, False))
+            if found is not None:
+                self._kept.move_to_end((shapes, False))
+                return found
+            again = shapes in self._seen
+            self._seen[shapes] = None
+            while len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
+        if again:
+            return self._keep((shapes, False), self._made(shapes, False))
+        if self._open is None:
+            tensors = [self.program.tensors[number] for number in self.program.parameters]
+            self._open = self._prepare(replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors)))
+        return self._open
+
     def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
         """What is kept for inputs of these shapes, made if it is known that a pattern of theirs is worth it."""
         fitting = (pattern for pattern, worth in self._patterns.items() if worth and _fits(pattern, shapes))
@@ -179,66 +236,101 @@ class Preparation:
     def _keep(self, key: tuple[Shapes, bool], made: _Prepared) -> _Prepared:
         with self._lock:
             self._kept[key] = made
-            while len(self._kept) > MAX_KEPT:
+            while len(self._kept) > (MAX_PATIENT if self._patient else MAX_KEPT):
                 self._kept.popitem(last=False)
         return made
 
     def _made(self, pattern: Shapes, watched: bool) -> _Prepared:
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
         shapes = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
-        setting = replace(self._setting, shapes=shapes, watched=watched)
+        return self._prepare(replace(self._setting, shapes=shapes, watched=watched))
+
+    def _prepare(self, setting: Setting) -> _Prepared:
         with suppress(ExecutionError), collector_paused():
             program = prepare(self.program, setting)
             if program.peak <= setting.limit:
                 return _Prepared(program, self._specializations(program, setting))
         return self._general
 
-    def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization]:
+    def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         read = program.read()
-        return {
-            position: Specialization(program, instruction, read, setting, self._kernels)
-            for position, instruction in enumerate(program.instructions)
-            if is_unsized(program, instruction)
-        }
+        found: dict[int, Specialization | Enclosure] = {}
+        for position, instruction in enumerate(program.instructions):
+            if instruction.enclosed is not None:
+                own = replace(self._setting, iterated=False)
+                inner = Preparation(instruction.enclosed, own, self._kernels, self._comparison, patient=True)
+                found[position] = Enclosure(inner)
+            elif is_typed(program, instruction):
+                made = Specialization(program, instruction, read, setting, self._kernels)
+                if made.opened or is_unsized(program, instruction):
+                    found[position] = made
+        return found
 
 
 class Iterations:
-    """Runs of a body, one after the other, in one frame as long as their shapes stay the same."""
+    """Runs of a body, one after the other, in one frame as long as their shapes stay the same.
 
-    def __init__(self, preparation: Preparation, run: Run, *, fixed: bool) -> None:
-        self._preparation, self._watched, self._fixed = preparation, run.observer is not None, fixed
-        self._meter = run.meter
+    A small frame is kept from one `end` to the next `begin`, too.
+    """
+
+    def __init__(self, preparation: Preparation, *, fixed: bool) -> None:
+        self._preparation, self._watched, self._fixed = preparation, False, fixed
+        self._meter: Meter | None = None
         self._held: tuple[_Block, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
         self.results: int | None = None
-        self._before: list[Array] = []
+        self._before: Sequence[Array] = ()
+
+    def begin(self, run: Run) -> None:
+        watched = run.observer is not None
+        meter = self._meter = run.meter
+        if self._held is not None and (watched != self._watched or not self._preparation.keeps(self._held[1], meter)):
+            self._release()
+        self._watched = watched
+        if self._held is not None and meter is not None:
+            meter.hold(self._held[1].memory)
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
         """The results, as arrays that the next run does not write to."""
         shapes = [] if self._fixed else [array.shape for array in arrays]
-        if self._held is None or shapes != self._shapes:
-            self.close()
-            self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
-            self._shapes = shapes
-            if self._meter is not None:
-                self._meter.hold(self._held[1].memory)
-            program = self._held[1].program
-            made = [program.tensors[number] for number in program.results]
-            small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
-            self.results = sum(map(tensor_bytes, made)) if small else None
+        if self._held is None:
+            self._acquire(arrays)
+        elif shapes != self._shapes and not self._preparation.fits(self._held[1], tuple(shapes), self._watched):
+            self._let_go()
+            self._release()
+            self._acquire(arrays)
+        assert self._held is not None
+        self._shapes = shapes
         frame = self._held[1]
         results = frame.execute(arrays, run, self._before)
-        self._before = list(arrays)
+        self._before = tuple(arrays)
         for position in frame.copied:
             results[position] = results[position].copy()
         return results
 
-    def close(self) -> None:
+    def end(self) -> None:
+        self._let_go()
+        self._meter, self._before = None, ()
+        if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
+            self._release()
+
+    def _acquire(self, arrays: Sequence[Array]) -> None:
+        self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
+        if self._meter is not None:
+            self._meter.hold(self._held[1].memory)
+        program = self._held[1].program
+        made = [program.tensors[number] for number in program.results]
+        small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
+        self.results = sum(map(tensor_bytes, made)) if small else None
+
+    def _let_go(self) -> None:
+        if self._held is not None and self._meter is not None:
+            self._meter.let_go(self._held[1].memory)
+
+    def _release(self) -> None:
         if self._held is not None:
-            if self._meter is not None:
-                self._meter.let_go(self._held[1].memory)
             self._preparation.release(self._held[0])
-        self._held, self._before = None, []
+        self._held, self._before = None, ()
 
 
 def _grown(before: Shapes, now: Shapes) -> Shapes | None:

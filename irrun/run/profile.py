@@ -21,7 +21,7 @@ _WIDEST = 44
 
 @dataclass(slots=True)
 class Entry:
-    """Layers that are computed together, by the engine `by`: `seconds` of all their `calls`."""
+    """Layers that are computed together, by the engine `by`: `seconds` of all their `calls`, and of the `first` one."""
 
     name: str
     type: str
@@ -30,6 +30,12 @@ class Entry:
     operations: int
     calls: int = 0
     seconds: float = 0.0
+    first: float = 0.0
+
+    @property
+    def later(self) -> float:
+        """Seconds of a call, on average without the first one, which prepares what the others find."""
+        return (self.seconds - self.first) / (self.calls - 1) if self.calls > 1 else self.seconds
 
 
 @dataclass(slots=True)
@@ -48,29 +54,38 @@ class Profile:
         if entry is None:
             entry = self.entries[key] = _entry(program, instruction, by)
         entry.calls += 1
+        entry.first = entry.first or seconds
         entry.seconds += seconds
         self.events.append((entry, begin, seconds))
 
+    def __post_init__(self) -> None:
+        import scipy.fft
+        import scipy.special  # noqa: F401, which kernels import when they are first called: that is nobody's time
+
     def table(self) -> str:
-        """A line for each layer or chain of layers, in the order of the run, and the sums for each op and engine."""
-        total = sum(entry.seconds for entry in self.entries.values()) or 1.0
-        rows = [("layer", "type", "shape", "engine", "calls", "ms", "share", "GFLOP/s")]
+        """A line for each layer or chain of layers, in the order of the run, and the sums for each op and engine.
+
+        Times are milliseconds of a call: of the first one, and of later ones on average, of which shares and rates are.
+        """
+        total = sum(entry.later for entry in self.entries.values()) or 1.0
+        rows = [("layer", "type", "shape", "engine", "calls", "first", "ms", "share", "GFLOP/s")]
         sums: dict[tuple[str, str], list[float]] = {}
         for entry in self.entries.values():
-            mean = entry.seconds / entry.calls
-            rate = f"{entry.operations / mean / 1e9:#.3g}" if mean and entry.operations else ""
-            share = f"{entry.seconds / total:.1%}"
-            rows.append(
-                (entry.name, entry.type, entry.shape, entry.by, str(entry.calls), f"{mean * 1e3:.3f}", share, rate)
-            )
-            part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0])
-            part[0] += entry.calls
-            part[1] += entry.seconds
-        lines = list(_columns(rows))
-        heads = [("type", "engine", "calls", "ms", "share")]
-        for (type, by), (calls, seconds) in sorted(sums.items(), key=lambda item: -item[1][1]):
-            heads.append((type, by, f"{calls:.0f}", f"{seconds * 1e3:.3f}", f"{seconds / total:.1%}"))
-        return "\n".join([*lines, "", *_columns(heads), ""])
+            rate = f"{entry.operations / entry.later / 1e9:#.3g}" if entry.later and entry.operations else ""
+            times = (_milliseconds(entry.first), _milliseconds(entry.later), f"{entry.later / total:.1%}")
+            rows.append((entry.name, entry.type, entry.shape, entry.by, str(entry.calls), *times, rate))
+            part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0, 0.0])
+            for position, value in enumerate((1, entry.first, entry.later)):
+                part[position] += value
+        first = _milliseconds(sum(entry.first for entry in self.entries.values()))
+        ends = (first, _milliseconds(sum(entry.later for entry in self.entries.values())), "100.0%")
+        rows.append(("total", "", "", "", "", *ends, ""))
+        heads = [("type", "engine", "layers", "first", "ms", "share")]
+        for (type, by), (count, early, later) in sorted(sums.items(), key=lambda item: -item[1][2]):
+            times = (_milliseconds(early), _milliseconds(later), f"{later / total:.1%}")
+            heads.append((type, by, f"{count:.0f}", *times))
+        heads.append(("total", "", str(len(self.entries)), *ends))
+        return "\n".join([*_columns(rows), "", *_columns(heads), ""])
 
     def trace(self) -> str:
         """The events as JSON that chrome://tracing and Perfetto show; times in microseconds."""
@@ -91,15 +106,25 @@ class Profile:
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
 
 
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f}"
+
+
 def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
     results = [program.tensors[number] for number in instruction.results[:2]]
     return Entry(
-        "(reorder)" if instruction.op is REORDER else instruction.layer.name,
+        _name(instruction),
         " + ".join(part.op.type for part in instruction.parts),
         ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
         by,
         operations(program, instruction),
     )
+
+
+def _name(instruction: Instruction) -> str:
+    if instruction.op is REORDER:
+        return "(reorder)"
+    return "(convert)" if all(part.ports == () for part in instruction.parts) else instruction.layer.name
 
 
 def operations(program: Program, instruction: Instruction) -> int:

@@ -37,9 +37,11 @@ class Instruction:
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
-    before the kernel. `frees` are the tensors of a run that nobody reads afterwards.
+    before the kernel. `frees` are the tensors of a run that nobody reads afterwards. `enclosed` are instructions of
+    unknown sizes as a program of their own, with the same numbers of tensors.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
+    One without any is no layer of the model, but belongs to one.
     """
 
     layer: Layer
@@ -59,6 +61,7 @@ class Instruction:
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
     ports: tuple[int | None, ...] | None = None
+    enclosed: Program | None = None
 
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""
@@ -94,7 +97,7 @@ class Instruction:
     @property
     def plain(self) -> bool:
         """Whether its results depend on its inputs alone, and may be computed at any time."""
-        return self.op.pure and not self.bodies and self.op.context <= {"types"}
+        return self.op.pure and not self.bodies and self.enclosed is None and self.op.context <= {"types"}
 
 
 @dataclass(slots=True)
@@ -120,7 +123,8 @@ class Storage:
 class Program:
     """`tensors` are what is known of each; `constants` are those that no run changes, beside those that stay
     `compressed`, which only engines that know them read. `reserved` are the bytes of constants that are not in the
-    .bin file.
+    .bin file. Where it computes in other types than the model declares, `variables` have those of each variable,
+    (declared, computed in), and `borders` the declared ones of the parameters and results of a body.
 
     Once its memory is planned, `storage` has the tensors whose place is fixed, in `size` bytes that each frame has, and
     `scratch` is the most that a call of an engine needs besides; `peak` are the most bytes that are in use at once, as
@@ -134,6 +138,8 @@ class Program:
     instructions: list[Instruction]
     compressed: dict[int, CompressedWeights] = field(default_factory=dict)
     reserved: int = 0
+    variables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    borders: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     storage: dict[int, Storage] = field(default_factory=dict)
     size: int = 0
     scratch: int = 0
@@ -161,6 +167,8 @@ class Program:
             yield f"{indent}  {self._name(number)} = compressed {self._known(number)} of {_stored(weights)}"
         for instruction in self.instructions:
             yield f"{indent}  {self._text(instruction)}"
+            if instruction.enclosed is not None:
+                yield from instruction.enclosed._lines(f"{indent}    ")
             for name, (_, program) in instruction.bodies.items():
                 yield f"{indent}    {name}:"
                 yield from program._lines(f"{indent}    ")

@@ -17,12 +17,15 @@ import numpy as np
 from irrun.engines.work import chain
 from irrun.ir.graph import Layer
 from irrun.run.generation import MAX_TOKENS, generate
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
+    from irrun.run.inputs import Inputs
     from irrun.run.memory import Meter
     from irrun.run.profile import Profile
+    from irrun.run.results import Results
 
 
 Together = Callable[[Sequence[Callable[[], object]]], object]
@@ -33,13 +36,20 @@ class Event(NamedTuple):
     """A tensor that a run has made: output number `port` of `layer`.
 
     `path` names the bodies that it was made in, outermost first, as (layer, body, iteration); it is empty in the graph
-    of the model itself. `array` is read-only and may be written over later: copy what is to be kept.
+    of the model itself. `array` is read-only and may be written over later: copy what is to be kept. It is of the type
+    that the tensor is computed in, which is the declared one in the precision "declared".
     """
 
     layer: Layer
     port: int
     path: tuple[tuple[str, str, int], ...]
     array: Array
+
+    @property
+    def name(self) -> str:
+        """Where it was made: `conv1:0`, in bodies `Loop_12/body[3]/MatMul_4:0`."""
+        bodies = "".join(f"{layer}/{body}[{iteration}]/" for layer, body, iteration in self.path)
+        return f"{bodies}{self.layer.name}:{self.port}"
 
 
 Observer = Callable[[Event], Array | None]
@@ -199,32 +209,76 @@ class Run:
         self.warnings.append((layer, message))
 
 
+class Declared(MutableMapping[str, Array]):
+    """Variables in the types that the model declares, over those of a session that computes in others.
+
+    `types` are, by name, the declared one and that which is computed in. What is looked at and set is converted, so it
+    shares no memory with what is `kept`.
+    """
+
+    def __init__(self, kept: MutableMapping[str, Array], types: Mapping[str, tuple[str, str]]) -> None:
+        self._kept, self._types = kept, types
+
+    def __getitem__(self, name: str) -> Array:
+        return self._as(name, self._kept[name], 1, 0)
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        self._kept[name] = self._as(name, value, 0, 1)
+
+    def __delitem__(self, name: str) -> None:
+        del self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _as(self, name: str, value: Array, source: int, target: int) -> Array:
+        """The value in the type `target` of its variable, if it is of the type `source`."""
+        types = self._types.get(name)
+        if types is None or value.dtype != numpy_dtype(types[source]):
+            return value
+        with np.errstate(all="ignore"):
+            return value.astype(numpy_dtype(types[target]))
+
+
 class Session:
     """A request: runs of one model with `variables` of their own, which are done one after the other.
 
+    These may be looked at, and set, in the types that the model declares.
     `GraphExecutor.session()` makes it. Sessions of one executor may run at the same time.
     """
 
     def __init__(self, executor: GraphExecutor) -> None:
         self._executor = executor
         self._lock = RLock()
-        self.variables: dict[str, Array] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept: dict[str, Array] = {}
         self._buffers: dict[str, Buffer] = {}
+        types = self._executor.variable_types
+        self.variables: MutableMapping[str, Array] = Declared(self._kept, types) if types else self._kept
 
     def run(
         self,
-        inputs: Mapping[str, Any] | Sequence[Any] = (),
+        inputs: Inputs = (),
+        /,
         *,
+        outputs: Sequence[str] | str | None = None,
         profile: Profile | None = None,
         observer: Observer | None = None,
-    ) -> dict[str, Array]:
+        **named: Any,
+    ) -> Results:
         """As `GraphExecutor.run`. A run that fails leaves all variables as they were."""
-        arrays = self._executor.bind(inputs)
+        part = self._executor.part(outputs)
+        arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:
-            return self._executor.execute(arrays, Run(Variables({}), profile=profile, observer=observer))
+            return self._executor.execute(part, arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
-            variables = Variables(self.variables, self._buffers)
-            return self._executor.execute(arrays, Run(variables, profile=profile, observer=observer))
+            variables = Variables(self._kept, self._buffers)
+            return self._executor.execute(part, arrays, Run(variables, profile=profile, observer=observer))
 
     def generate(
         self,
@@ -241,4 +295,4 @@ class Session:
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
         with self._lock:
-            self.variables, self._buffers = {}, {}
+            self._forget()

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Compiled, Engine, Layout, OpenCall, Operand, Work
+from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
@@ -44,31 +44,42 @@ class _Specialized:
 
 def is_unsized(program: Program, instruction: Instruction) -> bool:
     """Whether all is known of an instruction but sizes, so that an engine may compute it when they are there."""
+    return is_typed(program, instruction) and not all(tensor.static for tensor in _tensors(program, instruction))
+
+
+def is_typed(program: Program, instruction: Instruction) -> bool:
+    """Whether engines may compute an instruction that none has compiled, when its sizes are there."""
     if not instruction.plain or instruction.by != KERNEL:
         return False
-    numbers = [number for number in (*instruction.operands, *instruction.results) if number is not None]
-    tensors = [program.tensors[number] for number in numbers]
-    known = all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in tensors)
-    return known and not all(tensor.static for tensor in tensors)
+    return all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in _tensors(program, instruction))
+
+
+def _tensors(program: Program, instruction: Instruction) -> list[Tensor]:
+    numbers = (*instruction.operands, *instruction.results)
+    return [program.tensors[number] for number in numbers if number is not None]
 
 
 class Specialization:
-    """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`)."""
+    """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`).
+
+    `opened` are the calls that engines have for any sizes, by their names.
+    """
 
     def __init__(
         self, program: Program, instruction: Instruction, read: set[int | None], setting: Setting, kernels: Kernels
     ) -> None:
         self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
         self._read = read
+        self._computed = kernels.computation(program, instruction)
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._open = self._opened()
+        self.opened = self._opened()
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
-        for by, call in self._open:
+        for by, call in self.opened if self._may_grow(arrays, run.meter) else ():
             try:
                 given = call(arrays)
             except Exception as error:
@@ -80,7 +91,7 @@ class Specialization:
                     run.meter.add(array)
             return by, list(given)
         if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
         found = self._kept.get(key)
         if found is None:
@@ -89,22 +100,33 @@ class Specialization:
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         if found.checked:
-            self._kernels.check(self._program, self._instruction, arrays[: len(self._instruction.inputs)], run)
+            self._computed.check(arrays[: len(self._instruction.inputs)], run)
         taken = len(found.work.inputs)
         try:
             results = _call(found.engine, found.work, found.compiled, arrays[:taken])
         except Exception as error:
             raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
         if found.compiled.doubtful and not np.isfinite(results[0]).all():
-            return KERNEL, self._kernels.compute(self._program, self._instruction, arrays, run)
+            return KERNEL, self._computed(arrays, run)
         if run.meter is not None:
             for array in results:
                 run.meter.add(array)
         if found.posts == len(self._instruction.posts):
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+
+    def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
+        """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
+        if not self.opened or meter is None:
+            return bool(self.opened)
+        results = [self._program.tensors[number] for number in self._instruction.results]
+        if all(tensor.static for tensor in results):
+            most = sum(map(tensor_bytes, results))
+        else:
+            most = OPEN_GROWTH * sum(array.nbytes for array in arrays if array is not None)
+        return meter.live + most <= meter.limit
 
     def _opened(self) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""
@@ -190,7 +212,10 @@ class Specialization:
                 inferred = post.op.infer(tensors, post.attrs)
             except Violation:
                 return False
-            if not inferred.complete or inferred.outputs[0].shape != result.shape:
+            if not inferred.complete or (inferred.outputs[0].type, inferred.outputs[0].shape) != (
+                result.type,
+                result.shape,
+            ):
                 return False
             made = post.outputs[0]
         return True

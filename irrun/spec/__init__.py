@@ -52,6 +52,7 @@ from irrun.spec.op import (
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import (
     Attending,
+    Bounded,
     Converting,
     Convolving,
     Elementwise,
@@ -61,10 +62,13 @@ from irrun.spec.traits import (
     Padding,
     Permutation,
     Products,
+    Quantizing,
     Reading,
     Reduction,
     Repeating,
     Reshaping,
+    Retyping,
+    Selecting,
     Storing,
 )
 
@@ -94,6 +98,7 @@ __all__ = [
     "Body",
     "BodyInput",
     "BodyOutput",
+    "Bounded",
     "Converting",
     "Convolving",
     "Dim",
@@ -108,10 +113,13 @@ __all__ = [
     "Padding",
     "Permutation",
     "Products",
+    "Quantizing",
     "Reading",
     "Reduction",
     "Repeating",
     "Reshaping",
+    "Retyping",
+    "Selecting",
     "Shape",
     "Shapes",
     "Size",

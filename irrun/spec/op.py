@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -43,6 +45,16 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
+PARTS = {"suppress", "decays", "pool"}
+"""Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
+
+`suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays` in
+`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, sampling_ratio, mode)` is `pooled_regions` in `opsets/_rois.py`.
+"""
+
+
+_LIBRARY = ("irrun.", "opsets")
+"""Modules whose kernels are held against their ops by a test: to look at all of them takes as long as to load them."""
 
 Concern = str | tuple[str, int]
 """An input or an attribute by name, or one of a variadic input by name and number."""
@@ -259,6 +271,13 @@ class Node:
         return axis % span
 
 
+class Bound(NamedTuple):
+    """The symbols that the types and shapes of inputs bind."""
+
+    dims: Dims
+    types: Mapping[str, str]
+
+
 class Inferred(NamedTuple):
     """What an op's declaration and rule say of one node; `complete`, `warnings` and `widened` as in `Node`."""
 
@@ -307,6 +326,25 @@ class Op:
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
         self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
+        if not getattr(self.kernel, "__module__", "").startswith(_LIBRARY):
+            self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        """Raises TypeError where the kernel cannot be called with what the op declares."""
+        try:
+            signature = inspect.signature(self.kernel)
+        except ValueError:  # a ufunc has none
+            return
+        attrs: dict[str, None] = dict.fromkeys([*(attr.keyword for attr in self.attrs), *self.context])
+        counts = {self.least_inputs, len(self.inputs)}
+        for count in sorted(counts | {len(self.inputs) + 1} if self.variadic else counts):
+            try:
+                signature.bind(*[None] * count, **attrs)
+            except TypeError as error:
+                given = f"{count} array{'s' * (count != 1)}"
+                keywords = f" and the keywords {', '.join(attrs)}" if attrs else ""
+                message = f"the kernel of {self.name} is {getattr(self.kernel, '__name__', 'it')}{signature}"
+                raise TypeError(f"{message}, but is called with {given}{keywords}: {error}") from None
 
     def trait(self, kind: type[Kind]) -> Kind | None:
         """Its trait of a kind, such as `Elementwise`, or None."""
@@ -318,6 +356,11 @@ class Op:
         return frozenset(attr.name for attr in self.attrs)
 
     @cached_property
+    def port_names(self) -> tuple[str, ...]:
+        """What its inputs are called."""
+        return tuple(port.name for port in self.inputs)
+
+    @cached_property
     def has_shape_attr(self) -> bool:
         """Whether an attribute is a shape, whose unknown sizes are new ones each time that it is read."""
         return any(attr.kind is SHAPE for attr in self.attrs)
@@ -325,11 +368,19 @@ class Op:
     @cached_property
     def context(self) -> frozenset[str]:
         """What the kernel asks for besides its attributes: a subset of `CONTEXT`."""
+        return frozenset(CONTEXT.intersection(self._parameters))
+
+    @cached_property
+    def parts(self) -> Mapping[str, Any]:
+        """What the kernel can be given something quicker for, of `PARTS`, and its own."""
+        return {name: self._parameters[name].default for name in PARTS.intersection(self._parameters)}
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
         try:
-            parameters = inspect.signature(self.kernel).parameters
+            return inspect.signature(self.kernel).parameters
         except ValueError:  # a ufunc has no signature
-            return frozenset()
-        return frozenset(CONTEXT.intersection(parameters))
+            return {}
 
     def shapes(self, rule: Rule) -> Rule:
         """Attach the rule that checks the constraints and binds the output symbols that the inputs leave open."""
@@ -388,6 +439,24 @@ class Op:
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
         return Inferred(outputs, node.types, node.complete, node.warnings, node.widened)
+
+    def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
+        """What types and shapes of the inputs say. Raises `Violation`."""
+        node = Node(self, {}, attrs, Dims(), {}, {})
+        self._bind(node, inputs)
+        return Bound(node.dims, node.types)
+
+    def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
+        """Ask the rule about the data of inputs, none of them variadic, whose types and shapes are `bound` already.
+
+        The warnings; raises `Violation` where the data break a constraint.
+        """
+        named = dict(zip_longest(self.port_names, inputs))
+        node = Node(self, named, attrs, Dims(bound.dims), dict(bound.types), {})
+        if self.rule is not None:
+            with suppress(Undecided):
+                self.rule(node)
+        return node.warnings
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
@@ -477,10 +546,33 @@ def _check_extents(outputs: Sequence[Tensor]) -> None:
                     raise Violation("E308", message)
 
 
-def op(name: str, *, of: Op | None = None, **declaration: Any) -> Callable[[Callable[..., Any]], Op]:
+class Declaration(TypedDict, total=False):
+    """What an op is declared with, by the names of `Op`."""
+
+    inputs: Sequence[Input]
+    outputs: Sequence[Output]
+    attrs: Sequence[Attr]
+    types: Mapping[str, TypeSet]
+    opsets: frozenset[int] | None
+    extension_versions: Sequence[str]
+    symbolic: bool
+    view_of: str | None
+    pure: bool
+    self_checking: bool
+    traits: Sequence[Trait]
+    rule: Rule | None
+
+
+def op(
+    name: str, *, of: Op | None = None, **declaration: Unpack[Declaration]
+) -> Callable[[Callable[..., Any] | np.ufunc], Op]:
     """Declare the op `name`, such as "ReLU-1"; the decorated function is its kernel.
 
+    The kernel is called with an array for each input, None for one that is not connected, with the attributes as
+    keywords, and with what of `CONTEXT` it asks for as keywords. The result is an array, or a tuple of them.
     With `of` it is a variation of that op, such as a later version: only what differs is declared.
+
+    Raises TypeError where the kernel cannot be called so.
     """
     if of is None:
         return lambda kernel: Op(name, kernel, **declaration)

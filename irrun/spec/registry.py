@@ -7,6 +7,7 @@ loaded one after the other, as far as a model needs them: all of them take as lo
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -44,9 +45,15 @@ class Registry:
 
     @property
     def ops(self) -> dict[str, Op]:
-        """All ops by name."""
+        """The ops of the library, and those that were added, by name."""
         self._load_library()
         return self._ops
+
+    def load_installed(self) -> None:
+        """Add the ops of all installed modules. Raises whatever these raise."""
+        with self._loading:
+            for module in self._installed:
+                self.harvest(module)
 
     def _load_library(self, type: str | None = None) -> None:
         """Load what is left of the library; for a `type` only until it is known."""
@@ -166,8 +173,18 @@ def _installed_modules() -> Iterator[ModuleType]:
         yield entry.load()
 
 
-def load_ops(path: Path) -> ModuleType:
-    """Run a user's op module and add its ops to the registry. Raises whatever the module raises."""
+def register(op: Op) -> Op:
+    """Make a custom op known to all models that are read from then on, and give it back; again does nothing.
+
+    Raises ValueError where another op has its name.
+    """
+    registry().add(op)
+    return op
+
+
+def load_ops(path: str | os.PathLike[str]) -> ModuleType:
+    """Run a Python file and make the ops known that it declares. Raises whatever it raises."""
+    path = Path(path)
     spec = importlib.util.spec_from_file_location(f"irrun_ops_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

@@ -16,9 +16,9 @@ import numpy as np
 class Elementwise:
     """The result at a place depends only on the elements of the first `arity` inputs there; it has their shape.
 
-    Inputs behind those, such as a coefficient, are parameters that hold for all places. `broadcast` says how two or
-    three inputs come to one shape: "numpy", which an attribute auto_broadcast may change; or "slopes": a vector may
-    stand for axis 1 of the first input, else the second one broadcasts into it.
+    Inputs behind those, such as a coefficient, are parameters: they hold for all places, or broadcast to these.
+    `broadcast` says how two or three inputs come to one shape: "numpy", which an attribute auto_broadcast may change;
+    or "slopes": a vector may stand for axis 1 of the first input, else the second one broadcasts into it.
     `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter. `function` is that
     of numpy which computes it, if there is one.
     """
@@ -30,8 +30,20 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """No number among the results is below `least(attrs)`; NaN may be."""
+
+    least: Callable[[Mapping[str, Any]], float]
+
+
+@dataclass(frozen=True, slots=True)
 class Converting:
     """The elements of the first input as another element type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retyping:
+    """Each output is the input of its number, as another element type, which the types of all inputs decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +94,14 @@ class Convolving:
     """Windows slid over the spatial axes of the first input, [N, C, *spatial], which is padded with zeros.
 
     The attributes `begins` and `ends` have the padding of the spatial axes. They count where the attribute `auto_pad`
-    is "explicit"; where it is "valid" there is none.
+    is "explicit"; where it is "valid" there is none. The second input are the filters, [features, C, *window], or
+    [groups, features, C, *window] where they are `grouped`.
     """
 
     begins: str
     ends: str
     auto_pad: str
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +162,27 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantizing:
+    """The first input rounded to few values at even distances.
+
+    The inputs `limits` are the least and the largest value that is rounded, and what these become; they broadcast to
+    the first input. The attribute `levels` is how many values there are.
+    """
+
+    limits: tuple[str, str, str, str]
+    levels: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What the variable holds that the attribute `variable` names."""
 
     variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selecting:
+    """Each element of the first output is one of the first input; which one, only their order may decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +201,15 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Bounded
     | Converting
     | Joining
     | Lookup
     | MatrixProduct
+    | Quantizing
     | Reading
     | Repeating
+    | Retyping
+    | Selecting
     | Storing
 )

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.models import Model
 from bench.processes import Peer, Worker, whole
@@ -88,6 +89,24 @@ def measure_steady(measure: str, model: Model, peers: Sequence[Peer], turns: int
     return results
 
 
+def measure_fresh(measure: str, model: Model, peers: Sequence[Peer], turns: int) -> list[Result]:
+    """The first runs with inputs of other shapes, one after the other in a process that has run the model once."""
+    results = [Result(measure, model.name, peer.name) for peer in peers]
+    with tempfile.TemporaryDirectory() as folder:
+        for _, (result, peer) in itertools.product(range(turns), list(zip(results, peers, strict=True))):
+            if result.failure is not None:
+                continue
+            try:
+                with Worker(peer, model.path, [model.inputs, *model.others], Path(folder) / "outputs.npz") as worker:
+                    result.seconds += worker.run(range(1, 1 + len(model.others)))
+                    result.load, result.first = worker.load, worker.first
+            except RuntimeError as error:
+                result.failure = str(error)
+    for result in results:
+        result.best = min(result.seconds, default=None)
+    return results
+
+
 def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: int) -> None:
     runs: dict[str, int] = {}
     every: dict[str, list[float]] = {}
@@ -126,9 +145,23 @@ def _compare(results: Sequence[Result], folder: Path) -> None:
         if [array.shape for array in arrays] != [array.shape for array in expected]:
             print(f"{result.model}: {result.runtime} has outputs of other shapes than {other}", file=sys.stderr)
             continue
-        result.difference = 0.0
-        for ours, theirs in zip(arrays, expected, strict=True):
-            ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
-            if ours.size:
-                largest = float(np.abs(theirs).max()) or 1.0
-                result.difference = max(result.difference, float(np.abs(ours - theirs).max()) / largest)
+        result.difference = max((distance(*pair) for pair in zip(arrays, expected, strict=True)), default=0.0)
+
+
+def distance(ours: Any, theirs: Any) -> float:
+    """The largest difference of two arrays, relative to the largest finite number of the second.
+
+    It is infinite where one of them alone is NaN or infinite, and where strings differ.
+    """
+    import numpy as np  # as above
+
+    if theirs.dtype.kind == "U":
+        return 0.0 if (ours == theirs).all() else np.inf
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    differing = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    if not differing.any():
+        return 0.0
+    largest = np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0) or 1.0
+    with np.errstate(invalid="ignore"):
+        found = float(np.abs(ours[differing] - theirs[differing]).max()) / float(largest)
+    return np.inf if np.isnan(found) else found

@@ -2,13 +2,15 @@
 
     python tests/bench/run.py --models FOLDER [--only NAME] [--measure NAME] [--turns N] [--json FILE] [--plot FILE]
     python tests/bench/run.py --models FOLDER --against CHECKOUT [...]
+    python tests/bench/run.py --models FOLDER --engine auto --markdown FILE [...]
 
-FOLDER is what tests/exports/export.py has written, and tests/bench/twins.py has added ONNX twins to; or samples/.
-The measures:
+FOLDER is what tests/exports/kinds.py has written, or tests/exports/export.py, and tests/bench/twins.py has added ONNX
+twins to; or samples/. The measures:
 
     check     a whole process: `irrun validate`, and OpenVINO's read_model; and its peak of memory
     one-shot  a whole process: read the model and its inputs, run it once, write the outputs; and its peak of memory
     steady    a loaded model, run after run, with each engine of irrun; the others as far as they are installed
+    fresh     the first runs with each of the inputs of other shapes that a model has, after one run with its own
     ops       single ops at the sizes of the models that they come from
     loops     a Loop and a TensorIterator of 1,000 short iterations
     layers    10,000 tiny element-wise layers: what a layer costs beside its arithmetic
@@ -16,6 +18,8 @@ The measures:
 
 OpenVINO computes in f32, with as many threads. It must be installed; onnxruntime, onnx and, for --plot, matplotlib are
 used where they are. With --against, the irrun of another checkout, such as one of the commit before, takes their place.
+With --markdown there is a line for each model with its ratios of all measures, the worst first, and for the slow ones
+what of them takes longest.
 """
 
 from __future__ import annotations
@@ -31,13 +35,15 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
-from bench.measure import Result, measure_steady, measure_whole
+from bench.costs import costs
+from bench.measure import Result, measure_fresh, measure_steady, measure_whole
 from bench.models import Model, models_in
 from bench.options import parser, setting
 from bench.processes import HERE, Peer, Setting
 from bench.report import plot, record, report
+from bench.summary import SLOW, slower, summary
 
-MEASURES = ("check", "one-shot", "steady", "ops", "loops", "layers", "limits")
+MEASURES = ("check", "one-shot", "steady", "fresh", "ops", "loops", "layers", "limits")
 ENGINES = ("irrun numpy", "irrun onednn")
 
 
@@ -51,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         results = measure(options, own, other)
         limits = _limits(own) if "limits" in options.measure else {}
+        models = models_in(options.models, slower(results, SLOW)) if options.markdown and options.models else []
+        expensive = {model.name: costs(model, own) for model in models if model.name in slower(results, SLOW)}
     print(report(results))
     for result in results:
         if result.measure == "layers" and result.best is not None:
@@ -59,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{result.runtime}: {result.best / LAYERS * 1e6:.2f} µs a layer at best")
     for name, seconds in limits.items():
         print(f"{name}: {seconds * 1e3:.1f} ms")
+    if options.markdown:
+        options.markdown.write_text(summary(results, expensive))
     if options.json:
         options.json.write_text(json.dumps(record(results, options.threads) | {"limits": limits}, indent=1) + "\n")
     if options.plot:
@@ -70,7 +80,7 @@ def measure(options: argparse.Namespace, own: Setting, other: Setting | None) ->
     """All that is asked for. Whole processes come first: they start out with the size of this one."""
     models = models_in(options.models, options.only) if options.models else []
     settings = [own, other] if other else [own]
-    engines = ENGINES if all(map(_has_engines, settings)) else ("irrun",)
+    engines = ENGINES if all(map(_has_engines, settings)) and options.engine != "auto" else ("irrun",)
     results: list[Result] = []
     for kind in ("check", "one-shot"):
         for model in models if kind in options.measure else ():
@@ -86,6 +96,10 @@ def measure(options: argparse.Namespace, own: Setting, other: Setting | None) ->
         for model in models:
             _say("steady", model.name)
             results += measure_steady("steady", model, [*peers, *twins], options.turns)
+    for model in models if "fresh" in options.measure else ():
+        if model.others:
+            _say("fresh", model.name)
+            results += measure_fresh("fresh", model, peers, options.turns)
     for kind in ("ops", "loops", "layers"):
         for name in _graphs(kind) if kind in options.measure else ():
             if options.only and not any(name.startswith(start) for start in options.only):
@@ -135,6 +149,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     known = parser(__doc__, turns=7)
     known.add_argument("--measure", action="append", choices=MEASURES, help="may be given several times; default: all")
     known.add_argument("--against", type=Path, metavar="PATH", help="a checkout or an interpreter, as for --python")
+    known.add_argument(
+        "--engine", choices=("each", "auto"), default="each", help="measure the one that irrun chooses; default: each"
+    )
+    known.add_argument("--markdown", type=Path, metavar="FILE", help="write a line for each model, the slowest first")
     known.add_argument("--plot", type=Path, metavar="FILE", help="draw irrun's ratios to OpenVINO")
     options = known.parse_args(arguments)
     if options.plot and options.against:

@@ -50,7 +50,9 @@ def outputs(item: tuple[Case, str], tell: Callable[[str], object]) -> list[list[
 
     case, engine = item
     with tempfile.TemporaryDirectory() as name:
-        executor = irrun.GraphExecutor(save(case, Path(name)), engine=engine, threads=case.threads)
+        executor = irrun.GraphExecutor(
+            save(case, Path(name)), engine=engine, threads=case.threads, precision="declared"
+        )
         return [list(executor.run(feed).values()) for feed in case.feeds]
 
 
@@ -110,7 +112,9 @@ def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> l
     logger = logging.getLogger("irrun")
     logger.addHandler(handler)
     try:
-        executor = irrun.GraphExecutor(path, engine=name, threads=case.threads, once=way == "once")
+        executor = irrun.GraphExecutor(
+            path, engine=name, threads=case.threads, once=way == "once", precision="declared"
+        )
         options = {"observer": lambda event: None} if way == "observed" else {}
         run = partial(executor.run, **options)
         if way == "sessions":

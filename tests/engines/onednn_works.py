@@ -10,7 +10,7 @@ import pytest
 
 from irrun.engines.onednn import load
 from irrun.engines.work import Compiled, Layout, Operand, Post, Work
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
 
@@ -31,7 +31,8 @@ def apply(name: str, attrs: Mapping[str, Any], *arrays: Array | None) -> list[Ar
     """What the op's own kernel gives."""
     op = registry().ops[name]
     values = op.defaults | dict(attrs)
-    context = {"types": {"T": "f32"}} if op.context else {}
+    context = {"types": {"T": next(element_type(array.dtype) for array in arrays if array is not None)}}
+    context = context if op.context else {}
     with np.errstate(all="ignore"):
         results = op.kernel(*arrays, **values, **context)
     return [np.asarray(result) for result in (results if isinstance(results, tuple | list) else (results,))]
@@ -58,7 +59,9 @@ def work_of(
     results: Sequence[Array],
     constants: Sequence[int] = (),
     posts: Sequence[Post] = (),
+    type: str = "f32",
 ) -> Work:
+    """The work of an op on arrays, whose results of `type` have the shapes of `results`."""
     values = registry().ops[name].defaults | dict(attrs)
     inputs = [
         None
@@ -66,7 +69,7 @@ def work_of(
         else Operand(element_type(array.dtype), array.shape, array.strides, array if n in constants else None)
         for n, array in enumerate(arrays)
     ]
-    outputs = [Operand("f32", array.shape, np.empty(array.shape, np.float32).strides) for array in results]
+    outputs = [Operand(type, array.shape, np.empty(array.shape, numpy_dtype(type)).strides) for array in results]
     return Work(name, values, inputs, outputs, list(posts))
 
 
@@ -82,12 +85,13 @@ def room(nbytes: int) -> Array:
     return memory[start : start + nbytes]
 
 
-def placed(shape: tuple[int, ...], layout: Layout | None) -> Array:
+def placed(shape: tuple[int, ...], layout: Layout | None, type: str = "f32") -> Array:
     """An array for a tensor in a layout with strides, or dense, and bytes for one in a layout without."""
-    size = 4 * int(np.prod(shape)) if layout is None else layout.nbytes
+    dtype = numpy_dtype(type)
+    size = dtype.itemsize * int(np.prod(shape)) if layout is None else layout.nbytes
     if layout is not None and layout.strides is None:
         return room(size)
-    return np.ndarray(shape, np.float32, room(size), strides=None if layout is None else layout.strides)
+    return np.ndarray(shape, dtype, room(size), strides=None if layout is None else layout.strides)
 
 
 def computed(work: Work, compiled: Compiled, arrays: Sequence[Array | None], calls: int = 2) -> list[Array]:
@@ -98,7 +102,7 @@ def computed(work: Work, compiled: Compiled, arrays: Sequence[Array | None], cal
         operand, array = work.inputs[number], arrays[number]
         assert operand is not None
         assert array is not None
-        copy = placed(operand.shape, layout)
+        copy = placed(operand.shape, layout, operand.type)
         reorder = ENGINE.reorder(operand, layout)
         reorder.bind([array], [copy], room(reorder.scratch))()
         if copy.dtype == array.dtype:
@@ -106,7 +110,7 @@ def computed(work: Work, compiled: Compiled, arrays: Sequence[Array | None], cal
         inputs[number] = copy
     for number in compiled.taken:
         inputs[number] = None
-    outputs = [placed(operand.shape, compiled.gives.get(number)) for number, operand in enumerate(work.outputs)]
+    outputs = [placed(own.shape, compiled.gives.get(number), own.type) for number, own in enumerate(work.outputs)]
     call = compiled.bind(inputs, outputs, room(compiled.scratch))
     first: list[Array] = []
     for _ in range(calls):
@@ -116,16 +120,16 @@ def computed(work: Work, compiled: Compiled, arrays: Sequence[Array | None], cal
         if output.dtype == np.float32:
             np.testing.assert_allclose(output, before, rtol=1e-5, atol=1e-5)
     return [
-        output if layout is None or layout.strides is not None else dense(output, operand.shape, layout)
+        output if layout is None or layout.strides is not None else dense(output, operand, layout)
         for output, operand, layout in zip(outputs, work.outputs, map(compiled.gives.get, range(9)), strict=False)
     ]
 
 
-def dense(blocked: Array, shape: tuple[int, ...], layout: Layout) -> Array:
+def dense(blocked: Array, operand: Operand, layout: Layout) -> Array:
     """A tensor that came in a layout without strides."""
     assert ENGINE is not None
-    result = placed(shape, None)
-    reorder = ENGINE.reorder(Operand("f32", shape, (), None, layout), None)
+    result = placed(operand.shape, None, operand.type)
+    reorder = ENGINE.reorder(Operand(operand.type, operand.shape, (), None, layout), None)
     reorder.bind([blocked], [result], room(reorder.scratch))()
     return result
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.works import THREADS, computed, plain, posted, work_of
+from engines.works import THREADS, comparable, computed, plain, posted, work_of
 
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.posts import posts_of
@@ -211,7 +211,7 @@ def test_conversions(source: str, target: str) -> None:
     if compiled is None or source == target == "bf16":
         assert "bf16" in (source, target) or source[0] == "f"
         return
-    np.testing.assert_array_equal(computed(compiled, work, [data])[0], expected)
+    np.testing.assert_array_equal(comparable(computed(compiled, work, [data])[0]), comparable(expected))
 
 
 VIEWS = {
@@ -295,3 +295,15 @@ def test_blocks_cover_a_tensor_once(shape: tuple[int, ...], most: int) -> None:
     assert (seen == 1).all()
     assert len(even_blocks((10,), 4, 2)) == 4
     assert len(even_blocks((64, 10_000), 1 << 17, 2)) == 6
+
+
+@pytest.mark.parametrize("target", ["i8", "u8", "i16", "u16"])
+def test_floats_become_small_integers_modulo_their_size(target: str) -> None:
+    data = np.concatenate([numbers(50) * 1000, SPECIAL, LIMITS, np.float32([255.9, -0.9, 3e9, -3e9, 2**31, 65535.5])])
+    attrs = {"destination_type": target}
+    with np.errstate(all="ignore"):
+        expected = plain("Convert-1", attrs, [data], {"T": "f32"})
+    work = work_of("Convert-1", attrs, [data], [(data.shape, target)])
+    compiled = COMPILERS["Convert-1"](work, THREADS)
+    assert compiled is not None
+    np.testing.assert_array_equal(computed(compiled, work, [data])[0], expected)

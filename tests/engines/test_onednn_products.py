@@ -154,7 +154,7 @@ def test_causal_scaled_and_other_ranks() -> None:
 
 def test_more_scores_than_are_computed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (3000, 500):
-        monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", most)
+        monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", {"f32": most})
         attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8)])
         attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8), normal(1, 1, 11, 13)])
         attend([heads(2, 5, 11, 8), heads(2, 5, 13, 8), heads(2, 5, 13, 8)])

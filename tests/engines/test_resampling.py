@@ -58,6 +58,7 @@ def test_other_axes_and_scales() -> None:
     check(linear, numbers(5, 6), [8, 13], [0, 1])
     check(linear, numbers(5, 6), [8, 13])
     check(linear, numbers(2, 5, 6, 4), [9, 3], [3, 0])
+    check(linear, numbers(1, 7, 10, 9), [14, 5], [1, 2])
     check(linear | {"shape_calculation_mode": "scales"}, numbers(2, 5, 6), np.float32([1.7, 0.5]), [1, 2])
     check(linear | {"antialias": True}, numbers(2, 50, 60), [13, 20], [1, 2])
     check(linear, numbers(3, 200, 150), [333, 401], [1, 2])

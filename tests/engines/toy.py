@@ -39,6 +39,7 @@ class Toy:
     threads = 1
     unaligned = False
     decodes = False
+    quantized = False
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
@@ -61,6 +62,9 @@ class Toy:
         wants = {number: layout for number, layout in wants.items() if number not in taken}
         self.taken += 1
         return Compiled(partial(self._bind, work, wants, gives, taken), 64, wants, gives, frozenset(taken))
+
+    def computes(self, name: str, type: str) -> bool:
+        return True
 
     def together(self, calls: Sequence[Call]) -> None:
         for call in calls:

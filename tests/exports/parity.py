@@ -25,7 +25,7 @@ import numpy as np
 import openvino as ov
 
 import irrun
-from irrun.check.validate import input_names
+from irrun.ir.signature import names_of
 from irrun.run.decoder import Decoder, read_decoder
 
 SEED = 20260401
@@ -109,9 +109,7 @@ def compare(path: Path, engines: list[str], steps: int, threads: int) -> dict[tu
     expected: dict[str, tuple[np.ndarray, list[Any]]] = {}
     for engine in engines:
         executor, session = irrun_steps(path, engine, threads)
-        given = [
-            name for layer in executor.model.graph.parameters for name in input_names(layer) if ENCODER.search(name)
-        ]
+        given = [name for layer in executor.model.graph.parameters for name in names_of(layer) if ENCODER.search(name)]
         decoder = read_decoder(executor, given)
         for name, (lengths, beams) in SCENARIOS.items():
             if beams and "beam_idx" not in decoder.made:

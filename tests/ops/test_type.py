@@ -1,5 +1,7 @@
 """Type conversion ops."""
 
+import random
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -320,3 +322,26 @@ def test_stringtensorpack_15_c1_bound_outside_the_text():
 
 def test_stringtensorpack_15_c2_end_before_begin():
     refuse_pack("C2", "`begins[1]` is 2, but `ends[1]` is 1", [0, 2], [1, 1])
+
+
+@pytest.mark.parametrize("alphabet", ["ab c", "aé", "a\U0001f600", "\udcff"])
+def test_strings_of_ascii_and_others(alphabet):
+    """Packed and unpacked as by a loop: empty ones, one that is much longer, and one character that is not ASCII."""
+    draw = random.Random(len(alphabet))
+    for longest in (0, 1, 5, 300):
+        texts = ["".join(draw.choices(alphabet, k=draw.randint(0, 4))) for _ in range(11)] + ["a" * longest]
+        pieces = [text.encode(errors="surrogateescape") for text in texts]
+        begins, ends, symbols = UNPACK(np.array(texts).reshape(3, 4))
+        assert symbols.tobytes() == b"".join(pieces)
+        assert [a.dtype for a in (begins, ends, symbols)] == [np.int32, np.int32, np.uint8]
+        sizes = np.cumsum([0, *map(len, pieces)])
+        assert begins.ravel().tolist() == sizes[:-1].tolist()
+        assert ends.ravel().tolist() == sizes[1:].tolist()
+        packed = PACK(begins, ends, symbols)
+        assert packed.tolist() == np.array(texts).reshape(3, 4).tolist()
+
+
+def test_strings_whose_bytes_are_shared_and_in_any_order():
+    symbols = np.frombuffer(b"abcdef", np.uint8)
+    packed = PACK(np.int64([4, 0, 2, 6, 0]), np.int64([6, 6, 3, 6, 0]), symbols)
+    assert packed.tolist() == ["ef", "abcdef", "c", "", ""]

@@ -19,6 +19,7 @@ class Odd:
 
     unaligned = False
     decodes = False
+    quantized = False
     threads = 1
 
     def __init__(self, change: Callable[[Work, Compiled], Compiled], name: str = "odd") -> None:
@@ -33,6 +34,9 @@ class Odd:
         changed = self.change(work, compiled)
         self.works.append(work)
         return changed
+
+    def computes(self, name: str, type: str) -> bool:
+        return self.inner.computes(name, type)
 
     def together(self, calls: Sequence[Call]) -> None:
         for call in calls:

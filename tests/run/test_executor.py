@@ -131,7 +131,7 @@ def test_constants_are_folded_and_dead_layers_dropped(tmp_path):
     model.result(add(model, x, folded))
     add(model, x, x)
     executor = irrun.GraphExecutor(model.save(tmp_path))
-    assert len(executor._preparation.program.instructions) == 1
+    assert len(executor._whole.preparation.program.instructions) == 1
     assert executor.run([np.float32([0, 0])]).popitem()[1].tolist() == [4, 6]
 
 
@@ -141,7 +141,7 @@ def test_memory_is_freed_at_the_last_use(tmp_path):
     for _ in range(3):
         value = add(model, value, value)
     model.result(value)
-    steps = irrun.GraphExecutor(model.save(tmp_path))._preparation.program.instructions
+    steps = irrun.GraphExecutor(model.save(tmp_path))._whole.preparation.program.instructions
     assert [step.frees for step in steps] == [(0,), (steps[0].outputs[0],), (steps[1].outputs[0],)]
 
 
@@ -247,9 +247,9 @@ def test_one_executor_serves_several_threads(doubled):
 def test_random_inputs_are_seeded_and_fit(doubled):
     executor = irrun.GraphExecutor(doubled)
     one, two = (executor.random_inputs(3, {"x": [4, 2]}) for _ in range(2))
-    assert one["0"].shape == (4, 2)
-    np.testing.assert_array_equal(one["0"], two["0"])
-    assert executor.random_inputs(3)["0"].shape == (1, 2)
+    assert one["x"].shape == (4, 2)
+    np.testing.assert_array_equal(one["x"], two["x"])
+    assert executor.random_inputs(3)["x"].shape == (1, 2)
     assert executor.random_inputs(3, given={"x": 1}) == {"x": 1}
 
 

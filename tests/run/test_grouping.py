@@ -57,7 +57,7 @@ def plain(query, key, value, mask, scale):
 
 
 def programs(ours):
-    return [kept.program for kept in ours._preparation._kept.values()]
+    return [kept.program for kept in ours._whole.preparation._kept.values()]
 
 
 def ranks(ours):

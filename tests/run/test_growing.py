@@ -261,7 +261,7 @@ def test_one_program_for_all_lengths_of_a_mask(engine, tmp_path):
         given = rng.integers(-3, 4, (batch, 4)).astype(F32), rng.integers(0, 2, (batch, length)).astype(F32)
         (result,) = ours.run(list(given)).values()
         assert result.tolist() == (given[0] @ weights + given[1].sum(1, keepdims=True)).tolist()
-    shapes = [shapes for shapes, _ in ours._preparation._kept]
+    shapes = [shapes for shapes, _ in ours._whole.preparation._kept]
     assert shapes == [((1, 4), (1, 5)), ((3, 4), (3, 8)), ((3, 4), (3, -1)), ((1, 4), (1, 1)), ((1, 4), (1, -1))]
 
 
@@ -275,4 +275,4 @@ def test_weights_are_not_read_at_open_sizes(tmp_path):
     for length in range(3, 7):
         (result,) = ours.run([np.ones((length, 200), F32), np.ones((1, 200), F32)]).values()
         assert result.tolist() == np.full((length, 200), 201).tolist()
-    assert [shapes[0] for shapes, _ in ours._preparation._kept] == [(n, 200) for n in range(3, 7)]
+    assert [shapes[0] for shapes, _ in ours._whole.preparation._kept] == [(n, 200) for n in range(3, 7)]

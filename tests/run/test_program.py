@@ -10,7 +10,8 @@ from engines.toy import Toy
 from ir_builder import Model
 
 import irrun
-from irrun.engines import EngineError, load_engines
+from irrun.diagnostics import EngineError
+from irrun.engines import load_engines
 from irrun.run.preparation import MAX_KEPT
 from irrun.run.profile import Profile
 
@@ -121,7 +122,7 @@ def test_a_program_is_made_for_each_shape_and_the_latest_are_kept(tmp_path):
     for count in range(1, 2 * MAX_KEPT):
         (result,) = ours.run([np.full((count, 2), -1, np.float32)]).values()
         assert result.tolist() == [[0, 0]] * count
-    assert list(ours._preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
+    assert list(ours._whole.preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
 
 
 def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):
@@ -195,10 +196,18 @@ def test_a_profile_names_layers_shapes_and_engines(engine, tmp_path):
     for _ in range(3):
         ours.run(ours.random_inputs(0), profile=profile)
     lines = profile.table().splitlines()
-    assert lines[0].split() == ["layer", "type", "shape", "engine", "calls", "ms", "share", "GFLOP/s"]
+    assert lines[0].split() == ["layer", "type", "shape", "engine", "calls", "first", "ms", "share", "GFLOP/s"]
     first, second = lines[1].split(), lines[2].split()
     assert first[:5] == ["product", "MatMul", "f32[64,", "16]", "numpy" if engine == "numpy" else "kernel"]
     assert first[5] == "3"
-    assert float(first[8]) == pytest.approx(2 * 64 * 32 * 16 / float(first[6]) / 1e6, rel=0.2)
+    assert float(first[9]) == pytest.approx(2 * 64 * 32 * 16 / float(first[7]) / 1e6, rel=0.2)
     assert second[0] == "share"
+    (product,) = (entry for entry in profile.entries.values() if entry.name == "product")
+    assert product.later == pytest.approx((product.seconds - product.first) / 2)
+    for table in profile.table().split("\n\n"):
+        *parts, total = (line.split() for line in table.strip().splitlines()[1:])
+        assert total[0] == "total"
+        place = total.index("100.0%") - 1  # milliseconds, in both tables
+        column = [float(part[part.index(next(cell for cell in part if cell.endswith("%"))) - 1]) for part in parts]
+        assert sum(column) == pytest.approx(float(total[place]), abs=0.002)
     assert len(profile.events) == 6

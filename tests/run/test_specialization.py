@@ -13,6 +13,14 @@ from run.engines import Odd, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
 F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def _one_by_one(monkeypatch):
+    """No rows of instructions as programs of their own: these have a module to themselves."""
+    monkeypatch.setattr("irrun.run.passes.enclosing.FEWEST", 1000)
+
+
 TABLE = np.arange(40, dtype=F32).reshape(10, 4)
 WEIGHTS = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
 
@@ -48,7 +56,7 @@ def run(ours, *places):
 
 def specialization(ours, label="product"):
     """What is kept of an instruction of the only program that runs have asked for."""
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return next(s for s in kept.specializations.values() if s._instruction.layer.name == label)
 
 
@@ -109,7 +117,7 @@ def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
 
 
 def _kept(ours):
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     return list(kept.specializations[len(kept.program.instructions) - 1]._kept.values())
 
 
@@ -225,3 +233,39 @@ def test_gelu_of_infinity_behind_a_convolution_of_unknown_sizes(engine, tmp_path
     for number, row in ((0, [np.inf, 10]), (2, [0, 20])):
         (result,) = ours.run([data, np.eye(4, dtype="f4")[number]]).values()
         assert result.ravel().tolist() == row
+
+
+@pytest.mark.parametrize("size", [4, -1])
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_calls_for_any_sizes_compute_known_ones_too_and_leave_what_breaks_a_rule(engine, size, tmp_path):
+    b = model()
+    inputs = [anything(b, type, (size, 3)) for type in ("f4", "i8", "f4")]
+    b.result(b.one("ScatterElementsUpdate-3", *inputs, i64(b, 0)))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    indices = np.int64([[0, 1, 2], [3, 3, 3], [1, 1, 1], [1, 0, 0]])
+    for _ in range(2):
+        (result,) = ours.run([np.zeros((4, 3), F32), indices, np.arange(12, dtype=F32).reshape(4, 3)]).values()
+        assert result.tolist() == [[0, 10, 11], [9, 7, 8], [0, 0, 2], [3, 4, 5]]
+        with pytest.raises(irrun.ExecutionError, match=r"C4: `indices\[0, 2\]` is 4, outside \[0, 4\)"):
+            ours.run([np.zeros((4, 3), F32), indices + np.int64([0, 0, 2]), np.ones((4, 3), F32)])
+
+
+def test_a_profile_names_the_engine_that_has_a_call_for_any_sizes(tmp_path):
+    pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+    from irrun.run.profile import Profile
+
+    b = model()
+    b.result(b.one("ScatterElementsUpdate-3", *(anything(b, type, (4, 3)) for type in ("f4", "i8", "f4")), i64(b, 0)))
+    ours, profile = irrun.GraphExecutor(saved(b, tmp_path)), Profile()
+    ours.run([np.zeros((4, 3), F32), np.zeros((4, 3), "i8"), np.ones((4, 3), F32)], profile=profile)
+    assert [entry.by for entry in profile.entries.values()] == ["compiled"]
+
+
+def test_where_results_might_not_fit_kernels_say_what_they_want(tmp_path):
+    b, given = model(), [np.ones(2, F32), np.int64([3, 1]), np.int64([[0, 0], [1, 0]])]
+    for result in b.op("SparseFillEmptyRows-16", *(b.parameter([own]) for own in given), b.constant(F32(7))):
+        b.result(result)
+    ours = irrun.GraphExecutor(saved(b, tmp_path), max_memory=900)
+    assert next(iter(ours.run(given).values())).tolist() == [[0, 0], [1, 0], [2, 0]]
+    with pytest.raises(irrun.ExecutionError, match="more than the limit of 900 bytes"):
+        ours.run([given[0], np.int64([60, 1]), given[2]])

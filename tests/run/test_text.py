@@ -17,9 +17,9 @@ def test_a_program_for_any_inputs(tmp_path):
     b.result(b.one("SoftMax-1", y, axis=0))
     b.result(b.constant(np.arange(9)))
     ours = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
-    assert str(ours._preparation.program) == SYMBOLIC
+    assert str(ours._whole.preparation.program) == SYMBOLIC
     ours.run([np.zeros((3, 2), F32)])
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     assert str(kept.program) == SIZED
 
 
@@ -55,7 +55,7 @@ def test_a_reorder_and_who_reads_it(tmp_path, monkeypatch):
     b.result(b.one("SoftMax-1", b.one("SoftMax-1", anything(b, "f4", (2, 2)), axis=0), axis=1))
     ours = executor(saved(b, tmp_path), [Last(0), Odd(unchanged)], monkeypatch)
     ours.run([np.zeros((2, 2), F32)])
-    (kept,) = ours._preparation._kept.values()
+    (kept,) = ours._whole.preparation._kept.values()
     assert str(kept.program) == LAID
 
 
@@ -77,7 +77,7 @@ def test_bodies_are_indented(tmp_path):
     (last,) = loop(b, inner, anything(b, "i8", ()), [(p, anything(b, "f4", (1,)))], [y], [(y, p)], label="repeat")
     b.result(last)
     ours = irrun.GraphExecutor(saved(b, tmp_path), engine="reference")
-    assert str(ours._preparation.program) == BODIES
+    assert str(ours._whole.preparation.program) == BODIES
 
 
 BODIES = """\

@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from irrun.run import passes
 from irrun.run.program import VIEW
 from run.compressed_models import CHAINS, Chain, product
 from run.models import ADD, PLAIN, anything, i64, model, saved
+from run.quantized_models import mixed
 from run.test_program import SAMPLES, SIZES, executor, random_model
 from run.verification import VerificationError, verify
 
@@ -51,8 +53,8 @@ def verified(monkeypatch):
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
-    expected = {"compress", "fold", "rewrite", "group", "prune", "grow", "fuse", "assign", "shorten", "plan_memory"}
-    assert set(verified) == expected
+    expected = "compress narrow fold drop rewrite quantize group prune enclose grow fuse assign shorten plan_memory"
+    assert set(verified) == set(expected.split())
 
 
 @pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
@@ -68,7 +70,15 @@ def test_programs_with_compressed_weights(name, engine, verified, tmp_path):
     ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
     for rows in (1, 3):
         ours.run([np.ones((rows, inner), np.float32)])
-    assert len(ours._preparation.program.compressed) == 1
+    assert len(ours._whole.preparation.program.compressed) == 1
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
+def test_quantized_programs(engine, verified, tmp_path):
+    path, inputs = mixed(tmp_path), {"x": np.ones((1, 8, 6, 6), np.float32)}
+    executor = irrun.GraphExecutor(path, engine=engine)
+    executor.run(inputs)
+    executor.run(inputs, observer=lambda event: None)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -108,10 +118,13 @@ def test_kernels_give_no_views_but_of_the_input_that_their_op_names(first, monke
     """Plans of memory go by that."""
     from irrun.run.kernels import Kernels
 
-    compute = Kernels._compute
+    computation = Kernels.computation
 
-    def watched(kernels, program, instruction, arrays, run):
-        results = compute(kernels, program, instruction, arrays, run)
+    def watched(kernels, program, instruction):
+        return partial(looked_at, instruction, computation(kernels, program, instruction))
+
+    def looked_at(instruction, computed, arrays, run):
+        results = computed(arrays, run)
         op = instruction.op
         for position, array in enumerate(arrays):
             if array is not None and op.pure and not instruction.bodies:
@@ -120,7 +133,7 @@ def test_kernels_give_no_views_but_of_the_input_that_their_op_names(first, monke
                 assert not shared or name == op.view_of, f"{op.name} gives a view of {name}"
         return results
 
-    monkeypatch.setattr(Kernels, "_compute", watched)
+    monkeypatch.setattr(Kernels, "computation", watched)
     for number in range(first, first + 50):
         one = case(43, number)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -148,7 +161,7 @@ def build(b, folder, monkeypatch, engines, **setting):
     with monkeypatch.context() as patch:
         patch.setattr("irrun.run.executor.load_engines", lambda *_, **__: engines)
         ours = irrun.GraphExecutor(saved(b, folder))
-    preparation = ours._preparation
+    preparation = ours._whole.preparation
     shapes = tuple(array.shape for array in b.feeds[0].values())
     return passes.prepare(preparation.program, replace(preparation._setting, shapes=shapes, **setting))
 

@@ -12,6 +12,7 @@ from irrun.engines.memory import ALIGNMENT
 from irrun.engines.work import Operand
 from irrun.run.passes.assignment import REORDER
 from irrun.run.program import KERNEL, VIEW, Instruction, Program
+from irrun.run.quantization import QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Tensor
@@ -37,6 +38,8 @@ def verify(program: Program, *, planned: bool = False, checked: bool = False, it
     for instruction in program.instructions:
         for _, body in instruction.bodies.values():
             verify(body)
+        if instruction.enclosed is not None:
+            verify(instruction.enclosed, planned=True, checked=checked)
 
 
 class _Verification:
@@ -54,6 +57,9 @@ class _Verification:
     def tensors(self) -> None:
         program = self.program
         self.require(len({*program.parameters}) == len(program.parameters), "a tensor is two parameters")
+        if program.borders is not None:
+            sizes = (len(program.parameters), len(program.results))
+            self.require(tuple(map(len, program.borders)) == sizes, "other borders than parameters and results")
         for number in program.parameters:
             self.require(number not in program.constants, f"the parameter %{number} is a constant")
         for number in (*self.made, *program.results, *program.storage):
@@ -81,7 +87,9 @@ class _Verification:
 
     def instruction(self, position: int, instruction: Instruction) -> None:
         self.where = f"instruction {position} (`{instruction.layer.name}`, {instruction.by})"
-        for number in {*instruction.operands, *instruction.reads} - {None}:
+        coded = instruction.compiled.coded if instruction.compiled is not None else ()
+        operands = [number for position, number in enumerate(instruction.operands) if position not in coded]
+        for number in {*operands, *instruction.reads} - {None}:
             self.require(number not in self.hidden, f"it reads %{number}, which is between an instruction and its post")
             self.require(number in self.made, f"it reads %{number}, which nothing has made before")
         if instruction.posts:
@@ -107,7 +115,10 @@ class _Verification:
             self.require(fresh, f"%{before}, between an instruction and its post, is made elsewhere")
             self.hidden.add(before)
             given, made = self.program.tensors[before], self.program.tensors[post.outputs[0]]
-            self.require(_alike(given, made), f"the post {post.op.name} makes {made.type}{made.shape} of {given.shape}")
+            self.require(
+                _alike(given, made, coding=post.op is QUANTIZE),
+                f"the post {post.op.name} makes {made.type}{made.shape} of {given.shape}",
+            )
             before = post.outputs[0]
 
     def _uncompiled(self, instruction: Instruction) -> None:
@@ -137,6 +148,9 @@ class _Verification:
                 continue
             self.require(position not in compiled.taken, f"input {position} is read although it was taken")
             assert operand is not None
+            if position in compiled.coded:
+                assert operand.codes is not None
+                operand = operand.codes
             tensor = program.tensors[number]
             self.require(_fits(tensor, operand), f"%{number} is no {operand.type}{operand.shape} as its work has it")
             storage = program.storage.get(number)
@@ -279,7 +293,7 @@ def _shared(instruction: Instruction) -> Iterator[int]:
     """The inputs that results of a kernel may be views of."""
     if instruction.compiled is not None or instruction.posts:
         return
-    anything = bool(instruction.bodies) or not instruction.op.pure
+    anything = bool(instruction.bodies) or instruction.enclosed is not None or not instruction.op.pure
     for position, number in enumerate(instruction.reads if instruction.by == VIEW else instruction.inputs):
         ports = instruction.op.inputs
         viewed = bool(ports) and ports[min(position, len(ports) - 1)].name == instruction.op.view_of
@@ -287,8 +301,8 @@ def _shared(instruction: Instruction) -> Iterator[int]:
             yield number
 
 
-def _alike(a: Tensor, b: Tensor) -> bool:
-    if a.type != b.type or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+def _alike(a: Tensor, b: Tensor, *, coding: bool) -> bool:
+    if (a.type != b.type and not coding) or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return False
     return all(same(x, y) for x, y in zip(a.shape, b.shape, strict=True))
 

@@ -21,6 +21,10 @@ Style = Callable[[str, str], str]
 """Paints a text in the colour of a severity, or as "bold" or "dim"."""
 
 
+MAX_FAILED = 20
+"""Models with errors that are named at the end."""
+
+
 def plain(text: str, style: str) -> str:
     return text
 
@@ -58,7 +62,10 @@ def overview(reports: Sequence[Report], skipped: int = 0) -> str:
     models = f"{len(reports)} model{'s' * (len(reports) != 1)}"
     counts = ", ".join([f"{clean} ok", *_counts(errors, warnings)]) if reports else "nothing to check"
     foreign = f"; {skipped} other .xml file{'s' * (skipped != 1)} skipped" if skipped else ""
-    return f"{models}: {counts}{foreign}"
+    failed = [one_line(str(report.path)) for report in reports if report.errors]
+    more = f" and {len(failed) - MAX_FAILED} more" if len(failed) > MAX_FAILED else ""
+    names = f"\nerrors in {', '.join(failed[:MAX_FAILED])}{more}" if failed and len(reports) > 1 else ""
+    return f"{models}: {counts}{foreign}{names}"
 
 
 def _counts(errors: int, warnings: int) -> list[str]:

@@ -1,5 +1,5 @@
-"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, and
-attention of few rows over a cache."""
+"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights,
+attention of few rows over a cache, embedding bags, and what moves elements to places that only a run tells."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,14 @@ _SHAPES = struct.Struct(f"{len(ARGUMENTS) - 10}q")
 Steps = tuple[int, int, int, int]
 
 
-def openers(team: Team) -> dict[str, Callable[[Work], OpenCall | None]]:
-    """What gives calls for works of open sizes, by the work's name."""
-    return {"ScaledDotProductAttention-13": _Attention(team).open}
+@cache
+def _shared(team: Team) -> _Attention:
+    return _Attention(team)
+
+
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for attention of any sizes."""
+    return _shared(team).open(work)
 
 
 class _Attention:
@@ -213,3 +219,6 @@ def _steps(array: Array, batch: Sequence[int]) -> Steps | None:
                 return None
             steps[3 - len(batch) + before + axis] = strides[axis]
     return steps[0], steps[1], steps[2], strides[-2] if shape[-2] > 1 else 0
+
+
+OPENERS = {"ScaledDotProductAttention-13": open}

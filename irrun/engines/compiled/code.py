@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
 from irrun.engines.memory import ITEM
+from irrun.spec.op import Array
 
 LANES = 16
 """Of vectors, whatever the processor has: LLVM makes several of one where they are too wide."""
@@ -178,6 +181,43 @@ class Code:
         b.position_at_end(end)
         return made
 
+    def times(self, count: Any, body: Callable[[Any], None]) -> None:
+        """What `body` does `count` times, which may be none; values that it changes are in variables."""
+        with self.b.if_then(self.b.icmp_unsigned("!=", count, long(0))):
+            self.loop(count, body)
+
+    def variable(self, value: Any) -> Variable:
+        """A value that changes."""
+        with self.b.goto_entry_block():
+            place = self.b.alloca(value.type)
+        self.b.store(value, place)
+        return Variable(self.b, place)
+
+    def number(self, address: Any, size: int) -> Any:
+        """A signed integer of so many bytes, as an i64."""
+        value = self.load(address, ir.IntType(8 * size), 1)
+        return value if size == 8 else self.b.sext(value, LONG)
+
+    def copy(self, source: Any, target: Any, count: Any) -> None:
+        """Copy so many bytes to where there are others."""
+        b, whole = self.b, ir.VectorType(BYTE, 64)
+        lines = b.lshr(count, long(6))
+
+        def line(number: Any) -> None:
+            place = b.shl(number, long(6))
+            self.keep(self.load(b.add(source, place), whole, 1), b.add(target, place))
+
+        def byte(number: Any) -> None:
+            place = b.add(b.shl(lines, long(6)), number)
+            self.keep(self.load(b.add(source, place), BYTE, 1), b.add(target, place))
+
+        self.times(lines, line)
+        self.times(b.and_(count, long(63)), byte)
+
+    def keep(self, value: Any, address: Any) -> None:
+        """Store a value at any address, aligned or not."""
+        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 1
+
     def share(self, next: Any, step: Any, count: Any, body: Callable[[Any], None]) -> None:
         """What `body` does with every `step`-th number below `count`: each is taken by one of the threads that run
         this, from the u64 that `next` points to on."""
@@ -191,3 +231,41 @@ class Code:
         body(number)
         b.branch(take)
         b.position_at_end(end)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value that changes as code goes on. LLVM's passes put it in a register."""
+
+    b: ir.IRBuilder
+    place: Any
+
+    def get(self) -> Any:
+        return self.b.load(self.place)
+
+    def set(self, value: Any) -> None:
+        self.b.store(value, self.place)
+
+    def add(self, value: Any) -> None:
+        self.set(self.b.add(self.get(), value))
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a kernel is given: values of 64 bits by these names, one after the other in memory, and first the number of
+    the item that a thread takes next, 0 before a call."""
+
+    names: tuple[str, ...]
+
+    def of(self, **values: int) -> Array:
+        """The arguments of a call."""
+        return np.array([0, *(values[name] for name in self.names)], np.uint64)
+
+    def shared(self, function: ir.Function, body: Callable[[Code, dict[str, Any], Any], None]) -> None:
+        """Write a function of a pointer to arguments, which does what `body` writes for all items below `items`, given
+        the code in the making, the arguments and the number of an item. Threads that run it share the items."""
+        c, (arguments,) = Code(function), function.args
+        places = {name: c.b.gep(arguments, [ir.Constant(INT, n)]) for n, name in enumerate(self.names, 1)}
+        at = {name: c.b.load(place) for name, place in places.items()}
+        c.share(arguments, long(1), at["items"], lambda item: body(c, at, item))
+        c.b.ret_void()

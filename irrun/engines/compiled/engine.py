@@ -3,54 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked, copied
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.spec.op import Op
+from irrun.spec.registry import registry
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
-OPEN = frozenset({"ScaledDotProductAttention-13"})
-"""Works that it may have a call for: only they load llvmlite."""
+MODULES = {
+    **dict.fromkeys(
+        (
+            "EmbeddingSegmentsSum-3",
+            *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
+        ),
+        "bags",
+    ),
+    **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
+    "GridSample-9": "sampling",
+    **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "colours"),
+    **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
+    "ScaledDotProductAttention-13": "attention",
+    **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
+    "SparseFillEmptyRows-16": "sparse",
+}
+"""The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
+they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
+
+
+def op_of(name: str) -> Op | None:
+    """The op of a work, without loading more of the library than was."""
+    type, _, version = name.rpartition("-")
+    op = registry().find(type, f"opset{version}")
+    return op if op is not None and op.name == name else None
+
+
+def _of_module(name: str, table: str) -> Any:
+    """What a table of the module for works of a name has, None where it has nothing."""
+    if name in MODULES:
+        return getattr(import_module(f"irrun.engines.compiled.{MODULES[name]}"), table, {}).get(name)
+    op = op_of(name)
+    if op is None or not op.parts:
+        return None
+    parts = import_module("irrun.engines.compiled.parts")
+    return parts.compile if table == "COMPILERS" else parts.open
 
 
 class CompiledEngine:
-    """The engine "compiled", on `threads` threads: products with compressed weights, and attention of few rows. Others
+    """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names. Others
     cost it nothing."""
 
     name = "compiled"
     unaligned = False
     decodes = True
+    quantized = False
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._team: Team | None = None
-        self._openers: dict[str, Callable[[Work], OpenCall | None]] | None = None
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
-        if not work.compressed or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+        if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
-        from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
+        if work.compressed:
+            from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
-        compile = COMPRESSED.get(work.name)
+            compile = COMPRESSED.get(work.name)
+        else:
+            compile = _of_module(work.name, "COMPILERS")
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
+
+    def computes(self, name: str, type: str) -> bool:
+        """What it takes is decided by weights, not by ops."""
+        return False
 
     def together(self, calls: Sequence[Call]) -> None:
         chain(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for attention; products are made for sizes."""
-        if work.name not in OPEN:
-            return None
-        if self._openers is None:
-            from irrun.engines.compiled.attention import openers
-
-            self._openers = openers(self._threads())
-        return self._openers[work.name](work)
+        """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
+        open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "OPENERS")
+        return None if open is None or work.compressed else open(work, self._threads())
 
     def _threads(self) -> Team:
         from irrun.engines.compiled.team import Team

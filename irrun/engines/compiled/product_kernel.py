@@ -24,6 +24,9 @@ to do that of its own accord."""
 MAX_UNROLLED = 4
 """Steps of a group that are written one after the other instead of as a loop."""
 
+BLOCK_WIDTH = 8
+"""Columns of weights that are made f32 at once, where that is done for many rows: they stay in the first cache."""
+
 ARGUMENTS = (
     *("next", "chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers"),
     *("scale", "scale_row", "scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
@@ -33,8 +36,8 @@ ARGUMENTS = (
 
 Any number of threads may run a kernel on the same arguments: each takes `chunk` columns, from `next` on, until all
 `columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first,
-that is `part` groups of a chunk at a time, a column every `room_row` bytes, in memory that the first thread finds at
-`room` and the next one `room_size` bytes behind.
+that is `part` groups of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first
+thread finds at `room` and the next one `room_size` bytes behind.
 """
 
 COUNTERS = ("next", "room")
@@ -91,7 +94,7 @@ class _Product:
         if not self._kind.rows:
             self._values(first, last)
         elif self._kind.blocks:
-            self._block(first, last)
+            self._blocks(first, last)
         else:
             self._columns(first, last)
 
@@ -165,10 +168,20 @@ class _Product:
                 place = c.at(at["result"], b.add(row, long(m)), at["result_row"])
                 c.store(c.sum(totals[n * len(rows) + m]), c.at(place, b.add(column, long(n)), ITEM))
 
-    def _block(self, first: Any, last: Any) -> None:
-        """A chunk of columns, a part of the groups after the other: the weights are made f32, and multiplied."""
+    def _blocks(self, first: Any, last: Any) -> None:
+        """A chunk of columns, some of which are made f32 at a time."""
+        c, b, size = self._c, self._c.b, long(BLOCK_WIDTH)
+
+        def block(number: Any) -> None:
+            begin = b.add(first, b.mul(number, size))
+            self._block(begin, c.least(size, b.sub(last, begin)))
+
+        c.loop(c.blocks(b.sub(last, first), size), block)
+
+    def _block(self, first: Any, many: Any) -> None:
+        """Some columns, a part of the groups after the other: the weights are made f32, and multiplied."""
         c, b, at, kind = self._c, self._c.b, self._at, self._kind
-        many, size, rows = b.sub(last, first), long(kind.columns), long(kind.rows)
+        size, rows = long(kind.columns), long(kind.rows)
 
         def part(number: Any) -> None:
             group = b.mul(number, at["part"])
@@ -192,6 +205,7 @@ class _Product:
         """Write the values of some groups of a column."""
         c, b, at, kind = self._c, self._c.b, self._at, self._kind
         codes = c.at(at["codes"], column, at["code_row"])
+        following = b.mul(at["code_row"], long(BLOCK_WIDTH))
 
         def each(number: Any) -> None:
             own = b.add(group, number)
@@ -200,6 +214,7 @@ class _Product:
             def step(position: Any) -> None:
                 code = b.mul(b.add(b.mul(own, at["steps"]), position), long(bytes_of_step(kind.type)))
                 place = b.mul(b.add(b.mul(number, at["steps"]), position), long(STEP * ITEM))
+                c.prefetch(b.add(b.add(codes, code), following))
                 for half, values in enumerate(self._decoder.decoded(b.add(codes, code), shift)):
                     address = b.add(b.add(target, place), long(LINE * half))
                     scaled = values if scale is None else b.fmul(values, scale)
@@ -234,28 +249,45 @@ class _Product:
 
         sums = c.loop(lengths, step, *[floats(0.0)] * (len(columns) * len(rows)))
         fresh = b.icmp_unsigned("==", group, long(0))
-        for m in rows:
-            totals = self._totals(sums[m * kind.columns : (m + 1) * kind.columns])
-            start = c.at(c.at(at["result"], inside[m], at["result_row"]), first, ITEM)
-            for n in columns:
-                there = b.and_(
-                    b.icmp_unsigned("<", b.add(row, long(m)), at["rows"]),
-                    b.icmp_unsigned("<", b.add(column, long(n)), many),
-                )
-                place = b.select(there, c.at(start, b.add(column, long(n)), ITEM), self._nowhere)
-                before = b.select(fresh, ir.Constant(FLOAT, 0.0), c.load(place, FLOAT))
-                c.store(b.fadd(before, totals[n]), place)
+        totals = self._totals(sums, kind.columns)
+        starts = [c.at(c.at(at["result"], place, at["result_row"]), first, ITEM) for place in inside]
+        whole = b.and_(
+            b.icmp_unsigned("<=", b.add(row, long(kind.rows)), at["rows"]),
+            b.icmp_unsigned("<=", b.add(column, long(kind.columns)), many),
+        )
+        with b.if_else(whole, likely=True) as (all_there, some_there):
+            with all_there:
+                for own, start in zip(totals, starts, strict=True):
+                    place = c.at(start, column, ITEM)
+                    before = b.select(fresh, ir.Constant(own.type, None), c.load(place, own.type))
+                    c.store(b.fadd(before, own), place)
+            with some_there:
+                for m in rows:
+                    for n in columns:
+                        there = b.and_(
+                            b.icmp_unsigned("<", b.add(row, long(m)), at["rows"]),
+                            b.icmp_unsigned("<", b.add(column, long(n)), many),
+                        )
+                        place = b.select(there, c.at(starts[m], b.add(column, long(n)), ITEM), self._nowhere)
+                        before = b.select(fresh, ir.Constant(FLOAT, 0.0), c.load(place, FLOAT))
+                        c.store(b.fadd(before, b.extract_element(totals[m], ir.Constant(INT, n))), place)
 
-    def _totals(self, vectors: Values) -> list[Any]:
-        """The sums of the lanes of each vector."""
-        b, lanes = self._c.b, LANES // len(vectors)
-        total = self._c.sums(vectors, LANES)
-        half = lanes // 2
-        while half:
-            moved = ir.Constant(INTS, [n ^ half for n in range(LANES)])
-            total = b.fadd(total, b.shuffle_vector(total, total, moved))
-            half //= 2
-        return [b.extract_element(total, ir.Constant(INT, n * lanes)) for n in range(len(vectors))]
+    def _totals(self, vectors: Values, many: int) -> list[Any]:
+        """The sums of the lanes of each vector, those of `many` of them in one. All are a multiple of these, a power
+        of 2."""
+        b, at_once = self._c.b, LANES if len(vectors) == LANES else many
+        totals = []
+        for begin in range(0, len(vectors), at_once):
+            half = LANES // at_once // 2
+            total = self._c.sums(vectors[begin : begin + at_once], LANES)
+            while half:
+                moved = ir.Constant(INTS, [n ^ half for n in range(LANES)])
+                total = b.fadd(total, b.shuffle_vector(total, total, moved))
+                half //= 2
+            for start in range(0, at_once, many):
+                lanes = [(start + n) * (LANES // at_once) for n in range(many)]
+                totals.append(b.shuffle_vector(total, total, ir.Constant(ir.VectorType(INT, many), lanes)))
+        return totals
 
     def _factor(self, name: str, column: Any, group: Any) -> Any:
         """The scale or zero point of a group in all lanes; None where there is none."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import rows_of
 from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible
-from irrun.engines.compiled.product_kernel import ARGUMENTS, ProductKind, address_of
+from irrun.engines.compiled.product_kernel import ARGUMENTS, BLOCK_WIDTH, ProductKind, address_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
@@ -46,8 +46,11 @@ CODE_SPEED = 20e9
 SHARED_SECONDS = 12e-6
 """What one thread must need for threads to share it: to wake another one costs about as much."""
 
-CHUNK, PART = 64, 1024
-"""Columns of weights that are made f32 at once, and their elements: they stay in the cache of a processor."""
+CHUNK = 64
+"""Columns of weights that a thread takes at once."""
+
+PART = 768
+"""Elements of a column that are made f32 at once, about: with the rows that they meet they stay in the first cache."""
 
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
@@ -157,10 +160,11 @@ def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team
         steps = gcd(groups.steps, 4)
         arguments |= {"groups": groups.steps // steps, "steps": steps}
     size = STEP * arguments["steps"]
-    part = max(min(PART // size, arguments["groups"]), 1)
+    parts = -(-arguments["groups"] * size // PART)
+    part = -(-arguments["groups"] // parts)
     chunk = min(CHUNK, max(-(-columns // (team.count * TILE)), 1) * TILE)
     row = part * size * ITEM + ALIGNMENT
-    room = {"chunk": chunk, "part": part, "room_row": row, "room_size": chunk * row}
+    room = {"chunk": chunk, "part": part, "room_row": row, "room_size": BLOCK_WIDTH * row}
     groups = replace(groups, arguments=arguments)
     at_once = _at_once(rows, BLOCK_COLUMNS)
     kind = replace(groups.kind(BLOCK_COLUMNS[at_once], at_once), steps=arguments["steps"], blocks=True)

@@ -26,18 +26,16 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
+from irrun.engines.onednn.normalization import SOFTMAX
 from irrun.engines.onednn.posts import ADD, LINEAR, scalar
-from irrun.engines.onednn.tensors import Sizes, given_as, is_dense_layout, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, itemsize, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
-
-_SOFTMAX = 0x30000
-"""The algorithm that takes the largest element off first."""
 
 MAX_OF_A_HEAD = 4 << 20
 """Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
 
-MAX_SCORES = 16 << 20
+MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
@@ -54,17 +52,26 @@ class _Kernel:
     def scratch(self) -> int:
         return max(self.scores.scratch, self.softmax.scratch, self.sums.scratch)
 
-    def bind(self, arrays: Arrays, weights: Array, scratch: Array) -> list[Call]:
-        """Calls for query, key, value, mask and result, in memory for weights."""
-        query, key, value, mask, result, score, rows = self.layouts
+    @property
+    def room(self) -> int:
+        """Bytes for the scores, and for weights of another type behind them."""
+        score, weight = self.layouts[5:7]
+        return aligned(score.nbytes) + (aligned(weight.nbytes) if weight.type != score.type else 0)
+
+    def bind(self, arrays: Arrays, room: Array, scratch: Array) -> list[Call]:
+        """Calls for query, key, value, mask and result, in `room`."""
+        query, key, value, mask, result, score, weight, rows, softened = self.layouts
         first, second, third, added, written = arrays
-        read = [(SRC, query, first), (WEIGHTS, key, second), (DST, score, weights)]
+        scores = weights = room[: score.nbytes]
+        if weight.type != score.type:
+            weights = room[aligned(score.nbytes) :]
+        read = [(SRC, query, first), (WEIGHTS, key, second), (DST, score, scores)]
         if added is not None:
             read.append((2 * POST + SRC_1, mask, added))
         return [
             self.scores.bind(read, scratch),
-            self.softmax.bind([(SRC, rows, weights), (DST, rows, weights)], scratch),
-            self.sums.bind([(SRC, score, weights), (WEIGHTS, value, third), (DST, result, written)], scratch),
+            self.softmax.bind([(SRC, rows, scores), (DST, softened, weights)], scratch),
+            self.sums.bind([(SRC, weight, weights), (WEIGHTS, value, third), (DST, result, written)], scratch),
         ]
 
 
@@ -73,45 +80,47 @@ def compile(library: Library, work: Work) -> Compiled | None:
     query, key, value = work.required(3)
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
-    if 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
+    if query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
         return None
     if factor is None or sink is not None or work.posts:
         return None
-    if any(own.layout is not None or own.type != "f32" or 0 in own.strides[-2:] for own in (query, key, value)):
+    if any(own.layout is not None or own.type not in FLOATS or 0 in own.strides[-2:] for own in (query, key, value)):
         return None
-    result, keys = work.outputs[0].shape, key.shape[-2]
-    added = _added(mask, query.shape[-2], keys, causal=bool(work.attrs["causal"]))
-    if added is not None and (added.layout is not None or added.type not in ("f32", "boolean")):
+    result = work.outputs[0].shape
+    added = _added(mask, query.shape[-2], key.shape[-2], causal=bool(work.attrs["causal"]))
+    if added is not None and (added.layout is not None or added.type not in (*FLOATS, "boolean")):
         return None
     if added is not None and added.value is not None and len(result) == 4 and result[0] > 1:
         # one that is the same for all of a batch but not for all rows is not known to oneDNN
         own = np.broadcast_to(added.value, np.broadcast_shapes(added.value.shape, (result[0], 1, 1, 1))).copy()
-        added = Operand("f32", own.shape, own.strides, own)
-    tensors = _walked(query, key, value, added, result)
-    parts = list(_parts(tensors[3].shape))
+        added = Operand(added.type, own.shape, own.strides, own)
+    tensors = _walked(query, key, value, added, work.outputs[0])
+    heads, row = tensors[0].strides[-3:-1]
+    parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
     kernels: dict[Sizes, _Kernel] = {}
-    for size in {(heads.stop - heads.start, rows.stop - rows.start) for heads, rows in parts}:
+    for size in {*map(_size, parts)}:
         kernel = _kernel(library, tensors, size, factor, masked=added is not None)
         if kernel is None:
             return None
         kernels[size] = kernel
-    room = aligned(max(heads * rows for heads, rows in kernels) * prod(tensors[3].shape[:-3]) * keys * 4)
+    room = max(kernel.room for kernel in kernels.values())
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         calls, buffer = _mask_calls(added, inputs[3] if len(inputs) > 3 else None)
-        given = (*inputs[:3], buffer, outputs[0].view(np.float32))
+        given = (*inputs[:3], buffer, outputs[0])
         views = [
             None if array is None else view(array, own.shape, own.strides)
             for array, own in zip(given, tensors, strict=True)
         ]
-        for heads, rows in parts:
-            cuts = [(..., heads, slice(None) if number in (1, 2) else rows, slice(None)) for number in range(5)]
+        for part in parts:
+            batch, heads, rows = part
+            cuts = [(batch, ..., heads, slice(None) if number in (1, 2) else rows, slice(None)) for number in range(5)]
             arrays = [None if view is None else view[cut] for view, cut in zip(views, cuts, strict=True)]
-            kernel = kernels[heads.stop - heads.start, rows.stop - rows.start]
+            kernel = kernels[_size(part)]
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
-    gives = given_as(work, library.strided(result, _heads_inside(result)))
+    gives = given_as(work, library.strided(result, _heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
     return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
 
@@ -140,27 +149,28 @@ def _mask_calls(added: Operand | None, given: Any) -> tuple[list[Call], Array | 
     if _is_read(added):
         return [], given
     buffer = np.empty(added.shape, np.float32)
-    if added.type == "f32":
+    if added.type in FLOATS:
         return [partial(np.copyto, buffer, given)], buffer
     return [partial(buffer.fill, MASKED), partial(np.copyto, buffer, 0, where=given)], buffer
 
 
 def _is_read(added: Operand) -> bool:
-    return added.type == "f32" and is_dense(added)
+    return added.type in FLOATS and is_dense(added)
 
 
-def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None, result: Sizes) -> list[Operand]:
+def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None, result: Operand) -> list[Operand]:
     """Query, transposed key, value, mask and result over [*batch, rows, columns], with as few axes as can be.
 
     The strides of the mask are 0 where there is none.
     """
-    outer, scores = result[:-2], (*result[:-2], query.shape[-2], key.shape[-2])
+    outer = result.shape[:-2]
+    scores = (*outer, query.shape[-2], key.shape[-2])
     mask = Operand("f32", (), ())
     if added is not None:
         mask = added if _is_read(added) else Operand("f32", added.shape, dense(added.shape))
     key = matrix_of(key, transposed=True, row=False)
-    shapes = [*((*outer, *own.shape[-2:]) for own in (query, key, value)), scores, result, scores]
-    tensors = (query, key, value, mask, Operand("f32", result, _heads_inside(result)))
+    shapes = [*((*outer, *own.shape[-2:]) for own in (query, key, value)), scores, result.shape, scores]
+    tensors = (query, key, value, mask, Operand(result.type, result.shape, _heads_inside(result)))
     steps = [broadcast_strides(own, shape) for own, shape in zip(tensors, shapes, strict=False)]
     batch, moved = merged(outer, [own[:-2] for own in (*steps, dense(scores))])
     if not batch:
@@ -168,47 +178,67 @@ def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None,
     if len(batch) == 1:  # a mask that is the same for all heads is known in this form only
         batch, moved = (1, *batch), [(0, *own) for own in moved]
     walked = zip(shapes, moved, steps, strict=False)
-    return [Operand("f32", (*batch, *shape[-2:]), (*ahead, *own[-2:])) for shape, ahead, own in walked]
+    types = [own.type for own in tensors]
+    return [
+        Operand(type, (*batch, *shape[-2:]), (*ahead, *own[-2:]))
+        for type, (shape, ahead, own) in zip(types, walked, strict=False)
+    ]
 
 
-def _heads_inside(shape: Sizes) -> Sizes:
+def _heads_inside(result: Operand) -> Sizes:
     """Strides for [N, heads, rows, width] that lies as [N, rows, heads, width], which is what follows wants."""
-    steps = dense(shape)
+    shape = result.shape
     if len(shape) != 4:
-        return steps
-    moved = dense((shape[0], shape[2], shape[1], shape[3]))
+        return dense(shape, itemsize(result))
+    moved = dense((shape[0], shape[2], shape[1], shape[3]), itemsize(result))
     return moved[0], moved[2], moved[1], moved[3]
 
 
-def _parts(shape: Sizes) -> Iterator[tuple[slice, slice]]:
-    """Slices of the heads and of the rows that have few enough of the scores [*batch, heads, rows, keys]."""
-    *batch, heads, rows, keys = shape
-    row = keys * 4 * prod(batch)
-    some = min(max(MAX_SCORES // (row * rows), 1), heads)
-    lines = min(max(MAX_SCORES // row, 1), rows) if some == 1 else rows
-    for head in range(0, heads, some):
-        for first in range(0, rows, lines):
-            yield slice(head, min(head + some, heads)), slice(first, min(first + lines, rows))
+def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, slice, slice]]:
+    """Slices of the batch, the heads and the rows that have few enough of the scores [batch, ..., heads, rows, keys].
+
+    Where the heads lie `inside` of rows, they are taken all together or one by one: some are slow.
+    """
+    batch, *_, heads, rows, keys = shape
+    line = 4 * keys * prod(shape[1:-3])
+    several = max(bytes // (line * rows * heads), 1)
+    some = heads if line * rows * heads <= bytes else 1 if inside else min(max(bytes // (line * rows), 1), heads)
+    lines = rows if some > 1 else min(max(bytes // line, 1), rows)
+    for element in range(0, batch, several):
+        for head in range(0, heads, some):
+            for first in range(0, rows, lines):
+                yield (
+                    slice(element, min(element + several, batch)),
+                    slice(head, min(head + some, heads)),
+                    slice(first, min(first + lines, rows)),
+                )
+
+
+def _size(part: Sequence[slice]) -> Sizes:
+    return tuple(cut.stop - cut.start for cut in part)
 
 
 def _kernel(
     library: Library, tensors: Sequence[Operand], size: Sizes, factor: float, *, masked: bool
 ) -> _Kernel | None:
-    """The primitives for `size` heads and rows of the tensors, which are those of `_walked`."""
+    """The primitives for a part of `size` of the tensors, which are those of `_walked`."""
+    batch, heads, rows = size
     sizes = [
-        (*own.shape[:-3], size[0], own.shape[-2] if n in (1, 2) else size[1], own.shape[-1])
+        (batch, *own.shape[1:-3], heads, own.shape[-2] if n in (1, 2) else rows, own.shape[-1])
         for n, own in enumerate(tensors)
     ]
-    shape = sizes[3]
+    shape, weights = sizes[3], tensors[2].type
     layouts = [
-        *(spread_layout(library, own, tensor.strides) for own, tensor in zip(sizes, tensors, strict=True)),
+        *(spread_layout(library, own, tensor.strides, tensor.type) for own, tensor in zip(sizes, tensors, strict=True)),
         library.dense(shape),
+        library.dense(shape, weights),
         library.dense((prod(shape[:-1]), shape[-1])),
+        library.dense((prod(shape[:-1]), shape[-1]), weights),
     ]
     known = [layout for layout in layouts if layout is not None]
     if len(known) < len(layouts):
         return None
-    query, key, value, mask, result, score, rows = known
+    query, key, value, mask, result, score, weight, lines, softened = known
     if masked and not is_dense_layout(mask):
         return None
     posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
@@ -216,8 +246,8 @@ def _kernel(
         posts.append(("binary", ADD, mask))
     small = prod(shape) * tensors[0].shape[-1] < FEW_PRODUCTS
     scores = library.primitive("matmul", query, key, None, score, posts=posts, small=small)
-    softmax = library.primitive("softmax_forward", INFERENCE, _SOFTMAX, rows, rows, 1, small=small)
-    sums = library.primitive("matmul", score, value, None, result, small=small)
+    softmax = library.primitive("softmax_forward", INFERENCE, SOFTMAX, lines, softened, 1, small=small)
+    sums = library.primitive("matmul", weight, value, None, result, small=small)
     if scores is None or softmax is None or sums is None:
         return None
     return _Kernel(scores, softmax, sums, known)

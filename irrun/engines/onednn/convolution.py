@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from math import prod
+from typing import Any
 
-from irrun.engines.axes import canonical_strides
+import numpy as np
+
+from irrun.engines.axes import canonical_strides, dense_strides
+from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
+    FEW_ELEMENTS,
     FEW_PRODUCTS,
     INFERENCE,
     SRC,
@@ -17,16 +24,67 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
-from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, chain
-from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, packed
+from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, bias_layout, chain
+from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, given_as, itemsize, lies_so, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
-from irrun.engines.work import Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import chain as chain_calls
+from irrun.spec.op import Array
 
 DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
 
 
+MANY_READS = 12
+"""Filters that read each number of the data more often are quicker with f32, conversion included."""
+
+
 def compile(library: Library, work: Work) -> Compiled | None:
     """Convolution-1, GroupConvolution-1, ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1."""
+    found = _prepared(library, work)
+    if found is None:
+        return None
+    made, primitive = found
+    if work.outputs[0].type == "bf16" and primitive.implementation.startswith("jit_dw"):
+        return _depthwise(library, work) or made
+    return made
+
+
+def _depthwise(library: Library, work: Work) -> Compiled | None:
+    """A depthwise convolution of bf16 by the kernel that is fast and gives f32 only, rounded behind it.
+
+    Where a filter reads each number many times, the data are made f32 before it. Both lie with the channels last.
+    """
+    (data, filters), result = work.required(2), work.outputs[0]
+    given, source = (channels_last(library, data.shape, type) for type in ("bf16", "f32"))
+    widened = prod(result.shape) * prod(filters.shape[3:]) > MANY_READS * prod(data.shape)
+    layout = source if widened else given
+    read = Operand(layout.type, data.shape, layout.strides or ())
+    exact = replace(result, type="f32", strides=dense_strides(result.shape))
+    found = _prepared(library, replace(work, inputs=[read, *work.inputs[1:]], outputs=[exact]))
+    if found is None or not found[1].implementation.startswith("brdgmm"):
+        return None
+    made, primitive = found
+    target = channels_last(library, result.shape, "bf16")
+    before = library.primitive("reorder", given, source, small=prod(data.shape) < FEW_ELEMENTS)
+    after = library.primitive("reorder", primitive.layout(DST), target, small=prod(result.shape) < FEW_ELEMENTS)
+    if 0 in made.wants or before is None or after is None:
+        return None
+    sizes = [aligned(source.nbytes) * widened, aligned(primitive.layout(DST).nbytes)]
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        wide, sums, rest = np.split(scratch, np.cumsum(sizes))
+        calls = [before.bind([(SRC, given, inputs[0]), (DST, source, wide)], rest)] if widened else []
+        calls.append(made.bind([wide if widened else inputs[0], *inputs[1:]], [sums], rest))
+        calls.append(after.bind([(SRC, primitive.layout(DST), sums), (DST, target, outputs[0])], rest))
+        return chain_calls(calls)
+
+    room = max(made.scratch, before.scratch, after.scratch)
+    wants = made.wants if lies_so(data, given) else {0: given, **made.wants}
+    return replace(made, bind=bind, scratch=sum(sizes) + room, wants=wants, gives=given_as(work, target))
+
+
+def _prepared(library: Library, work: Work) -> tuple[Compiled, Primitive] | None:
+    """The work as one primitive."""
     data, filters = work.required(2)
     transposed = "Backprop" in work.name
     shape, strides = filters.shape, filters.strides
@@ -37,19 +95,20 @@ def compile(library: Library, work: Work) -> Compiled | None:
     kernel = shape[3:]
     if shape[0] == 1:
         shape, strides = shape[1:], strides[1:]
-    source = library.strided(shape, canonical_strides(shape, strides))
+    source = library.strided(shape, canonical_strides(shape, strides, itemsize(filters)), filters.type)
     if source is None or (filters.value is None and (transposed or shape != filters.shape)):
         return None
 
-    result = work.outputs[0].shape
+    result, type = work.outputs[0].shape, work.outputs[0].type
     axes = transposed_axes_of(work, kernel) if transposed else axes_of(work.attrs, data.shape[2:], kernel, result[2:])
 
     added = bias(work, 1)
-    posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), library.any(result))
+    posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), partial(library.any, result))
     if posts is None:
         return None
-    shift = None if added is None else library.dense((result[1],))
-    primitive = _primitive(library, data, library.any(shape), shift, result, geometry_of(axes), posts, transposed)
+    shift = bias_layout(library, work, added, (result[1],), data.type)
+    weights, target = library.any(shape, data.type), library.any(result, type)
+    primitive = _primitive(library, data, weights, shift, target, geometry_of(axes), posts, transposed)
     if primitive is None:
         return None
     inputs = {SRC: 0, **posts.inputs}
@@ -61,16 +120,18 @@ def compile(library: Library, work: Work) -> Compiled | None:
     else:
         free = (SRC, *posts.free)
         constants = {WEIGHTS: packed(library, filters.value, source, primitive.layout(WEIGHTS)).array}
-    return compiled(
+    constants |= posts.constants
+    made = compiled(
         work,
         primitive,
         inputs,
         free=free,
         constants=constants,
-        taken=(1,) if constants else (),
+        taken=(1,) if filters.value is not None else (),
         gives=primitive.layout(DST),
-        doubtful=any(post.name in DOUBTFUL for post in work.posts),
+        doubtful=type == "f32" and any(post.name in DOUBTFUL for post in work.posts),
     )
+    return made, primitive
 
 
 def geometry_of(axes: Sequence[Axis]) -> tuple[Sizes, Sizes, Sizes, Sizes]:
@@ -89,7 +150,7 @@ def _primitive(
     data: Operand,
     weights: Descriptor,
     shift: Descriptor | None,
-    result: Sizes,
+    target: Descriptor,
     geometry: tuple[Sizes, ...],
     posts: Chain,
     transposed: bool,
@@ -97,14 +158,14 @@ def _primitive(
     """The primitive for data with channels last where that gives the kernels made for it, else for what it likes."""
     kind, algorithm = ("deconvolution", TRANSPOSED_DIRECT) if transposed else ("convolution", DIRECT)
     first = None
-    for source in (channels_last(library, data.shape), library.any(data.shape)):
+    for source in (channels_last(library, data.shape, data.type), library.any(data.shape, data.type)):
         if source.strides is not None and not library.wide:
             continue
         found = library.primitive(
             f"{kind}_forward",
-            *(INFERENCE, algorithm, source, weights, shift, library.any(result), *geometry),
+            *(INFERENCE, algorithm, source, weights, shift, target, *geometry),
             posts=posts.posts,
-            small=prod(result) * prod(weights.shape) < FEW_PRODUCTS * result[1],
+            small=prod(target.shape) * prod(weights.shape) < FEW_PRODUCTS * target.shape[1],
         )
         if found is not None and found.implementation.startswith("br"):
             return found

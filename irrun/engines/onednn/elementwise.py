@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, canonical_strides, dense_strides, merged
+from irrun.engines.axes import broadcast_strides, canonical_strides, merged
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
-from irrun.engines.onednn.posts import BINARY, FUNCTIONS, INEXACT, MUL, Chain, Place, aligned_axes, chain
-from irrun.engines.onednn.tensors import Sizes, compiled, spread_layout
+from irrun.engines.onednn.posts import (
+    BINARY,
+    CLIPPING,
+    FUNCTIONS,
+    INEXACT,
+    MUL,
+    QUANTIZE,
+    Chain,
+    Place,
+    aligned_axes,
+    chain,
+)
+from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, order_of, ordered_strides, spread_layout
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 
@@ -21,31 +32,31 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     position, first = head
     data = work.required(2)[position]
-    posts = [first, *work.posts]
+    if data.type != work.outputs[0].type:
+        return None
+    posts, exact = [first, *work.posts], data.type == "f32"
     shape = work.outputs[0].shape
     if isinstance(data.layout, Descriptor):
         place = aligned_axes(library, shape)
-        found = chain(posts, work, place, data.layout, exact=True)
+        found = chain(posts, work, place, partial(_alike, data.layout), exact=exact)
         return _compiled(library, work, position, data.layout, found, data.layout)
 
-    order = sorted(
-        range(len(shape)), key=lambda axis: (shape[axis] > 1) * -canonical_strides(shape, data.strides)[axis]
-    )
+    order, item = order_of(data), itemsize(data)
+    if order is None:
+        return None
     moved = tuple(shape[axis] for axis in order)
-    steps = _strides_of(order, moved)
-    if any(size > 1 and step != own for size, step, own in zip(shape, steps, data.strides, strict=True)):
-        return None  # with gaps
+    steps = ordered_strides(order, moved, item)
     others = {id(own): own for post in posts if (own := work.other(post)) is not None}
     strides = [steps, *(broadcast_strides(operand, shape) for operand in others.values())]
     sizes, walked = merged(moved, [[own[axis] for axis in order] for own in strides])
     places = dict(zip(others, walked[1:], strict=True))
-    given = library.strided(shape, canonical_strides(shape, steps))
+    given = library.strided(shape, canonical_strides(shape, steps, item), data.type)
     if given is None:
         return None
-    source, place = library.dense(sizes or (1,)), _joined_place(library, sizes or (1,), places)
-    result = _compiled(library, work, position, source, chain(posts, work, place, exact=True), given)
+    source, place = library.dense(sizes or (1,), data.type), _joined_place(library, sizes or (1,), places)
+    result = _compiled(library, work, position, source, chain(posts, work, place, exact=exact), given)
     if result is None and len(sizes) < len(shape):  # some ways of broadcasting are known by the axes of images only
-        found = chain(posts, work, aligned_axes(library, shape), exact=True)
+        found = chain(posts, work, aligned_axes(library, shape), exact=exact)
         result = _compiled(library, work, position, given, found, given)
     return result
 
@@ -62,35 +73,39 @@ def _as_post(work: Work) -> tuple[int, Post] | None:
         return None
     if first.value is None and first.shape == shape:
         return 0, Post(work.name, work.attrs, 1)
-    if second.value is None and second.shape == shape and second.type == "f32":
+    if second.value is None and second.shape == shape and second.type in FLOATS:
         return 1, Post(work.name, work.attrs, 0, reflected=True)
     return None
 
 
-def _strides_of(order: Sequence[int], moved: Sizes) -> Sizes:
-    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
-    dense = dense_strides(moved)
-    return tuple(dense[order.index(axis)] for axis in range(len(order)))
+def _alike(layout: Descriptor, type: str) -> Descriptor | None:
+    return layout if layout.type == type else None
 
 
 def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> Place:
     def place(operand: Operand) -> Descriptor | None:
         if operand.layout is not None:
             return None
-        return spread_layout(library, sizes, places[id(operand)] or (0,))
+        return spread_layout(library, sizes, places[id(operand)] or (0,), operand.type)
 
     return place
 
 
 def _compiled(
-    library: Library, work: Work, position: int, source: Descriptor, found: Chain | None, given: Descriptor
+    library: Library, work: Work, position: int, source: Descriptor, found: Chain | None, given: Descriptor | None
 ) -> Compiled | None:
     """The chain as a primitive: a binary one, or an element-wise one where nothing of that kind follows."""
-    if found is None:
+    if found is None or found.constants:
         return None
     (kind, *args), *rest = found.posts
-    small = prod(source.shape) < FEW_ELEMENTS
-    if kind == "eltwise" and all(other == "binary" for other, *_ in rest):
+    small, type = prod(source.shape) < FEW_ELEMENTS, work.outputs[0].type
+    target = source
+    if source.type != type:
+        retyped, given = (library.retyped(layout, type) for layout in (source, given))
+        if retyped is None or given is None:
+            return None
+        target = retyped
+    if kind == "eltwise" and target is source and all(other == "binary" for other, *_ in rest):
         primitive = library.primitive(
             "eltwise_forward", *(INFERENCE, args[0], source, source, *args[1:]), posts=rest, small=small
         )
@@ -98,10 +113,10 @@ def _compiled(
     elif kind == "eltwise":  # times 1, as only binary primitives take element-wise functions behind them
         ones = np.ones((1,) * len(source.shape), np.float32)
         one = library.dense(ones.shape)
-        primitive = library.primitive("binary", MUL, source, one, source, posts=found.posts, small=small)
+        primitive = library.primitive("binary", MUL, source, one, target, posts=found.posts, small=small)
         constants = {SRC_1: lambda: ones}
     else:
-        primitive = library.primitive("binary", args[0], source, args[1], source, posts=rest, small=small)
+        primitive = library.primitive("binary", args[0], source, args[1], target, posts=rest, small=small)
         constants = {}
     if primitive is None:
         return None
@@ -112,4 +127,5 @@ def _compiled(
     return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)
 
 
-COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, "SquaredDifference-1"} - INEXACT, compile)
+COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile)
+BF16_COMPILERS = dict.fromkeys(INEXACT, compile)

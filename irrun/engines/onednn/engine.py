@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.onednn import (
     attention,
     convolution,
@@ -13,19 +15,45 @@ from irrun.engines.onednn import (
     normalization,
     pooling,
     products,
+    quantized,
     recurrent,
 )
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.work import Call, Compiled, Operand, Work, chain
+from irrun.engines.onednn.posts import QUANTIZE
+from irrun.engines.onednn.quantized import DEQUANTIZE
+from irrun.engines.onednn.tensors import itemsize
+from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
-MODULES = (attention, convolution, copies, elementwise, normalization, pooling, products, recurrent)
-COMPILERS: dict[str, Callable[[Library, Work], Compiled | None]] = {
-    op: compile for module in MODULES for op, compile in module.COMPILERS.items()
+Compiler = Callable[[Library, Work], Compiled | None]
+
+OF_FLOATS = (attention, convolution, copies, elementwise, normalization, pooling, products)
+"""Modules whose tables `COMPILERS` are of works of f32 and bf16."""
+
+COMPILERS: dict[str, dict[str, Compiler]] = {
+    "f32": {
+        **{op: compile for module in (*OF_FLOATS, recurrent) for op, compile in module.COMPILERS.items()},
+        DEQUANTIZE: quantized.dequantize,
+    },
+    "bf16": {
+        op: compile
+        for table in (
+            *(module.COMPILERS for module in OF_FLOATS),
+            *(module.BF16_COMPILERS for module in (copies, elementwise, normalization)),
+        )
+        for op, compile in table.items()
+    },
+    "f16": {**copies.F16_COMPILERS},
 }
+"""By element type; works in which several occur are of the last one here."""
+CODES = frozenset({"u8", "i8"})
+CODED = frozenset(
+    {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
+)
+"""Ops that are computed on codes, or make them."""
 
 
 class OneDNN:
-    """The engine: it takes f32 tensors of known, non-empty shapes."""
+    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16."""
 
     name = "onednn"
     unaligned = True
@@ -34,15 +62,34 @@ class OneDNN:
     def __init__(self, library: Library) -> None:
         self._library = library
         self.threads = library.threads
+        self.quantized = library.exact
 
     def compile(self, work: Work) -> Compiled | None:
+        if self.quantized and quantized.concerns(work):
+            found = self._library.works.compiled("codes", work, partial(quantized.compile, self._library))
+            if found is not None:
+                return found
+        tensors = (*work.inputs[:1], *work.outputs)
+        types = {None if operand is None else operand.type for operand in tensors}
+        if types & CODES and _is_coding(work) and types <= CODES | {"f32"}:
+            types = {"f32"}
         if (
             work.compressed
-            or work.name not in COMPILERS
-            or not all(_taken(operand) for operand in (*work.inputs[:1], *work.outputs))
+            or not types <= COMPILERS.keys()
+            or any(operand is None or 0 in operand.shape for operand in tensors)
         ):
             return None
-        return self._library.works.compiled(self.name, work, partial(COMPILERS[work.name], self._library))
+        type = next(type for type in ("f16", "bf16", "f32") if type in types)
+        compiler = COMPILERS[type].get(work.name)
+        if compiler is None:
+            return None
+        prepare = partial(compiler, self._library)
+        if "bf16" in types:
+            prepare = partial(_made_dense, prepare)
+        return self._library.works.compiled(self.name, work, prepare)
+
+    def computes(self, name: str, type: str) -> bool:
+        return name in COMPILERS.get(type, ()) and (type != "bf16" or self._library.bf16)
 
     def together(self, calls: Sequence[Call]) -> None:
         chain(calls)()
@@ -54,5 +101,21 @@ class OneDNN:
         return copies.reorder(self._library, operand, layout)
 
 
-def _taken(operand: Operand | None) -> bool:
-    return operand is not None and operand.type == "f32" and all(operand.shape)
+def _made_dense(prepare: Callable[[Work], Compiled | None], work: Work) -> Compiled | None:
+    """A work of bf16, which no other engine computes, on inputs that are made dense where it is not taken otherwise."""
+    compiled = prepare(work)
+    wants: dict[int, Layout | None] = {}
+    inputs = list(work.inputs)
+    for number, operand in enumerate(inputs):
+        if compiled is None and operand is not None and operand.value is None and not is_dense(operand):
+            strides = dense_strides(operand.shape, itemsize(operand))
+            inputs[number], wants[number] = Operand(operand.type, operand.shape, strides), None
+    if not wants:
+        return compiled
+    compiled = prepare(replace(work, inputs=inputs))
+    return None if compiled is None else replace(compiled, wants=wants | compiled.wants)
+
+
+def _is_coding(work: Work) -> bool:
+    """Whether a work is done on codes, or makes them."""
+    return work.name in CODED or any(post.name in CODED for post in work.posts[-1:])

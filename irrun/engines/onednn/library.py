@@ -25,6 +25,7 @@ from irrun.engines.onednn.bindings import (
     load_threads,
 )
 from irrun.engines.signature import Memory
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 SRC, SRC_1, SRC_2 = 1, 2, 3
@@ -33,8 +34,12 @@ WEIGHTS, WEIGHTS_1, BIAS = 33, 34, 41
 SCALE, SHIFT, SCRATCHPAD = 51, 52, 80
 POST = 32768
 """Numbers of arguments; those of post-op n, from 1 on, are n * POST + SRC_1 (binary)."""
+SCALES, ZERO_POINTS = 4096, 8192
+"""What is added to the number of an argument for its scales (f32) and its zero points (i32)."""
 
-F32, U8 = 3, 6
+DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
+"""Element types as oneDNN numbers them."""
+
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
@@ -43,11 +48,12 @@ STRICT, BF16 = 0, 1
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
-_STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 262, 263
+_STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _TYPE, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 258, 262, 263
+_NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
-_AVX512 = 0x27
+_AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x27, 0x67, 0xE7
 
 
 class _Handle:
@@ -83,6 +89,18 @@ class Descriptor:
         return tuple(sizes[: rank.value])
 
     @cached_property
+    def type(self) -> str:
+        """The element type."""
+        code = c_int()
+        self._library.query(self, _TYPE, byref(code))
+        return _NAMES[code.value]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return numpy_dtype(self.type).itemsize
+
+    @cached_property
     def strides(self) -> tuple[int, ...] | None:
         """The strides in bytes where numpy can express the layout, else None."""
         kind, blocks, steps = c_int(), c_int(), ctypes.POINTER(c_int64)()
@@ -93,14 +111,14 @@ class Descriptor:
         if blocks.value:
             return None
         self._library.query(self, _STRIDES, byref(steps))
-        return tuple(4 * step for step in steps[: len(self.shape)])
+        return tuple(self.itemsize * step for step in steps[: len(self.shape)])
 
 
 class Primitive:
     """A computation that oneDNN has compiled, for a number of threads. `scratch` is how many bytes a call takes."""
 
     def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
-        self._library, self._descriptor, self.implementation = library, descriptor, implementation
+        self.library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
         self._layouts: dict[int, Descriptor] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
@@ -109,12 +127,12 @@ class Primitive:
     def layout(self, number: int) -> Descriptor:
         """How an argument must lie in memory."""
         if number not in self._layouts:
-            self._layouts[number] = self._library.layout_of(self._descriptor, number)
+            self._layouts[number] = self.library.layout_of(self._descriptor, number)
         return self._layouts[number]
 
     def bind(self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made."""
-        library, bound = self._library, list(arguments)
+        library, bound = self.library, list(arguments)
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
         memories = [library.memory(layout, array) for _, layout, array in bound]
@@ -136,7 +154,8 @@ class Primitive:
 class Library:
     """The loaded library with one CPU engine and one stream, for `threads` threads within a call.
 
-    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks.
+    `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
+    says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way.
     """
 
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT) -> None:
@@ -150,7 +169,9 @@ class Library:
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
-        self.wide = dll.dnnl_get_effective_cpu_isa() & _AVX512 == _AVX512
+        isa = dll.dnnl_get_effective_cpu_isa()
+        self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
+        self.exact = isa & _AVX512_VNNI == _AVX512_VNNI
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""
@@ -168,35 +189,42 @@ class Library:
             raise OneDNNError(f"dnnl_{create} has made nothing")
         return _Handle(pointer, getattr(self.dll, f"dnnl_{destroy}"))
 
-    def strided(self, shape: Sequence[int], strides: Sequence[int]) -> Descriptor | None:
-        """The layout of an f32 array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
-        key = (tuple(shape), tuple(strides))
+    def strided(self, shape: Sequence[int], strides: Sequence[int], type: str = "f32") -> Descriptor | None:
+        """The layout of an array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
+        key = (tuple(shape), tuple(strides), type)
         if key not in self._layouts:
-            if not shape or len(shape) > MAX_AXES or any(step % 4 or step < 0 for step in strides):
+            item = numpy_dtype(type).itemsize
+            if not shape or len(shape) > MAX_AXES or any(step % item or step < 0 for step in strides):
                 return None
-            if any(step == 0 and size > 1 for size, step in zip(*key, strict=True)):
+            if any(step == 0 and size > 1 for size, step in zip(shape, strides, strict=True)):
                 return None
-            steps = tuple(step // 4 for step in strides)
-            found = self.possible(
-                "memory_desc_create_with_strides", "memory_desc_destroy", len(shape), key[0], F32, steps
-            )
+            sizes = (len(shape), key[0], DATA_TYPES[type], tuple(step // item for step in strides))
+            found = self.possible("memory_desc_create_with_strides", "memory_desc_destroy", *sizes)
             if found is None:
                 return None
             self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
 
-    def dense(self, shape: Sequence[int]) -> Descriptor:
-        layout = self.strided(shape, dense_strides(shape))
+    def dense(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
+        layout = self.strided(shape, dense_strides(shape, numpy_dtype(type).itemsize), type)
         assert layout is not None
         return layout
 
-    def any(self, shape: Sequence[int]) -> Descriptor:
+    def any(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
         """The layout that is left to the primitive."""
-        key = tuple(shape)
+        key = (tuple(shape), type)
         if key not in self._layouts:
-            found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", len(shape), key, F32, _ANY)
+            sizes = (len(shape), key[0], DATA_TYPES[type], _ANY)
+            found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", *sizes)
             self._layouts[key] = Descriptor(self, found)
         return self._layouts[key]
+
+    def retyped(self, layout: Descriptor | None, type: str) -> Descriptor | None:
+        """The layout of a tensor of another element type in the same order, where numpy can express it."""
+        if layout is None or layout.strides is None:
+            return None
+        item = numpy_dtype(type).itemsize
+        return self.strided(layout.shape, tuple(step // layout.itemsize * item for step in layout.strides), type)
 
     def layout_of(self, descriptor: _Handle, number: int) -> Descriptor:
         found = self.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, number)
@@ -211,7 +239,7 @@ class Library:
         """
         if not (array.flags.c_contiguous and layout.nbytes <= array.nbytes):
             steps = layout.strides
-            reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, 4)[1]
+            reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, layout.itemsize)[1]
             if reach > extent_of(array.shape, array.strides, array.itemsize)[1]:
                 raise OneDNNError(
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
@@ -224,31 +252,33 @@ class Library:
         return _Handle(pointer, self.dll.dnnl_memory_destroy)
 
     def primitive(
-        self, kind: str, *args: Any, posts: Sequence[tuple[Any, ...]] = (), small: bool = False
+        self,
+        kind: str,
+        *args: Any,
+        posts: Sequence[tuple[Any, ...]] = (),
+        small: bool = False,
+        quantities: Sequence[tuple[int, int]] = (),
     ) -> Primitive | None:
         """Compile a primitive, or find an equal one; None where oneDNN has none, or only its slow reference.
 
         `kind` and `args` are those of `dnnl_<kind>_primitive_desc_create`: layouts, tuples as dimensions, floats and
         ints. `posts` are ("eltwise", algorithm, alpha, beta) and ("binary", algorithm, layout). What is `small` (see
-        FEW_ELEMENTS) is computed by one thread.
+        FEW_ELEMENTS) is computed by one thread. `quantities` are the SCALES and ZERO_POINTS that it is given, with
+        masks that have bit n set where they go along axis n.
         """
         threads = 1 if small else self.threads
-        key = (kind, args, tuple(posts), threads)
+        key = (kind, args, tuple(posts), threads, tuple(quantities))
         found = self._primitives.get(key)
         if found is None:
             self.use_threads(threads)
-            found = self._compile(kind, args, posts, threads)
+            found = self._compile(kind, args, self._attributes(posts, quantities), threads)
             if found is not None:
                 self._primitives[key] = found
         return found
 
-    def _compile(
-        self, kind: str, args: Sequence[Any], posts: Sequence[tuple[Any, ...]], threads: int
-    ) -> Primitive | None:
+    def _compile(self, kind: str, args: Sequence[Any], attributes: _Handle, threads: int) -> Primitive | None:
         places = (args[0], self.engine, args[1], self.engine) if kind == "reorder" else (self.engine, *args)
-        descriptor = self.possible(
-            f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, self._attributes(posts)
-        )
+        descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
             return None
         name = c_char_p()
@@ -258,12 +288,16 @@ class Library:
             return None
         return Primitive(self, descriptor, implementation, threads)
 
-    def _attributes(self, posts: Sequence[tuple[Any, ...]]) -> _Handle:
+    def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
         attributes = self.made("primitive_attr_create", "primitive_attr_destroy")
         dll.dnnl_primitive_attr_set_scratchpad_mode(attributes, _USER_SCRATCHPAD)
         if self.fpmath != STRICT:
             dll.dnnl_primitive_attr_set_fpmath_mode(attributes, self.fpmath)
+        for number, mask in quantities:
+            kind = "scales" if number < ZERO_POINTS else "zero_points"
+            argument = number % SCALES
+            getattr(dll, f"dnnl_primitive_attr_set_{kind}_mask")(attributes, argument, mask)
         if posts:
             chain = self.made("post_ops_create", "post_ops_destroy")
             for kind, *args in posts:

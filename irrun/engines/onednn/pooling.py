@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -55,8 +56,9 @@ def compile_mean(library: Library, work: Work) -> Compiled | None:
 def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: Sequence[Axis]) -> Compiled | None:
     source, first = layout_of(library, data), None
     rank = len(data.shape)
-    result = work.outputs[0].shape
-    if algorithm != MAX and source is not None and prod(axis.kernel for axis in axes) > LONG:
+    result, type = work.outputs[0].shape, work.outputs[0].type
+    exact = data.type == "f32"
+    if exact and algorithm != MAX and source is not None and prod(axis.kernel for axis in axes) > LONG:
         parts = _parts(data.shape[2:]) if all(axis.kernel == axis.size for axis in axes) else None
         first = None if parts is None else _means_of_parts(library, data, source, parts)
         if parts is None or first is None:
@@ -64,13 +66,13 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
         source = first.layout(DST)
         axes = [Axis(part, part, 1, 1, 1, 0, 0) for part in source.shape[2:]]
     shape = (*result, *(1,) * (rank - len(result)))
-    posts = chain(work.posts, work, aligned_axes(library, shape), library.any(shape), exact=True)
-    if source is None or posts is None:
+    posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=exact)
+    if source is None or posts is None or posts.constants:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)
     primitive = library.primitive(
         "pooling_forward",
-        *(INFERENCE, algorithm, source, library.any(shape), strides, kernel, gaps, begins, ends),
+        *(INFERENCE, algorithm, source, library.any(shape, type), strides, kernel, gaps, begins, ends),
         posts=posts.posts,
         small=prod(result) * prod(kernel) < 4 * FEW_ELEMENTS,
     )

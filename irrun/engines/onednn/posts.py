@@ -2,7 +2,8 @@
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
 Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`. What
-is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much.
+is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much,
+and in bf16, which no other engine computes.
 Results below 1e-30 may be 0.
 """
 
@@ -16,9 +17,12 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
+from irrun.engines.grid import Coding, Grid
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
-from irrun.engines.onednn.tensors import Sizes, is_dense_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
 
 RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
 SWISH, _, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
@@ -60,37 +64,58 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
 """Ops whose results for NaN and inf are other ones here."""
 
+CLIPPING = frozenset({"Clamp-1", "ReLU-1"})
+"""Those of them that differ for NaN alone, which codes do not have."""
+
 DOUBTFUL = ("Gelu-2", "Gelu-7")
-"""Functions that give NaN for infinity here. Behind convolutions what is not finite is computed again; behind products,
-whose results are large beside what they take to compute, to look would cost 5 %."""
+"""Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
+products, whose results are large beside what they take to compute, to look would cost 5 %."""
+
+QUANTIZE = "Quantize-0"
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 
+ROUNDING = "Convert-1"
+"""A post between f32 and bf16, of which the type of the result is all that counts."""
+
+
 @dataclass(slots=True)
 class Chain:
-    """Post-ops for a primitive, which of its arguments are which operands, and those in a layout it chooses."""
+    """Post-ops for a primitive, which of its arguments are which operands, those in a layout it chooses, and further
+    ones that are constant."""
 
     posts: list[tuple[Any, ...]] = field(default_factory=list)
     inputs: dict[int, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
+    constants: dict[int, Callable[[], Array]] = field(default_factory=dict)
 
 
 Place = Callable[[Operand], Descriptor | None]
 """How an operand lies, seen with the axes that the primitive has; None where it cannot be."""
 
+Chosen = Callable[[str], Descriptor | None]
+"""How a tensor of an element type has to lie that is as large as the result; None where it cannot."""
+
 
 def chain(
-    posts: Sequence[Post], work: Work, place: Place, any: Descriptor | None = None, *, exact: bool = False
+    posts: Sequence[Post], work: Work, place: Place, any: Chosen | None = None, *, exact: bool = False
 ) -> Chain | None:
-    """The posts of a work; `any` stands for operands as large as the result where the primitive chooses its layout.
+    """The posts of a work; `any` gives the layout of operands as large as the result where the primitive chooses it.
 
     None where one is not taken, as those are not that are INEXACT where the work is to be `exact`.
     """
     result = Chain()
+    coding = bool(posts) and posts[-1].name == QUANTIZE
     for post in posts:
-        if exact and post.name in INEXACT:
+        if exact and post.name in INEXACT and not (coding and post.name in CLIPPING):
             return None
+        if post.parameters or post.name == QUANTIZE:
+            if not _quantizes(result, post, work, place):
+                return None
+            continue
+        if post.name == ROUNDING:
+            continue
         operand = work.other(post)
         if operand is not None:
             if not _append(result, post, operand, work.outputs[0].shape, place, any):
@@ -103,7 +128,67 @@ def chain(
     return result
 
 
-def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Descriptor | None) -> bool:
+def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
+    """Append a post that makes codes, or only rounds to a grid."""
+    if post.name == QUANTIZE:
+        return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
+    values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
+    found = [value for value in values if value is not None]
+    if post.name != "FakeQuantize-1" or len(found) < 4:
+        return False
+    (low, high, first, last), levels = found, post.attrs["levels"]
+    if not (low < high and np.isfinite([high - low, last - first]).all()):
+        return False
+    factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
+    result.posts += [
+        ("eltwise", LINEAR, factor, -low * factor),
+        ("eltwise", CLIP, 0.0, levels - 1.0),
+        ("eltwise", ROUND, 0.0, 0.0),
+        ("eltwise", LINEAR, step, first),
+    ]
+    return True
+
+
+def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
+    """Append what brings numbers to codes, which are rounded and saturated as they are written.
+
+    What limited the numbers right before that limits their codes instead, which often needs nothing at all.
+    """
+    factor, shift, least, most = coding.linear()
+    while result.posts and result.posts[-1][:2] in (("eltwise", RELU), ("eltwise", CLIP)):
+        _, algorithm, low, high = result.posts[-1]
+        if algorithm == RELU and low:
+            break
+        low, high = (low, high) if algorithm == CLIP else (0.0, np.inf)
+        least, most = np.maximum(least, low * factor + shift), np.minimum(most, high * factor + shift)
+        result.posts.pop()
+    limits = np.iinfo(numpy_dtype(coding.grid.type))
+    least, most = (np.clip(np.rint(bound), limits.min, limits.max) for bound in (least, most))
+    if len(factor) == 1:
+        result.posts.append(("eltwise", LINEAR, float(factor[0]), float(shift[0])))
+    elif not _along_channels(result, MUL, factor, rank, place) or not _along_channels(result, ADD, shift, rank, place):
+        return False
+    if np.ptp(least) == np.ptp(most) == 0:
+        if least[0] > limits.min or most[0] < limits.max:
+            result.posts.append(("eltwise", CLIP, float(least[0]), float(most[0])))
+        return True
+    return _along_channels(result, MAX, least, rank, place) and _along_channels(result, MIN, most, rank, place)
+
+
+def _along_channels(result: Chain, algorithm: int, vector: Array, rank: int, place: Place) -> bool:
+    """Append an operation with a number for each channel, if it changes anything."""
+    if (algorithm == ADD and not vector.any()) or (algorithm == MAX and (vector <= -128).all()):
+        return True
+    numbers = vector.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
+    layout = place(Operand("f32", numbers.shape, numbers.strides, numbers))
+    if layout is None:
+        return False
+    result.posts.append(("binary", algorithm, layout))
+    result.constants[len(result.posts) * POST + SRC_1] = lambda: numbers
+    return True
+
+
+def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Place, any: Chosen | None) -> bool:
     number = scalar(operand)
     if post.name == "PReLU-1" and number and np.isfinite(number):
         result.posts.append(("eltwise", RELU, number, 0.0))
@@ -112,21 +197,24 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
         result.posts.append(("eltwise", SQUARE, 0.0, 0.0))
         return True
     algorithm = SUB if post.name == "SquaredDifference-1" else BINARY.get(post.name)
-    if algorithm is None or operand.type != "f32" or (algorithm == DIV and post.reflected):
+    if operand.grid is not None and operand.type not in FLOATS:
+        return algorithm == ADD and _add_codes(result, post, operand, operand.grid, shape, place, any)
+    if algorithm is None or operand.type not in FLOATS or (algorithm == DIV and post.reflected):
         return False
     if number is not None and np.isfinite(number) and algorithm in (ADD, SUB, MUL):
         scale, shift = (number, 0.0) if algorithm == MUL else (1.0, number if algorithm == ADD else -number)
         result.posts.append(("eltwise", LINEAR, scale, shift))
     else:
+        free = any is not None and prod(operand.shape) == prod(shape)  # it has to lie as the result
         layout = place(operand)
-        if any is not None and prod(operand.shape) == prod(shape):  # which has to lie as the result
-            layout = any if operand.shape == shape else None
-        if layout is None or post.operand is None or not (layout is any or is_dense_layout(layout)):
+        if any is not None and free:
+            layout = any(operand.type) if operand.shape == shape else None
+        if layout is None or post.operand is None or not (free or is_dense_layout(layout)):
             return False
         result.posts.append(("binary", algorithm, layout))
         argument = len(result.posts) * POST + SRC_1
         result.inputs[argument] = post.operand
-        if layout is any:
+        if free:
             result.free.append(argument)
     if post.name == "Subtract-1" and post.reflected:
         result.posts.append(("eltwise", LINEAR, -1.0, 0.0))
@@ -135,9 +223,27 @@ def _append(result: Chain, post: Post, operand: Operand, shape: Sizes, place: Pl
     return True
 
 
+def _add_codes(
+    result: Chain, post: Post, operand: Operand, grid: Grid, shape: Sizes, place: Place, any: Chosen | None
+) -> bool:
+    """Append the sum with what codes stand for, in steps of their grid."""
+    if operand.shape != shape or len(grid.scale) > 1 or post.operand is None:
+        return False
+    layout = place(operand) if any is None else any(operand.type)
+    if layout is None or (any is None and not is_dense_layout(layout)):
+        return False
+    result.posts.append(("eltwise", LINEAR, 1 / grid.scale[0], float(-grid.zero)))
+    result.posts.append(("binary", ADD, layout))
+    argument = len(result.posts) * POST + SRC_1
+    result.inputs[argument] = post.operand
+    result.free += [] if any is None else [argument]
+    result.posts.append(("eltwise", LINEAR, grid.scale[0], 0.0))
+    return True
+
+
 def scalar(operand: Operand) -> float | None:
     """The number that a constant is everywhere, where it has one element."""
-    if operand.value is None or operand.value.size != 1 or operand.type != "f32":
+    if operand.value is None or operand.value.size != 1 or operand.type not in FLOATS:
         return None
     return float(operand.value.reshape(())[()])
 
@@ -149,10 +255,10 @@ def aligned_axes(library: Library, shape: Sequence[int]) -> Place:
         if isinstance(operand.layout, Descriptor):
             return operand.layout if len(operand.shape) == len(shape) else None
         own = (1,) * (len(shape) - len(operand.shape)) + operand.shape
-        strides = (4,) * (len(shape) - len(operand.shape)) + operand.strides
+        strides = (itemsize(operand),) * (len(shape) - len(operand.shape)) + operand.strides
         if 0 in (stride for size, stride in zip(own, strides, strict=True) if size > 1):
             return None
-        return library.strided(own, canonical_strides(own, strides))
+        return library.strided(own, canonical_strides(own, strides, itemsize(operand)), operand.type)
 
     return place
 
@@ -162,8 +268,20 @@ def bias(work: Work, axis: int) -> int | None:
     operand, shape = work.other(work.posts[0]) if work.posts else None, work.outputs[0].shape
     if operand is None or work.posts[0].name != "Add-1":
         return None
-    if operand.value is None or operand.type != "f32" or operand.value.size != shape[axis]:
+    if operand.value is None or operand.type not in FLOATS or operand.value.size != shape[axis]:
         return None
     steps: Sizes = broadcast_strides(operand, shape)
     alone = all(step == 0 for number, step in enumerate(steps) if number != axis % len(shape) and shape[number] > 1)
-    return work.posts[0].operand if alone and (steps[axis] == 4 or shape[axis] == 1) else None
+    return work.posts[0].operand if alone and (steps[axis] == itemsize(operand) or shape[axis] == 1) else None
+
+
+def bias_values(work: Work, added: int | None) -> Array | None:
+    """The vector of what `bias` has found, f64."""
+    operand = None if added is None else work.inputs[added]
+    return None if operand is None or operand.value is None else operand.value.reshape(-1).astype(np.float64)
+
+
+def bias_layout(library: Library, work: Work, added: int | None, shape: Sequence[int], type: str) -> Descriptor | None:
+    """The layout of what `bias` has found, of `shape`, for data of `type`: those of f32 have none of bf16."""
+    operand = None if added is None else work.inputs[added]
+    return None if operand is None else library.dense(shape, "f32" if type == "f32" else operand.type)

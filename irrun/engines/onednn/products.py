@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
-from irrun.engines.onednn.posts import bias, chain
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, packed, spread_layout
+from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
+from irrun.engines.onednn.sums import Sums
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """What a product is whatever its weights hold: the primitive, which of its arguments are which operands, how the
     matrix lies, and what compiles the primitive that takes weights as they are."""
 
@@ -25,6 +26,12 @@ class _Product:
     inputs: Mapping[int, int]
     matrix: Descriptor
     plain: Callable[[], Primitive | None]
+    sums: Sums | None = None
+    constants: Mapping[int, Callable[[], Array]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> int:
+        return self.matrix.shape[-1]
 
     def compiled(self, library: Library, work: Work) -> Compiled:
         _, right = work.required(2)
@@ -40,11 +47,12 @@ class _Product:
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """MatMul-1 with all its broadcasting and transposition."""
-    product = library.works.recall("product", work, partial(_product, library))
+    product = library.works.recall("product", work, partial(product_of, library))
     return None if product is None else product.compiled(library, work)
 
 
-def _product(library: Library, work: Work) -> _Product | None:
+def product_of(library: Library, work: Work, sums: Sums | None = None) -> Product | None:
+    """The product of two operands of any types; `sums` says what is made of those of codes."""
     left, right = work.required(2)
     if left.layout is not None or right.layout is not None:
         return None
@@ -62,8 +70,8 @@ def _product(library: Library, work: Work) -> _Product | None:
     others = [operand for post in work.posts if (operand := work.other(post)) is not None]
     if len(full) != len(result.shape) and others:
         return None
-    read = Operand("f32", (*a.shape[:-1], 1), (*a.strides[:-1], 0))
-    columns_of = Operand("f32", (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
+    read = Operand(left.type, (*a.shape[:-1], 1), (*a.strides[:-1], 0))
+    columns_of = Operand(right.type, (*b.shape[:-2], 1, 1), (*b.strides[:-2], 0, 0))
     steps = [broadcast_strides(operand, (*full[:-1], 1))[:-1] for operand in (read, columns_of, written, *others)]
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
@@ -72,36 +80,41 @@ def _product(library: Library, work: Work) -> _Product | None:
     if steady or (columns > 1 and b.strides[-1] == 0):
         return None
     shape = (*sizes, columns)
-    source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]))
-    target = spread_layout(library, shape, (*found[2], 4))
-    matrix = spread_layout(library, (*sizes[:-1], inner, columns), (*found[1][:-1], *b.strides[-2:]))
+    source = spread_layout(library, (*sizes, inner), (*found[0], a.strides[-1]), left.type)
+    target = spread_layout(library, shape, (*found[2], itemsize(result)), result.type)
+    matrix = spread_layout(library, (*sizes[:-1], inner, columns), (*found[1][:-1], *b.strides[-2:]), right.type)
     if source is None or target is None or matrix is None:
         return None
 
     def place(operand: Operand) -> Descriptor | None:
         own = found[3 + next(number for number, other in enumerate(others) if other is operand)]
-        return None if operand.layout is not None else spread_layout(library, shape, (*own, _last(operand, columns)))
+        steps = (*own, _last(operand, columns))
+        return None if operand.layout is not None else spread_layout(library, shape, steps, operand.type)
 
     added = bias(work, -1) if len(full) == len(result.shape) else None
     posts = chain(work.posts[added is not None :], work, place)
-    if posts is None:
+    if posts is None or (posts.constants and sums is None):
         return None
-    shift = None if added is None else library.dense((*(1,) * len(sizes), columns))
+    shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns), left.type)
+    if sums is not None:
+        sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
+        shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
     small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
     primitive = library.primitive(
         "matmul",
-        *(source, library.any(matrix.shape) if constant else matrix, shift, target),
+        *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),
         posts=posts.posts,
         small=small,
+        quantities=() if sums is None else sums.masks(1 << len(sizes)),
     )
     if primitive is None:
         return None
     inputs = {SRC: 0, **posts.inputs}
-    if added is not None:
+    if added is not None and sums is None:
         inputs[BIAS] = added
     plain = partial(library.primitive, "matmul", *(source, matrix, shift, target), posts=posts.posts, small=small)
-    return _Product(primitive, inputs, matrix, plain)
+    return Product(primitive, inputs, matrix, plain, sums, posts.constants)
 
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:

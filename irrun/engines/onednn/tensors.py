@@ -10,11 +10,15 @@ import numpy as np
 
 from irrun.engines.axes import canonical_strides, dense_strides
 from irrun.engines.memory import allocate
-from irrun.engines.onednn.library import DST, SRC, Descriptor, Library, Primitive
+from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
+from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 
 Sizes = tuple[int, ...]
+
+FLOATS = frozenset({"f32", "bf16"})
+"""Element types of what is computed; sums are those of f32."""
 
 FEW_BYTES = 1 << 18
 """What one thread lays out sooner than another one is awake."""
@@ -24,18 +28,40 @@ def layout_of(library: Library, operand: Operand) -> Descriptor | None:
     """How an operand lies; None where oneDNN cannot express it."""
     if isinstance(operand.layout, Descriptor):
         return operand.layout
-    return library.strided(operand.shape, canonical_strides(operand.shape, operand.strides))
+    steps = canonical_strides(operand.shape, operand.strides, itemsize(operand))
+    return library.strided(operand.shape, steps, operand.type)
+
+
+def itemsize(operand: Operand) -> int:
+    """Bytes of an element."""
+    return numpy_dtype(operand.type).itemsize
+
+
+def order_of(operand: Operand) -> list[int] | None:
+    """The axes of an operand from the outermost in memory to the innermost; None where there are gaps between them."""
+    shape = operand.shape
+    steps = canonical_strides(shape, operand.strides, itemsize(operand))
+    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    dense = ordered_strides(order, [shape[axis] for axis in order], itemsize(operand))
+    axes = zip(shape, dense, operand.strides, strict=True)
+    return order if all(size == 1 or step == own for size, step, own in axes) else None
+
+
+def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> Sizes:
+    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
+    dense = dense_strides(moved, item)
+    return tuple(dense[order.index(axis)] for axis in range(len(order)))
 
 
 def is_dense_layout(layout: Descriptor) -> bool:
     """Whether a layout has no gaps and axes in their order, as far as it says: primitives take operands to be so."""
-    return layout.strides is None or layout.strides == dense_strides(layout.shape)
+    return layout.strides is None or layout.strides == dense_strides(layout.shape, layout.itemsize)
 
 
-def channels_last(library: Library, shape: Sizes) -> Descriptor:
+def channels_last(library: Library, shape: Sizes, type: str) -> Descriptor:
     """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
-    moved = dense_strides((shape[0], *shape[2:], shape[1]))
-    layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]))
+    moved = dense_strides((shape[0], *shape[2:], shape[1]), numpy_dtype(type).itemsize)
+    layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]), type)
     assert layout is not None
     return layout
 
@@ -50,10 +76,10 @@ def lies_so(operand: Operand, layout: Descriptor) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
-def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]) -> Descriptor | None:
+def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int], type: str) -> Descriptor | None:
     """The layout of an operand with strides over `shape`, one element long where it is repeated."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(shape, strides, strict=True))
-    return library.strided(own, canonical_strides(own, strides))
+    return library.strided(own, canonical_strides(own, strides, numpy_dtype(type).itemsize), type)
 
 
 def given_as(work: Work, layout: Descriptor | None) -> dict[int, Layout]:
@@ -120,11 +146,13 @@ def compiled(
     taken: Sequence[int] = (),
     gives: Descriptor | None = None,
     doubtful: bool = False,
+    quantities: Mapping[int, Array] | None = None,
 ) -> Compiled:
-    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output.
+    """A work that is one primitive; `inputs` says which of its arguments is which operand, DST is the output. Constants
+    of bf16 are made f32 where the primitive takes no others.
 
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
-    `gives` is the layout of the output where not dense.
+    `gives` is the layout of the output where not dense. `quantities` are scales and zero points, vectors.
     """
     wants: dict[int, Layout | None] = {}
     for number in free:
@@ -132,13 +160,24 @@ def compiled(
         if operand is not None and not lies_so(operand, layout):
             wants[inputs[number]] = layout
     made = constants or {}
-    layouts = {number: primitive.layout(number) for number in (*inputs, *made, DST)}
+    zero = primitive.library.dense((1,), "i32")
+    layouts = {
+        number: zero if ZERO_POINTS <= number < POST else primitive.layout(number) for number in (*inputs, *made, DST)
+    }
+
+    scales = [
+        (number, primitive.library.dense(array.shape, element_type(array.dtype)), array)
+        for number, array in (quantities or {}).items()
+    ]
 
     def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
         arguments = [(DST, layouts[DST], written[0])]
         for number, position in inputs.items():
-            arguments.append((number, layouts[number], read[position]))
+            own, array = work.inputs[position], read[position]
+            if own is not None and own.value is not None and (own.type, layouts[number].type) == ("bf16", "f32"):
+                array = array.astype(np.float32)
+            arguments.append((number, layouts[number], array))
         arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
-        return primitive.bind(arguments, scratch)
+        return primitive.bind([*arguments, *scales], scratch)
 
     return Compiled(bind, primitive.scratch, wants, given_as(work, gives), frozenset(taken), doubtful)

@@ -43,6 +43,8 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     numpy takes the elements in the order of the target. That is slow where its last axis is short, which is made a
     call for each of its elements then, and where that of the source is another one, which is cut into tiles then.
     """
+    if target.dtype.isbuiltin != 1:  # numpy is slower with types that are not its own
+        target, source = (array.view(f"u{array.itemsize}") for array in (target, source))
     if target.size < SMALL:
         return [partial(np.copyto, target, source)]
     shape, (to, come) = merged(target.shape, [target.strides, source.strides])

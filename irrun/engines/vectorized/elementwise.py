@@ -27,6 +27,7 @@ from irrun.engines.vectorized.posts import (
     stage_of,
     viewed,
 )
+from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
@@ -68,6 +69,8 @@ def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compile
 
 def _stage(work: Work, operands: list[Operand]) -> Stage | None:
     name, type = work.name, operands[0].type
+    if name == "FakeQuantize-1":
+        return fake_quantize_stage(work.attrs, type, fixed=all(operand.value is not None for operand in operands[1:]))
     if name == "Convert-1":
         return _conversion(type, work.outputs[0].type)
     if name == "Select-1":
@@ -83,12 +86,29 @@ def _conversion(source: str, target: str) -> Stage | None:
     if target == "boolean" and source in NUMBERS:
         return lambda data, output: [partial(np.not_equal, data, 0, output)]
     integers = INTEGERS | BOOLEAN
-    exact = {("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("f64", "f32"), ("f16", "f64")}
+    exact = {
+        ("f16", "f32"),
+        ("f32", "f16"),
+        ("f32", "f64"),
+        ("f64", "f32"),
+        ("f16", "f64"),
+        ("f32", "bf16"),
+        ("bf16", "f32"),
+    }
     truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
+    if source == "f32" and target in ("i8", "u8", "i16", "u16") and platform.machine() in ("x86_64", "AMD64"):
+        return lambda data, output: [partial(_wrapped, data, output)]
     wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:
         return lambda data, output: [partial(np.copyto, output, data, "unsafe")]
     return None
+
+
+def _wrapped(data: Array, output: Array) -> None:
+    """Truncated to i32, and that modulo what the output holds."""
+    middle = functions.temporary(output).view(np.int32)
+    np.copyto(middle, data, "unsafe")
+    np.copyto(output, middle, "unsafe")
 
 
 def _select(condition: Array, then: Array, other: Array, output: Array) -> list[Call]:
@@ -108,7 +128,7 @@ COMPILERS = dict.fromkeys(
         *UNARY,
         *BINARY,
         *("Clamp-1", "Convert-1", "Divide-1", "Elu-1", "Gelu-7", "HardSigmoid-1", "Power-1", "ReLU-1", "Round-5"),
-        *("Select-1", "SquaredDifference-1"),
+        *("FakeQuantize-1", "Select-1", "SquaredDifference-1"),
     ),
     element_wise,
 )

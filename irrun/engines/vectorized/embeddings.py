@@ -75,7 +75,7 @@ def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None
             pool.default = None if number < 0 else given_rows[number]
             if widened:
                 widen()
-            bags = _Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
+            bags = Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
             pool.reduce(rows, indices, weights, bags, target)
 
         return [call]
@@ -139,11 +139,7 @@ class _Sizes:
     def __post_init__(self) -> None:
         self.most = min(max(BLOCK // (self.columns * self.wide.itemsize), 1), MAX_ROWS)
         self.rows = min(self.most, self.count) + PIECE
-        self.parts = []
-        count = self.count
-        while count > PIECE:
-            count = 2 * count // PIECE  # a bag that is cut has more than one piece, all but the last one whole
-            self.parts.append(count)
+        self.parts = rooms_for_pieces(self.count)
 
     @property
     def rooms(self) -> list[tuple[int, np.dtype[Any]]]:
@@ -158,7 +154,7 @@ class _Sizes:
 
 
 @dataclass(slots=True)
-class _Bags:
+class Bags:
     """Bag i has `counts[i]` indices from `starts[i]` on; its sum, over any divisor it has, goes to `places[i]`."""
 
     starts: Array
@@ -166,9 +162,53 @@ class _Bags:
     places: Array
     divisors: Array | None
 
-    def __getitem__(self, which: Any) -> _Bags:
+    def __getitem__(self, which: Any) -> Bags:
         divisors = None if self.divisors is None else self.divisors[which]
-        return _Bags(self.starts[which], self.counts[which], self.places[which], divisors)
+        return Bags(self.starts[which], self.counts[which], self.places[which], divisors)
+
+
+Sum = Callable[[Array, Array, "Array | None", Bags, Array], object]
+"""Sums `table[indices]` times the weights, bag by bag, into rows of a target: of bags of a piece at most."""
+
+
+def sum_pieces(
+    add: Sum,
+    parts: Sequence[Array],
+    table: Array,
+    indices: Array,
+    weights: Array | None,
+    bags: Bags,
+    target: Array,
+) -> None:
+    """Sum bags of any length by `add`: those of more than a piece as bags of the sums of their pieces.
+
+    These are put into `parts`: the first for pieces, the next one for the pieces that these sums are taken in, and on.
+    """
+    if bags.counts.max() <= PIECE:
+        add(table, indices, weights, bags, target)
+        return
+    long = bags.counts > PIECE
+    add(table, indices, weights, bags[~long], target)
+    bags = bags[long]
+    pieces = -(-bags.counts // PIECE)
+    ends = np.cumsum(pieces)
+    before = ends - pieces
+    total = int(ends[-1])
+    done = PIECE * (np.arange(total) - np.repeat(before, pieces))
+    lengths = np.minimum(np.repeat(bags.counts, pieces) - done, PIECE)
+    sums = parts[0][:total]
+    add(table, indices, weights, Bags(np.repeat(bags.starts, pieces) + done, lengths, np.arange(total), None), sums)
+    rest = replace(bags, starts=before, counts=pieces)
+    sum_pieces(add, parts[1:], sums, np.arange(total), None, rest, target)
+
+
+def rooms_for_pieces(count: int) -> list[int]:
+    """The most sums of pieces that there can be among `count` indices, and of pieces of these sums, and so on."""
+    rooms: list[int] = []
+    while count > PIECE:
+        count = 2 * count // PIECE  # a bag that is cut has more than one piece, all but the last one whole
+        rooms.append(count)
+    return rooms
 
 
 class _Pool:
@@ -188,31 +228,11 @@ class _Pool:
         self.parts, self.rows, self.sums, self.stored = rooms[: len(sizes.parts)], own[::3], own[1::3], own[2::3]
         self.ones = np.ones(PIECE, sizes.wide)
 
-    def reduce(
-        self, table: Array, indices: Array, weights: Array | None, bags: _Bags, target: Array, level: int = 0
-    ) -> None:
-        """Sum `table[indices]` times the weights, bag by bag, into rows of `target`.
+    def reduce(self, table: Array, indices: Array, weights: Array | None, bags: Bags, target: Array) -> None:
+        """Sum `table[indices]` times the weights, bag by bag, into rows of `target`."""
+        sum_pieces(self._sum, self.parts, table, indices, weights, bags, target)
 
-        Bags of more than a piece are summed as bags of the sums of their pieces.
-        """
-        if bags.counts.max() <= PIECE:
-            self._sum(table, indices, weights, bags, target)
-            return
-        long = bags.counts > PIECE
-        self._sum(table, indices, weights, bags[~long], target)
-        bags = bags[long]
-        pieces = -(-bags.counts // PIECE)
-        ends = np.cumsum(pieces)
-        before = ends - pieces
-        total = int(ends[-1])
-        done = PIECE * (np.arange(total) - np.repeat(before, pieces))
-        lengths = np.minimum(np.repeat(bags.counts, pieces) - done, PIECE)
-        parts = self.parts[level][:total]
-        cut = _Bags(np.repeat(bags.starts, pieces) + done, lengths, np.arange(total), None)
-        self._sum(table, indices, weights, cut, parts)
-        self.reduce(parts, np.arange(total), None, replace(bags, starts=before, counts=pieces), target, level + 1)
-
-    def _sum(self, table: Array, indices: Array, weights: Array | None, bags: _Bags, target: Array) -> None:
+    def _sum(self, table: Array, indices: Array, weights: Array | None, bags: Bags, target: Array) -> None:
         """The same for bags of a piece at most: the longest first, so that those of a block have the same length."""
         bags = bags[(PIECE - bags.counts).astype(np.uint8).argsort(kind="stable")]  # a radix sort
         filled = int(np.count_nonzero(bags.counts))
@@ -304,9 +324,11 @@ def _windows(array: Array, length: int) -> Array:
     return np.ndarray((len(array) - length + 1,), run, array, 0, (step,))
 
 
-_BAG_OFFSETS, _BAG_PACKED = partial(embedding_bags, find=_offsets, default=3), partial(embedding_bags, find=_packed)
-COMPILERS = {
-    "EmbeddingSegmentsSum-3": partial(embedding_bags, find=_segments, default=4),
-    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), _BAG_OFFSETS),
-    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), _BAG_PACKED),
+FINDERS: dict[str, tuple[Find, int | None]] = {
+    "EmbeddingSegmentsSum-3": (_segments, 4),
+    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), (_offsets, 3)),
+    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), (_packed, None)),
 }
+"""What finds the bags of an op, and the number of the input that says which row an empty one is."""
+
+COMPILERS = {name: partial(embedding_bags, find=find, default=default) for name, (find, default) in FINDERS.items()}

@@ -11,6 +11,7 @@ from irrun.engines.extents import copied
 from irrun.engines.signature import Memory
 from irrun.engines.vectorized import compressed
 from irrun.engines.vectorized.threads import Threads
+from irrun.engines.vectorized.widening import widened
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
@@ -19,8 +20,16 @@ Compiler = Callable[[Work, Threads], Compiled | None]
 MODULES = (
     *("elementwise", "products", "convolution", "depthwise", "pooling", "reduction", "normalization", "copies"),
     *("gathers", "attention", "resampling", "recurrent", "transposed_convolution", "embeddings"),
+    "contraction",
 )
 """Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
+
+
+MOVING = frozenset({"copies", "gathers"})
+"""Modules of ops that only move elements, of whatever type."""
+
+CONVERSION = "Convert-1"
+"""The op between types."""
 
 
 def compilers_of(module: str) -> dict[str, Compiler]:
@@ -56,6 +65,7 @@ class VectorizedEngine:
     name = "numpy"
     unaligned = False
     decodes = False
+    quantized = False
 
     def __init__(self, threads: int | None = None) -> None:
         self.pool = Threads(threads or processors())
@@ -68,7 +78,18 @@ class VectorizedEngine:
         compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
-        return self._works.compiled(self.name, work, lambda work: compiler(work, self.pool))
+
+        def prepare(work: Work) -> Compiled | None:
+            narrow = any(own is not None and own.type == "bf16" for own in (*work.inputs, *work.outputs))
+            if not narrow or (not work.posts and (work.name == CONVERSION or module_of(work.name) in MOVING)):
+                return compiler(work, self.pool)
+            return widened(work, lambda wide: compiler(wide, self.pool))
+
+        return self._works.compiled(self.name, work, prepare)
+
+    def computes(self, name: str, type: str) -> bool:
+        module = module_of(name)
+        return module is not None and (type == "f32" or module in MOVING)
 
     def together(self, calls: Sequence[Call]) -> None:
         self.pool.call(calls)()

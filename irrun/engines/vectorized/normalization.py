@@ -231,7 +231,14 @@ def batch_norm(work: Work, threads: Threads) -> Compiled | None:
     gamma, beta, mean, variance = (table.reshape(-1, *[1] * (len(data.shape) - 2)) for table in tables)
     constants = [mean, gamma / np.sqrt(variance + np.float32(work.attrs["epsilon"])), beta]
     operands: list[Operand | None] = [data, *(Operand("f32", table.shape, table.strides, table) for table in constants)]
-    posts = [replace(post, operand=None if post.operand is None else post.operand - 1) for post in work.posts]
+    posts = [
+        replace(
+            post,
+            operand=None if post.operand is None else post.operand - 1,
+            parameters=tuple(number - 1 for number in post.parameters),
+        )
+        for post in work.posts
+    ]
     inner = by_blocks(replace(work, inputs=operands + work.inputs[5:], posts=posts), threads, _scaled, 4)
     if inner is None:
         return None

@@ -14,6 +14,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
+from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
@@ -105,6 +106,7 @@ NANOSECONDS = {
     **dict.fromkeys(("Cos-1", "Exp-1", "Log-1", "Sigmoid-1", "Sin-1", "Sqrt-1", "Swish-4", "Tanh-1"), 0.5),
     **dict.fromkeys(("HSwish-4", "PReLU-1", "SoftSign-9"), 0.5),
     **dict.fromkeys(("FloorMod-1", "Mod-1"), 6.0),
+    "FakeQuantize-1": 0.7,
 }
 """What an op takes about for an element in the cache; those that are not here take 0.15."""
 
@@ -186,17 +188,17 @@ def _power(type: str, exponent: Operand) -> Stage | None:
 
 @dataclass(slots=True)
 class Posts:
-    """The posts of a work, ready to be bound: for each its stage, the number and the strides of its operand if it has
-    one, and whether that comes first."""
+    """The posts of a work, ready to be bound: for each its stage, the numbers and the strides of its operands, and
+    whether they come first."""
 
     shape: tuple[int, ...]
-    stages: list[tuple[Stage, int | None, tuple[int, ...], bool]]
+    stages: list[tuple[Stage, tuple[int, ...], list[tuple[int, ...]], bool]]
 
     def bind(self, inputs: Arrays, output: Array) -> Callable[[Index], list[Call]]:
         """Given a work's inputs and its output as an array of `shape`: what binds the posts to a block of it."""
         operands = [
-            None if number is None else viewed(inputs[number], self.shape, strides)
-            for _, number, strides, _ in self.stages
+            [viewed(inputs[number], self.shape, own) for number, own in zip(numbers, strides, strict=True)]
+            for _, numbers, strides, _ in self.stages
         ]
         return partial(self._calls, operands, output)
 
@@ -209,16 +211,12 @@ class Posts:
             calls += on(tuple(moved))
         return calls
 
-    def _calls(self, operands: Arrays, output: Array, index: Index) -> list[Call]:
+    def _calls(self, operands: Sequence[Arrays], output: Array, index: Index) -> list[Call]:
         block = output[index]
         calls: list[Call] = []
-        for (stage, number, _, reflected), operand in zip(self.stages, operands, strict=True):
-            if number is None:
-                calls += stage(block, block)
-            elif reflected:
-                calls += stage(part(operand, index), block, block)
-            else:
-                calls += stage(block, part(operand, index), block)
+        for (stage, _, _, reflected), others in zip(self.stages, operands, strict=True):
+            parts = [part(operand, index) for operand in others]
+            calls += stage(*parts, block, block) if reflected else stage(block, *parts, block)
         return calls
 
 
@@ -246,22 +244,33 @@ def part(operand: Array, index: Index) -> Array:
 def posts_of(work: Work, shape: tuple[int, ...] | None = None) -> Posts | None:
     """The posts of a work whose output is indexed as `shape`, a reshape of its own; None if one is not taken."""
     own = work.outputs[0].shape
-    stages: list[tuple[Stage, int | None, tuple[int, ...], bool]] = []
+    stages: list[tuple[Stage, tuple[int, ...], list[tuple[int, ...]], bool]] = []
     for post in work.posts:
-        operand = work.other(post)
+        operand, type = work.other(post), work.outputs[0].type
         if post.name in ("PReLU-1", "Swish-4") and post.reflected:
             return None
         second = replace(operand, value=None) if operand is not None and post.reflected else operand
-        stage = stage_of(post.name, post.attrs, work.outputs[0].type, second)
-        strides: tuple[int, ...] | None = ()
-        if operand is not None and prod(operand.shape) > 1:
-            strides = operand_strides(post.name, operand, own)
-            if strides and shape is not None:
-                strides = reshaped_strides(own, strides, shape)
-        if stage is None or strides is None:
+        quantizing = post.name == "FakeQuantize-1"
+        if post.parameters and not quantizing:
             return None
-        stages.append((stage, post.operand, strides, post.reflected))
+        stage = fake_quantize_stage(post.attrs, type) if quantizing else stage_of(post.name, post.attrs, type, second)
+        numbers = post.parameters if post.operand is None else (post.operand,)
+        found = [_strides_of(post.name, work.inputs[number], own, shape) for number in numbers]
+        strides = [steps for steps in found if steps is not None]
+        if stage is None or len(strides) < len(found):
+            return None
+        stages.append((stage, numbers, strides, post.reflected))
     return Posts(own if shape is None else shape, stages)
+
+
+def _strides_of(
+    name: str, operand: Operand | None, own: tuple[int, ...], shape: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """The strides of an operand of the post `name` of a result of shape `own`, which is seen as `shape` if given."""
+    if operand is None or prod(operand.shape) == 1:
+        return ()
+    strides = operand_strides(name, operand, own)
+    return reshaped_strides(own, strides, shape) if strides and shape is not None else strides
 
 
 def operand_strides(name: str, operand: Operand, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
     """Multiply matrices that lie as given, into an output that is seen as `shape`."""
     copied = [not direct(place) for place in (left, right)]
     sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
-    pieces = _pieces(shape, left[0][-1], threads)
+    pieces = pieces_of(shape, left[0][-1], threads)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         output = outputs[0].reshape(shape)
@@ -104,7 +104,7 @@ def direct(place: Place) -> bool:
     return (by_rows or by_columns) and down % ITEM == 0 and across % ITEM == 0
 
 
-def _pieces(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[slice, ...]]:
+def pieces_of(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[slice, ...]]:
     """Blocks of the result, one for a call of matmul each: cut along a batch, else along columns, else along rows.
 
     Cutting columns leaves each element of the right matrix, usually the larger one, to one thread, which packs it for

@@ -28,6 +28,9 @@ MAX_PROBED = 1 << 22
 TILE = 32
 """Elements of the result that are computed at once from the part of the data under them."""
 
+MAX_JOINED = 8
+"""Elements behind an axis that are few."""
+
 ELEMENT_NANOSECONDS = 1.0
 
 
@@ -128,7 +131,9 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     between = [rows * prod(inner) for inner in (shapes[:-1] if copied else shapes[1:-1])]
     needed = 4 * (ahead + threads.count * sum(between))  # bytes
     ends = np.cumsum(between[:-1], dtype=np.intp)
-    tiles = [_tiles(matrix, transposed=axis + 1 < len(data.shape)) for axis, matrix in matrices.items()]
+    steps = [
+        _step(matrix, before, axis - first) for before, (axis, matrix) in zip(shapes, matrices.items(), strict=False)
+    ]
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         numbers = np.empty(0, np.float32) if scratch is None else scratch[:needed].view(np.float32)
@@ -149,11 +154,11 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
                 dense_copy = next(free)[: now.size].reshape(now.shape)
                 np.copyto(dense_copy, now)
                 now = dense_copy
-            for step, axis in enumerate(matrices):
-                sizes = (len(now), *shapes[step + 1])
-                last = step + 1 == len(matrices)
+            for position, (come, to, tiles) in enumerate(steps):
+                sizes = (len(now), *shapes[position + 1])
+                last = position + 1 == len(steps)
                 after = target[blocks[number]] if last else next(free)[: prod(sizes)].reshape(sizes)
-                _multiply(now, after, axis - first + 1, tiles[step])
+                _multiply(now.reshape(-1, *come), after.reshape(-1, *to), tiles)
                 now = after
             finite[number] = np.isfinite(np.einsum("i->", now.reshape(-1)))
 
@@ -183,16 +188,27 @@ def _tiles(matrix: Any, *, transposed: bool) -> list[Tile]:
     return tiles
 
 
-def _multiply(source: Array, target: Array, axis: int, tiles: list[Tile]) -> None:
-    """Products along an axis of `[..., before, ...]`."""
-    outer, inner = prod(source.shape[:axis]), prod(source.shape[axis + 1 :])
-    come, to = source.reshape(outer, -1, inner), target.reshape(outer, -1, inner)
-    last = axis + 1 == source.ndim
+def _step(matrix: Any, shape: Sequence[int], axis: int) -> tuple[tuple[int, ...], tuple[int, ...], list[Tile]]:
+    """How an axis of arrays of a shape is multiplied: as `[before, inner]` and `[after, inner]`, and the tiles.
+
+    Where few elements lie behind the axis, it is made one with them, so that BLAS has longer rows: `[before * inner]`.
+    """
+    inner = prod(shape[axis + 1 :])
+    if 1 < inner <= MAX_JOINED and matrix.size * inner * inner <= MAX_PROBED:
+        matrix, inner = np.kron(matrix, np.eye(inner, dtype=np.float32)), 1
+    before, after = matrix.shape
+    if inner == 1:
+        return (before,), (after,), _tiles(matrix, transposed=False)
+    return (before, inner), (after, inner), _tiles(matrix, transposed=True)
+
+
+def _multiply(source: Array, target: Array, tiles: list[Tile]) -> None:
+    """Products of `[outer, before]` or `[outer, before, inner]`."""
     for before, after, part in tiles:
-        if last:
-            np.matmul(come[:, before, 0], part, to[:, after, 0])
+        if source.ndim == 2:
+            np.matmul(source[:, before], part, target[:, after])
         else:
-            np.matmul(part, come[:, before], to[:, after])
+            np.matmul(part, source[:, before], target[:, after])
 
 
 COMPILERS = dict.fromkeys(("Interpolate-4", "Interpolate-11"), interpolate)

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from irrun.run.passes.assignment import assign
 from irrun.run.passes.compression import compress
+from irrun.run.passes.dropping import drop
+from irrun.run.passes.enclosing import enclose
 from irrun.run.passes.folding import fold
 from irrun.run.passes.fusion import fuse
 from irrun.run.passes.grouping import group
 from irrun.run.passes.growing import grow
+from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
+from irrun.run.passes.quantization import quantize
 from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.shortening import shorten
@@ -20,7 +24,22 @@ from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
 
-PASSES: tuple[Pass, ...] = (compress, fold, rewrite, group, prune, grow, fuse, assign, shorten, plan_memory)
+PASSES: tuple[Pass, ...] = (
+    compress,
+    narrow,
+    fold,
+    drop,
+    rewrite,
+    quantize,
+    group,
+    prune,
+    enclose,
+    grow,
+    fuse,
+    assign,
+    shorten,
+    plan_memory,
+)
 """Behind `build`, for what the model declares of its inputs, and again for their shapes when these are known."""
 
 

@@ -22,8 +22,10 @@ from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
+from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output, Tensor
+from irrun.spec.traits import Elementwise
 
 logger = logging.getLogger("irrun")
 
@@ -57,6 +59,8 @@ class _Assignment:
         self._templates: dict[int, Array] = {}
         self._reordered: dict[int, list[tuple[Layout | None, int]]] = {}
         self._laid: dict[int, Layer] = {}  # who has laid out a tensor as only its engine knows
+        self._coded: dict[int, Instruction] = {}  # what makes numbers of codes
+        self._pending: dict[int, Instruction] = {}  # of these, what nobody has needed yet
         for number, tensor in enumerate(program.tensors):
             if number in program.constants:
                 self._templates[number] = program.constants[number]
@@ -78,10 +82,24 @@ class _Assignment:
         if not known or not instruction.plain or not all(map(self._is_known, instruction.outputs)):
             self._keep(instruction)
             return
+        if instruction.op is DEQUANTIZE and instruction.outputs[0] not in self._coded:
+            self._coded[instruction.outputs[0]] = self._pending[instruction.outputs[0]] = instruction
+            return
         if instruction.op.view_of and not instruction.open and self._view(instruction.changed(posts=())):
             if instruction.posts:
                 self.add(_rest(instruction, 0))
             return
+        if self._offer(instruction):
+            return
+        if self._numbers(instruction.operands) or self._expanded(instruction):
+            self.add(instruction)
+            return
+        self._keep(instruction.changed(posts=()) if instruction.posts else instruction)
+        if instruction.posts:
+            self.add(_rest(instruction, 0))
+
+    def _offer(self, instruction: Instruction) -> bool:
+        """Whether an engine takes an instruction."""
         for engine in self.setting.engines:
             if (instruction.layer, engine.name) in self.setting.refused:
                 continue
@@ -90,17 +108,41 @@ class _Assignment:
                 work, some = whole, instruction
                 if count < len(instruction.posts):
                     some = instruction.changed(posts=instruction.posts[:count])
-                    inputs = whole.inputs[: len(some.operands)]
-                    work = Work(whole.name, whole.attrs, inputs, whole.outputs, whole.posts[:count])
+                    inputs, outputs = whole.inputs[: len(some.operands)], whole.outputs
+                    if outputs and outputs[0].type != self.program.tensors[some.results[0]].type:
+                        outputs = [dense_operand(self.program.tensors[some.results[0]])]
+                    work = Work(whole.name, whole.attrs, inputs, outputs, whole.posts[:count])
                 compiled = compile_work(engine, work, some)
-                if compiled is not None and (not some.open or self._readable(some, compiled)):
-                    self._take(engine, some, work, compiled)
-                    if instruction.posts[count:]:
-                        self.add(_rest(instruction, count))
-                    return
-        self._keep(instruction.changed(posts=()) if instruction.posts else instruction)
-        if instruction.posts:
-            self.add(_rest(instruction, 0))
+                if compiled is None or (some.open and not self._readable(some, compiled)):
+                    continue
+                operands = [number for at, number in enumerate(some.operands) if at not in compiled.coded]
+                if self._numbers(operands):  # which may lie otherwise than was thought
+                    self.add(instruction)
+                    return True
+                self._take(engine, some, work, compiled)
+                if instruction.posts[count:]:
+                    self.add(_rest(instruction, count))
+                return True
+        return False
+
+    def _numbers(self, operands: Sequence[int | None]) -> bool:
+        """Make those of the operands of which there are only codes so far; False where there are none such."""
+        wanted = [number for number in dict.fromkeys(operands) if number in self._pending]
+        for number in wanted:
+            layer = self._layer
+            self.add(self._pending.pop(number))
+            self._layer = layer
+        return bool(wanted)
+
+    def _expanded(self, instruction: Instruction) -> bool:
+        """Make the weights of an instruction f32 that no engine has taken compressed; False where it has none."""
+        program = self.program
+        found = [number for number in instruction.operands if number in program.compressed]
+        for number in found:
+            assert number is not None
+            program.constants[number] = self._templates[number] = self.setting.dense(program.compressed[number])
+        program.compressed = {n: weights for n, weights in program.compressed.items() if n not in found}
+        return bool(found)
 
     def _is_known(self, number: int) -> bool:
         return any(number in known for known in (self.program.constants, self.program.compressed, self.program.storage))
@@ -120,6 +162,7 @@ class _Assignment:
             return False
         op, program = instruction.op, self.program
         source = instruction.port(op.view_of or "")
+        self._numbers([source])
         others = [number for number in instruction.inputs if number not in (None, source)]
         if source is None or any(number not in program.constants for number in others):
             return False
@@ -170,8 +213,13 @@ class _Assignment:
         shape = _static(tensor)
         if storage is not None and storage.opaque:
             layout = storage.layout if storage.engine is engine else None
-            return Operand(tensor.type, shape, _strides(tensor), None, layout)
-        return Operand(tensor.type, shape, self._template(number).strides)
+            operand = Operand(tensor.type, shape, _strides(tensor), None, layout)
+        else:
+            operand = Operand(tensor.type, shape, self._template(number).strides)
+        if (made := self._coded.get(number)) is not None and made.inputs[0] is not None:
+            operand.codes = self._operand(made.inputs[0], engine)
+            operand.grid = made.attrs["grid"]
+        return operand
 
     def _aligned(self, number: int) -> Array:
         constants = self.program.constants
@@ -182,6 +230,8 @@ class _Assignment:
     def _take(self, engine: Engine, instruction: Instruction, work: Work, compiled: Compiled) -> None:
         reads: list[int | None] = []
         for position, number in enumerate(instruction.operands):
+            if number is not None and position in compiled.coded:
+                number = self._coded[number].inputs[0]
             if number is None or position in compiled.taken:
                 reads.append(None)
             elif position in compiled.wants:
@@ -256,6 +306,7 @@ class _Assignment:
 
     def _keep(self, instruction: Instruction) -> None:
         """Leave an instruction to the kernels."""
+        self._numbers(instruction.operands)
         if not any(map(self._is_opaque, instruction.operands)):
             self.program.instructions.append(instruction)
             return
@@ -269,6 +320,7 @@ class _Assignment:
     def finish(self) -> Program:
         """The program, its results and the constants that are read in forms that everybody can read."""
         program = self.program
+        self._numbers(program.results)
         program.results = tuple(map(self._dense, program.results))
         for instruction in program.instructions:
             for number in instruction.reads if instruction.compiled else instruction.operands:
@@ -291,11 +343,16 @@ def work_of(instruction: Instruction, operands: Sequence[Operand | None], output
     posts: list[Post] = []
     made, position = instruction.outputs[0], len(instruction.inputs)
     for post in instruction.posts:
-        if len(post.inputs) > 1 and post.inputs[1] is not None:
-            posts.append(Post(post.op.name, post.attrs, position, reflected=post.inputs[0] != made))
+        trait = post.op.trait(Elementwise)
+        arity = 1 if trait is None else trait.arity
+        post_ = Post(post.op.name, post.attrs)
+        if arity > 1 and len(post.inputs) > 1 and post.inputs[1] is not None:
+            post_.operand, post_.reflected = position, post.inputs[0] != made
             position += 1
-        else:
-            posts.append(Post(post.op.name, post.attrs))
+        count = sum(number is not None for number in post.inputs[arity:])
+        post_.parameters = tuple(range(position, position + count))
+        position += count
+        posts.append(post_)
         made = post.outputs[0]
     return Work(instruction.op.name, instruction.attrs, list(operands), list(outputs), posts)
 

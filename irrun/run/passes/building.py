@@ -6,7 +6,7 @@ computed. Every later pass takes a program and gives another one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from irrun.check.infer import Inference, body_of
 from irrun.engines.compressed import LEAST, PACKED, CompressedWeights
@@ -22,18 +22,28 @@ STRUCTURAL = ("Parameter", "Const", "Result")
 """Layers that are no instructions: they say which tensors come from outside, and which go there."""
 
 
-def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = False) -> Program:
+def build(
+    graph: Graph,
+    inference: Inference,
+    limit: int,
+    values: Sequence[Value] | None = None,
+    *,
+    compressed: bool = False,
+) -> Program:
     """The program of a graph whose constants take at most `limit` bytes; large ones of packed codes may be left to
     `compress` as the file has them.
 
-    Raises ExecutionError where they take more, WeightsError where the .bin cannot be read any more.
+    Its results are `values`, made of the Parameters that they depend on; those of the graph unless given.
+
+    Raises ExecutionError where constants take more, WeightsError where the .bin cannot be read any more.
     """
-    needed = _needed(graph)
+    needed = _needed(graph.sinks if values is None else [value.layer for value in values])
     layers = [layer for layer in topological_order(graph) if layer in needed]
-    layers += [layer for layer in graph.parameters if layer not in needed]
+    parameters = graph.parameters if values is None else [graph.parameters[n] for n in parameters_of(graph, values)]
+    layers += [layer for layer in parameters if layer not in needed]
     sinks = set(graph.sinks)
     numbers: dict[Value, int] = {}
-    handed_out = {layer.inputs[0] for layer in graph.results}
+    handed_out = [_present(layer.inputs[0]) for layer in graph.results] if values is None else values
     program = Program([], {}, (), (), [])
     for layer in layers:
         for value in layer.outputs:
@@ -53,8 +63,8 @@ def build(graph: Graph, inference: Inference, limit: int, *, compressed: bool = 
             instruction.effects |= layer in sinks
             widened = inference.nodes[layer].widened
             program.instructions += _widened(instruction, widened, program) if widened else [instruction]
-    program.parameters = tuple(numbers[layer.outputs[0]] for layer in graph.parameters)
-    program.results = tuple(numbers[_present(layer.inputs[0])] for layer in graph.results)
+    program.parameters = tuple(numbers[layer.outputs[0]] for layer in parameters)
+    program.results = tuple(numbers[value] for value in handed_out)
     program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
     return program
 
@@ -100,10 +110,16 @@ def _conversion(layer: Layer, source: int, target: int, program: Program, ports:
     return Instruction(layer, registry().conversion, attrs, types, (source,), (target,), ports=ports)
 
 
-def _needed(graph: Graph) -> set[Layer]:
-    """The layers that a Result or an Assign depends on."""
+def parameters_of(graph: Graph, values: Sequence[Value]) -> list[int]:
+    """The numbers of the Parameters that tensors depend on."""
+    needed = _needed([value.layer for value in values])
+    return [number for number, layer in enumerate(graph.parameters) if layer in needed]
+
+
+def _needed(sinks: Iterable[Layer]) -> set[Layer]:
+    """The layers that `sinks` depend on, and these."""
     needed: set[Layer] = set()
-    todo = list(graph.sinks)
+    todo = list(sinks)
     while todo:
         layer = todo.pop()
         if layer not in needed:

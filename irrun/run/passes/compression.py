@@ -11,6 +11,7 @@ constants of packed codes unpacked that somebody does read.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container
 from dataclasses import replace
 from math import prod
 
@@ -18,13 +19,23 @@ import numpy as np
 
 from irrun.engines.compressed import CODES, LEAST, PACKED, CompressedWeights
 from irrun.run.memory import refusal
+from irrun.run.passes.grids import Grids, integer_weights, levels_of, quantized_weights
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Converting, Elementwise, Lookup, MatrixProduct, Permutation, Reshaping
+from irrun.spec.traits import (
+    Converting,
+    Convolving,
+    Elementwise,
+    Lookup,
+    MatrixProduct,
+    Permutation,
+    Quantizing,
+    Reshaping,
+)
 
 FEW_ROWS = 16
 """Rows of a product up to which it takes longer to read weights than to compute. Where there are always more, weights
@@ -38,7 +49,8 @@ def compress(program: Program, setting: Setting) -> Program:
     if not setting.compressed or setting.shapes is not None:
         return program
     compression = _Compression(program)
-    taken = compression.taken()
+    multiplied = compression.integers() if setting.quantized else {}
+    taken = compression.taken() | multiplied
     instructions = [
         compression.turned(instruction)
         for instruction in program.instructions
@@ -47,7 +59,7 @@ def compress(program: Program, setting: Setting) -> Program:
     compressed = {**program.compressed, **taken}
     program = prune(replace(program, instructions=instructions, compressed=compressed), setting)
     _unpack(program, setting)
-    _expand(program, setting)
+    _expand(program, setting, multiplied)
     factors = {id(f): f.nbytes for w in program.compressed.values() for f in (w.scale, w.zero) if f is not None}
     program.reserved += sum(factors.values())
     return program
@@ -68,15 +80,16 @@ def _unpack(program: Program, setting: Setting) -> None:
         del program.compressed[number]
 
 
-def _expand(program: Program, setting: Setting) -> None:
-    """Make weights f32 once for all runs, where that takes little enough memory."""
-    wanted = sum(4 * prod(weights.shape) for weights in program.compressed.values())
+def _expand(program: Program, setting: Setting, kept: Container[int]) -> None:
+    """Make weights f32 once for all runs, but those that are `kept`, where that takes little enough memory."""
+    loose = {number: weights for number, weights in program.compressed.items() if number not in kept}
+    wanted = sum(4 * prod(weights.shape) for weights in loose.values())
     if wanted > min(setting.expanded, setting.limit - program.reserved):
         return
-    for number, weights in program.compressed.items():
+    for number, weights in loose.items():
         program.constants[number] = weights.dense()
         program.constants[number].flags.writeable = False
-    program.compressed = {}
+    program.compressed = {number: weights for number, weights in program.compressed.items() if number in kept}
     program.reserved += wanted
 
 
@@ -109,6 +122,31 @@ class _Compression:
                     taken[number] = weights
         self._turns = {number: source for number, source in self._turns.items() if source in taken}
         return taken
+
+    def integers(self) -> dict[int, CompressedWeights]:
+        """The weights that can be multiplied as integers, with data that are quantized."""
+        found: dict[int, CompressedWeights] = {}
+        grids = Grids(self._program, self._value)
+        for instruction in self._program.instructions:
+            number = instruction.inputs[1] if len(instruction.inputs) > 1 else None
+            if number is None or self._program.tensors[number].type != "f32" or grids.of(instruction.inputs[0]) is None:
+                continue
+            if instruction.op.trait(Convolving) is None and instruction.op.trait(MatrixProduct) is None:
+                continue
+            weights = self._weights(number) or self._quantized(self._makers.get(number), grids)
+            plain = None if weights is None else integer_weights(weights, instruction)
+            if plain is not None and all(reader is instruction for reader, _ in self._readers[number]):
+                found[number] = plain
+        return found
+
+    def _quantized(self, maker: Instruction | None, grids: Grids) -> CompressedWeights | None:
+        """What a quantization makes of a constant."""
+        trait = None if maker is None else maker.op.trait(Quantizing)
+        if maker is None or trait is None or maker.attrs.get("auto_broadcast", "numpy") == "pdpd":
+            return None
+        found = [self._value(number) for number in maker.inputs]
+        array, *limits = (value for value in found if value is not None)
+        return None if len(limits) < 4 else quantized_weights(array, limits, levels_of(maker))
 
     def turned(self, instruction: Instruction) -> Instruction:
         """A product that reads the transposition of weights, as one that reads the weights."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from irrun.check.infer import Inference, infer_body, with_values
+from irrun.check.infer import Inference, with_values
+from irrun.run.borders import body_inference
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -89,8 +89,8 @@ class _Folding:
         if instruction.bodies:
             inference = Inference(self.setting.weights)  # another round knows other sizes
             bodies = {
-                name: replace(body, infer=partial(infer_body, instruction.layer.bodies[name].graph, inference))
-                for name, (body, _) in instruction.bodies.items()
+                name: replace(body, infer=body_inference(instruction.layer.bodies[name].graph, program, inference))
+                for name, (body, program) in instruction.bodies.items()
             }
             return op.infer(inputs, attrs, bodies)
         keys = [_key(tensor) for tensor in inputs]

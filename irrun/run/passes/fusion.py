@@ -1,10 +1,12 @@
 """Fuse: element-wise instructions that take the result of another one, and nothing else does, become its posts.
 
-An engine gets the whole chain offered, and may take less of it. So a convolution is fused with its bias, the activation
-behind it and the sum with a residual, and a chain of element-wise ops goes over memory once.
+What makes codes of the result comes last in such a chain. An engine gets the whole chain offered, and may take less of
+it. So a convolution is fused with its bias, the activation behind it and the sum with a residual, and a chain of
+element-wise ops goes over memory once.
 
 Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
-type nor the shape of the result, also where sizes are unknown but provably equal.
+type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal; but
+conversions between f32 and bf16 of known sizes are posts, too.
 """
 
 from __future__ import annotations
@@ -14,10 +16,14 @@ from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Tensor
-from irrun.spec.traits import Elementwise
+from irrun.spec.traits import Converting, Elementwise
+
+ROUNDED = {"f32", "bf16"}
+"""Types that engines compute in together: sums are those of f32 in both."""
 
 MAX_POSTS = 12
 """Element-wise ops in one chain; a longer one goes on in a next one."""
@@ -57,6 +63,8 @@ def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
     """Whether something may be done to the result of `last`, in the chain of `head`, right away."""
     return (
         last.plain
+        and last.op is not QUANTIZE
+        and head.op is not DEQUANTIZE
         and not head.op.view_of
         and len(last.outputs) == 1
         and all(_countable(program.tensors[number]) for number in last.outputs)
@@ -69,17 +77,32 @@ def _countable(tensor: Tensor) -> bool:
 
 def _follows(post: Instruction, result: int, program: Program) -> bool:
     """Whether `post` can be done to each element of a result."""
+    if post.op.trait(Converting) is not None:
+        return _is_rounding(post, program)
     trait = post.op.trait(Elementwise)
     if trait is None or not post.plain or len(post.outputs) != 1:
         return False
     connected = [number for number in post.inputs if number is not None]
-    if len(connected) != trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+    if len(connected) < trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        return False
+    if any(number not in program.constants for number in connected[trait.arity :]):
         return False
     if trait.broadcast != "numpy" and post.inputs[0] != result:
         return False
     given, made = program.tensors[result], program.tensors[post.outputs[0]]
     if post.open and made.static:  # its rule has to see the data
         return False
-    if given.type != made.type or given.shape is None or made.shape is None or len(given.shape) != len(made.shape):
+    if (
+        (given.type != made.type and post.op is not QUANTIZE)
+        or given.shape is None
+        or made.shape is None
+        or len(given.shape) != len(made.shape)
+    ):
         return False
     return all(same(a, b) for a, b in zip(given.shape, made.shape, strict=True))
+
+
+def _is_rounding(post: Instruction, program: Program) -> bool:
+    """Whether `post` converts between f32 and bf16, sizes known."""
+    given, made = (program.tensors[number] for number in (post.inputs[0], post.outputs[0]) if number is not None)
+    return post.plain and made.static and {given.type, made.type} == ROUNDED

@@ -65,7 +65,8 @@ def looked_at(instruction: Instruction, program: Program) -> Iterator[int]:
     if instruction.compiled is not None or instruction.posts:
         return
     inputs = instruction.reads if instruction.by == VIEW else instruction.inputs
-    everything = bool(instruction.bodies) or not instruction.op.pure  # variables, or what a body passes on
+    enclosing = bool(instruction.bodies) or instruction.enclosed is not None
+    everything = enclosing or not instruction.op.pure  # variables, or what a body passes on
     ports = instruction.op.inputs
     for position, number in enumerate(inputs):
         name = ports[min(position, len(ports) - 1)].name if ports else ""
@@ -105,9 +106,8 @@ class _Lifetimes:
 def _is_unsized(instruction: Instruction, program: Program) -> bool:
     if instruction.by != KERNEL:
         return False
-    return (
-        instruction.open or bool(instruction.bodies) or any(not program.tensors[n].static for n in instruction.results)
-    )
+    inside = bool(instruction.bodies) or instruction.enclosed is not None
+    return instruction.open or inside or any(not program.tensors[n].static for n in instruction.results)
 
 
 def _peak(program: Program, limit: int) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Engine
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
-from irrun.spec.op import Inferred
+from irrun.spec.op import Array, Inferred
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
 """Shapes, strides and first bytes of the results of an instruction within the memory of its input."""
@@ -24,10 +25,14 @@ class Setting:
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
     In a program that is `watched` every tensor has memory of its own, so that it may be written to; where it is
     `checked` inputs are kept until an instruction is through; where it is `iterated` those of the program are kept to
-    its end, so that the next run need not be given again what is the same. Where weights may stay `compressed` there
+    its end, so that the next run need not be given again what is the same. One that `encloses` others prepares them for
+    the sizes that its runs see. Where weights may stay `compressed` there
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
+    `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
+    Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
+    product is made one of another type.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, `alignment` has copies of constants.
+    results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
 
     weights: Weights
@@ -38,8 +43,20 @@ class Setting:
     checked: bool = False
     iterated: bool = False
     compressed: bool = False
+    bf16: frozenset[str] | None = None
+    encloses: bool = False
     expanded: int = 0
+    quantized: bool = False
+    literal: bool = False
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
+    _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
+
+    def dense(self, weights: CompressedWeights) -> Array:
+        """The values of weights, f32, which programs share."""
+        if weights not in self._dense:
+            array = self._dense[weights] = weights.dense()
+            array.flags.writeable = False
+        return self._dense[weights]

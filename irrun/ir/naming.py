@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from irrun.ir.graph import Graph, Layer
+from irrun.ir.graph import Graph, Layer, Port
 from irrun.spec.attributes import parse_shape
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Array, Tensor
@@ -83,7 +83,7 @@ def _name(role: str | None, shared: Mapping[str, int], input: str, axis: int) ->
 
 def _roles(layer: Layer, shape: Shape) -> dict[int, str]:
     """What the layout of a Parameter calls its axes of unknown size; a role that it has twice is none."""
-    marks = _layout(layer)
+    marks = layout_marks(layer.outputs[0].port) if layer.outputs else []
     if "..." in marks:
         split = marks.index("...")
         if len(marks) - 1 > len(shape):
@@ -96,14 +96,13 @@ def _roles(layer: Layer, shape: Shape) -> dict[int, str]:
     return {axis: role for axis, role in found.items() if twice[role] == 1 and _PLAIN.fullmatch(role)}
 
 
-def _layout(layer: Layer) -> list[str]:
-    """The marks of the layout that a Parameter's port has in its rt_info, such as N, ... and C."""
-    for value in layer.outputs[:1]:
-        rt_info = value.port.element.find("rt_info")
-        for attribute in rt_info.findall("attribute") if rt_info else ():
-            if attribute.attributes.get("name") == "layout":
-                text = attribute.attributes.get("layout", "").strip()
-                return [mark.strip() for mark in text.removeprefix("[").removesuffix("]").split(",")]
+def layout_marks(port: Port) -> list[str]:
+    """The marks of the layout that a port has in its rt_info, such as N, ... and C; none where it has no layout."""
+    rt_info = port.element.find("rt_info")
+    for attribute in rt_info.findall("attribute") if rt_info else ():
+        if attribute.attributes.get("name") == "layout":
+            text = attribute.attributes.get("layout", "").strip()
+            return [mark.strip() for mark in text.removeprefix("[").removesuffix("]").split(",")]
     return []
 
 

@@ -1,0 +1,90 @@
+"""Weights that are no numbers: a warning for each Const that holds NaN or infinity.
+
+A constant whose other elements are all 0 is left alone where it has infinities only: it hides scores from a softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic
+from irrun.ir.graph import Graph, Layer, Model
+from irrun.ir.weights import Array, WeightsError
+from irrun.ir.xml import attribute_span
+
+MAX_SEARCHED = 1 << 26
+"""Bytes of weights that are searched, unless all are asked for."""
+
+_TYPES = frozenset({"f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64"})
+
+
+def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
+    """The Consts with NaN or infinity among the first `most` bytes of weights in the order of layers; None are all."""
+    weights = model.weights
+    searched = 0
+    for layer in _constants(model.graph):
+        blob = weights.checked(layer)
+        if blob is None or blob.element_type not in _TYPES or not blob.elements:
+            continue
+        searched += blob.needed
+        if most is not None and searched > most:
+            return
+        try:
+            found = not_finite(weights.chunks(layer), blob.shape)
+        except WeightsError:  # the file changes; who reads it next reports it
+            return
+        if found is not None and (found.nans or found.others):
+            help = "a training that diverged, or values beyond the range of the type; results are likely to be NaN"
+            element = layer.data or layer.element
+            span = attribute_span(element, "offset") if layer.data else element.span
+            yield Diagnostic(
+                "W913", f"the constant has {found} of {blob.elements:,} elements{found.place}", span, layer.label, help
+            )
+
+
+def _constants(graph: Graph) -> Iterator[Layer]:
+    for layer in graph.layers:
+        if layer.type == "Const":
+            yield layer
+        for body in layer.bodies.values():
+            yield from _constants(body.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class NotFinite:
+    """How many elements are `nans` or `infinities`, where the first of them is, and whether `others` are not 0."""
+
+    nans: int
+    infinities: int
+    place: str
+    others: bool
+
+    def __str__(self) -> str:
+        counts = ((self.nans, "NaN"), (self.infinities, "infinite"))
+        return " and ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def not_finite(chunks: Iterable[Array], shape: tuple[int, ...]) -> NotFinite | None:
+    """What of the elements of floats is not finite, which come some at a time; None where all are."""
+    nans = infinities = begin = 0
+    first: int | None = None
+    others = False
+    for chunk in chunks:
+        numbers = chunk if chunk.dtype.kind == "f" else chunk.astype(np.float32)
+        finite = np.isfinite(numbers)
+        if finite.all():
+            others = others or bool(numbers.any())
+        else:
+            nan = int(np.isnan(numbers).sum())
+            nans += nan
+            infinities += int((~finite).sum()) - nan
+            others = others or bool(numbers[finite].any())
+            first = begin + int(np.argmin(finite)) if first is None else first
+        begin += chunk.size
+    if first is None:
+        return None
+    index = ", ".join(str(int(number)) for number in np.unravel_index(first, shape)) if shape else ""
+    return NotFinite(nans, infinities, f", the first at [{index}]" if shape else "", others)

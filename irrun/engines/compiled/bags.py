@@ -1,0 +1,171 @@
+"""Embedding bags: rows of a table summed in registers, each brought into the cache before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import is_dense
+from irrun.engines.compiled.code import FLOAT, LANES, LONG, Code, Form, Values, floats, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, aligned
+from irrun.engines.vectorized.embeddings import FINDERS, Bags, rooms_for_pieces, sum_pieces
+from irrun.engines.vectorized.posts import with_posts
+from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.spec.op import Array
+
+CHUNK = 32
+"""Bags that a thread takes at once."""
+
+AHEAD = 8
+"""Rows that are brought into the cache before they are read."""
+
+VECTORS = 8
+"""Vectors of a row that are summed at once."""
+
+MAX_COLUMNS = 1 << 12
+"""Elements of a row: kernels have no loops over them."""
+
+SHARED = 1 << 16
+"""Bytes of rows from which on threads share them."""
+
+_FORM = Form(
+    (
+        *("items", "bags", "table", "rows", "indices", "total", "weights", "starts", "counts", "places", "divisors"),
+        *("target", "default"),
+    )
+)
+"""`items` are chunks of `bags`, `rows` those of the table, `total` is the number of indices; others are addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class BagKind:
+    """What a kernel is compiled for: elements of a row, bytes of an index, whether rows have weights, and whether sums
+    are divided."""
+
+    columns: int
+    index: int
+    weighted: bool
+    mean: bool
+
+
+def compile(work: Work, team: Team) -> Compiled | None:
+    """An op of f32 that sums bags."""
+    find, default = FINDERS[work.name]
+    (table, places), own = work.required(2), len(work.own)
+    columns, count = prod(table.shape[1:]), prod(places.shape)
+    if table.type != "f32" or columns > MAX_COLUMNS or places.type not in ("i32", "i64"):
+        return None
+    if not all(operand is None or is_dense(operand) for operand in work.own):
+        return None
+    mean, row, sizes = work.attrs.get("reduction") == "mean", columns * ITEM, rooms_for_pieces(count)
+    ends = np.cumsum([0, *(aligned(size * row) for size in sizes)]).tolist()
+    nothing = np.zeros(columns, np.float32)
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
+        rows, target = inputs[0].reshape(-1, columns), outputs[0].reshape(-1, columns)
+        parts = [
+            scratch[begin : begin + size * row].view(np.float32).reshape(-1, columns)
+            for begin, size in zip(ends, sizes, strict=False)
+        ]
+        given = inputs[:own]
+        filler: Any = None if default is None or default >= own else inputs[default]
+
+        def call() -> None:
+            starts, counts, indices, weights = find(given, len(target))
+            number = -1 if filler is None else int(filler)
+            empty = nothing if number < 0 else rows[number]
+            bags = Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
+            sum_pieces(partial(_sum, team, empty), parts, rows, indices, weights, bags, target)
+
+        return [call]
+
+    return with_posts(work, bind, ends[-1])
+
+
+def _sum(
+    team: Team, empty: Array, table: Array, indices: Array, weights: Array | None, bags: Bags, target: Array
+) -> None:
+    count = len(bags.counts)
+    if not count:
+        return
+    kind = BagKind(table.shape[1], indices.itemsize, weights is not None, bags.divisors is not None)
+    given: dict[str, Array | None] = {
+        "table": table,
+        "indices": np.ascontiguousarray(indices),
+        "weights": None if weights is None else np.ascontiguousarray(weights),
+        "starts": np.ascontiguousarray(bags.starts, np.int64),
+        "counts": np.ascontiguousarray(bags.counts, np.int64),
+        "places": bags.places,
+        "divisors": None if bags.divisors is None else np.ascontiguousarray(bags.divisors, np.int64),
+        "target": target,
+        "default": empty,
+    }
+    arguments = _FORM.of(
+        items=-(-count // CHUNK),
+        bags=count,
+        rows=len(table),
+        total=len(indices),
+        **{name: 0 if array is None else array.ctypes.data for name, array in given.items()},
+    )
+    address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
+    team.run(address, arguments.ctypes.data, shared=(len(indices) + count) * target.strides[0] >= SHARED)
+
+
+def _chunk(kind: BagKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    b = c.b
+    begin = b.mul(item, long(CHUNK))
+
+    def bag(number: Any) -> None:
+        own = b.add(begin, number)
+        count = c.load(c.at(at["counts"], own, 8), LONG, 8)
+        target = c.at(at["target"], c.load(c.at(at["places"], own, 8), LONG, 8), kind.columns * ITEM)
+        with b.if_else(b.icmp_unsigned("==", count, long(0))) as (none, some):
+            with none:
+                c.copy(at["default"], target, long(kind.columns * ITEM))
+            with some:
+                _bag(kind, c, at, own, count, target)
+
+    c.loop(c.least(long(CHUNK), b.sub(at["bags"], begin)), bag)
+
+
+def _bag(kind: BagKind, c: Code, at: dict[str, Any], own: Any, count: Any, target: Any) -> None:
+    """The sum of a bag that is not empty, some vectors after the others."""
+    b = c.b
+    start, last = c.load(c.at(at["starts"], own, 8), LONG, 8), b.sub(at["rows"], long(1))
+    vectors = [(first * ITEM, min(LANES, kind.columns - first)) for first in range(0, kind.columns, LANES)]
+
+    def row_of(place: Any) -> Any:
+        index = c.number(c.at(at["indices"], place, kind.index), kind.index)
+        return c.at(at["table"], c.least(index, last), kind.columns * ITEM)
+
+    for begin in range(0, len(vectors), VECTORS):
+        some = vectors[begin : begin + VECTORS]
+
+        def add(number: Any, *sums: Any, some: list[tuple[int, int]] = some) -> Values:
+            place = b.add(start, number)
+            row = row_of(place)
+            later = row_of(c.least(b.add(place, long(AHEAD)), b.sub(at["total"], long(1))))
+            for offset, _ in some:
+                c.prefetch(b.add(later, long(offset)))
+            read = [c.read(b.add(row, long(offset)), lanes) for offset, lanes in some]
+            if not kind.weighted:
+                return [b.fadd(total, values) for total, values in zip(sums, read, strict=True)]
+            weight = c.splat(c.load(c.at(at["weights"], place, ITEM), FLOAT))
+            return [c.fma(values, weight, total) for total, values in zip(sums, read, strict=True)]
+
+        sums = c.loop(count, add, *[floats(0.0)] * len(some))
+        if kind.mean:
+            divisor = c.splat(b.sitofp(c.load(c.at(at["divisors"], own, 8), LONG, 8), FLOAT))
+            sums = [b.fdiv(total, divisor) for total in sums]
+        for total, (offset, lanes) in zip(sums, some, strict=True):
+            c.write(total, b.add(target, long(offset)), lanes)
+
+
+COMPILERS = dict.fromkeys(FINDERS, compile)

@@ -1,0 +1,214 @@
+"""Elements put where indices along an axis say, into a copy that is made piece by piece, each while in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from irrun.engines.compiled.code import LONG, Code, Form, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.team import Team
+from irrun.engines.work import OpenCall, Work
+from irrun.spec.op import Array
+
+LINE = 64
+"""Bytes that the memory gives at once."""
+
+PIECE = 1 << 20
+"""Bytes of a piece of the data, of which parts of rows are updated along an axis: it stays in the cache of a core."""
+
+LEAST_LINES = 4
+"""Lines of a row that a piece has at least: to read fewer takes as long."""
+
+AHEAD = 8
+"""Rows that parts are brought into the cache before they are read: they lie too far apart for the processor to do that
+of its own accord."""
+
+ITEMS = 8
+"""Pieces for each thread, at least, where there is enough to do."""
+
+SHARED = 1 << 17
+"""Bytes of the result from which on threads share it."""
+
+SIZES = (1, 2, 4, 8)
+"""Bytes of an element."""
+
+_FORM = Form(
+    (
+        *("items", "data", "indices", "updates", "result", "outside"),
+        *("outer", "size", "inner", "indexed", "count", "width", "step", "strips"),
+    )
+)
+"""Data and result are [outer, size, inner], indices and updates [indexed, count, width] where they are no larger.
+
+Of an item there are `step` columns of the inner axis, one of `strips` of a number of the outer one; where the inner
+axis is 1, `step` numbers of the outer one. `outside` is where an u64 lies that becomes 1 if an index is.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterKind:
+    """What a kernel is compiled for: bytes of an element and of an index, whether the axis is the last one, and whether
+    negative indices count from its end."""
+
+    item: int
+    index: int
+    last: bool
+    negative: bool
+
+
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for a work of any sizes."""
+    if work.attrs.get("reduction", "none") != "none" or work.required(2)[1].type not in ("i32", "i64"):
+        return None
+    return partial(_put, team, work.name == "ScatterElementsUpdate-12")
+
+
+def _put(team: Team, negative: bool, arrays: Sequence[Any]) -> Sequence[Array] | None:
+    data, indices, updates = map(np.ascontiguousarray, arrays[:3])
+    rank = data.ndim
+    place = int(arrays[3].item())
+    if not data.size or not indices.size or data.itemsize not in SIZES or not -rank <= place < rank:
+        return None
+    if indices.shape != updates.shape or indices.ndim != rank or data.dtype != updates.dtype:
+        return None
+    axis = place % rank
+    sides = [_side(data.shape[part], indices.shape[part]) for part in (slice(axis), slice(axis + 1, None))]
+    if None in sides:
+        return None
+    (outer, indexed), (inner, width) = (side or (1, 1) for side in sides)
+    size, item = data.shape[axis], data.itemsize
+    if inner == 1:
+        step = max(1, min(PIECE // (size * item), -(-outer // (ITEMS * team.count))))
+        strips, items = 1, -(-outer // step)
+    else:
+        line = LINE // item
+        columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * team.count)))
+        step = max(columns // line, LEAST_LINES) * line
+        strips = -(-inner // step)
+        items = outer * strips
+    result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
+    given = {"data": data, "indices": indices, "updates": updates, "result": result, "outside": outside}
+    arguments = _FORM.of(
+        items=items,
+        outer=outer,
+        size=size,
+        inner=inner,
+        indexed=indexed,
+        count=indices.shape[axis],
+        width=width,
+        step=step,
+        strips=strips,
+        **{name: array.ctypes.data for name, array in given.items()},
+    )
+    kind = ScatterKind(item, indices.itemsize, inner == 1, negative)
+    address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
+    team.run(address, arguments.ctypes.data, shared=result.nbytes >= SHARED)
+    return None if outside[0] else (result,)
+
+
+def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:
+    """The axes on one side of that of the indices as one, of the data and of the indices; None where that cannot be."""
+    if any(own > size for own, size in zip(indexed, sizes, strict=True)) or indexed[1:] != sizes[1:]:
+        return None
+    return prod(sizes), prod(indexed)
+
+
+def _item(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    outside = c.variable(long(0))
+    if kind.last:
+        _rows(kind, c, at, item, outside)
+    else:
+        _strip(kind, c, at, item, outside)
+    with c.b.if_then(c.b.icmp_unsigned("!=", outside.get(), long(0))):
+        c.keep(long(1), at["outside"])
+
+
+def _element(
+    kind: ScatterKind, c: Code, at: dict[str, Any], number: Any, outside: Any, place: Callable[[Any], Any]
+) -> None:
+    """Put the update of a number to the address that `place` gives for its index, if that is inside."""
+    b = c.b
+    index = c.number(c.at(at["indices"], number, kind.index), kind.index)
+    if kind.negative:
+        index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
+    inside = b.icmp_unsigned("<", index, at["size"])
+    outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
+    value = c.load(c.at(at["updates"], number, kind.item), ir.IntType(8 * kind.item), 1)
+    with b.if_then(inside, likely=True):
+        c.keep(value, place(index))
+
+
+def _fetch(c: Code, address: Any, many: Any) -> None:
+    """Have so many bytes brought into the cache."""
+    c.loop(c.blocks(many, long(LINE)), lambda line: c.prefetch(c.at(address, line, LINE)))
+
+
+def _rows(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any, outside: Any) -> None:
+    """Rows whose last axis is that of the indices."""
+    b = c.b
+    first = b.mul(item, at["step"])
+    row_bytes = b.mul(at["size"], long(kind.item))
+
+    def row(number: Any) -> None:
+        own = b.add(first, number)
+        target = c.at(at["result"], own, row_bytes)
+        c.copy(c.at(at["data"], own, row_bytes), target, row_bytes)
+        begin = b.mul(own, at["count"])
+
+        def one(step: Any) -> None:
+            _element(kind, c, at, b.add(begin, step), outside, lambda index: c.at(target, index, kind.item))
+
+        with b.if_then(b.icmp_unsigned("<", own, at["indexed"])):
+            c.loop(at["count"], one)
+
+    c.loop(c.least(at["step"], b.sub(at["outer"], first)), row)
+
+
+def _strip(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any, outside: Any) -> None:
+    """Some columns behind the axis of the indices."""
+    b = c.b
+    outer, strip = b.udiv(item, at["strips"]), b.urem(item, at["strips"])
+    column = b.mul(strip, at["step"])
+    columns = c.least(at["step"], b.sub(at["inner"], column))
+    many = b.mul(columns, long(kind.item))
+    row_bytes = b.mul(at["inner"], long(kind.item))
+    start = b.add(b.mul(b.mul(outer, at["size"]), row_bytes), b.mul(column, long(kind.item)))
+    target = b.add(at["result"], start)
+    source = b.add(at["data"], start)
+
+    def copy(row: Any) -> None:
+        own = c.at(source, row, row_bytes)
+        _fetch(c, c.at(own, long(AHEAD), row_bytes), many)
+        c.copy(own, c.at(target, row, row_bytes), many)
+
+    c.loop(at["size"], copy)
+    updated = c.variable(long(0))
+    with b.if_then(b.icmp_unsigned("<", column, at["width"])):
+        updated.set(c.least(columns, b.sub(at["width"], column)))
+
+    def row(number: Any) -> None:
+        begin = b.add(b.mul(b.add(b.mul(outer, at["count"]), number), at["width"]), column)
+        following = b.add(begin, b.mul(at["width"], long(AHEAD)))
+        for name, size in (("indices", kind.index), ("updates", kind.item)):
+            _fetch(c, c.at(at[name], following, size), b.mul(columns, long(size)))
+
+        def one(step: Any) -> None:
+            _element(
+                *(kind, c, at, b.add(begin, step), outside),
+                lambda index: c.at(c.at(target, index, row_bytes), step, kind.item),
+            )
+
+        c.times(updated.get(), one)
+
+    with b.if_then(b.icmp_unsigned("<", outer, at["indexed"])):
+        c.loop(at["count"], row)
+
+
+OPENERS = {"ScatterElementsUpdate-3": open, "ScatterElementsUpdate-12": open}

@@ -1,0 +1,206 @@
+"""Empty rows of sparse matrices filled: places are packed into integers, sorted unless they are, and written out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from irrun.engines.compiled.code import BYTE, LONG, Code, Form, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.team import Team
+from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
+from irrun.spec.op import Array
+
+CHUNK = 1 << 14
+"""Places that a thread takes at once."""
+
+SHARED = 1 << 14
+"""Places from which on threads share them."""
+
+KEY_BITS = 63
+"""Of an integer that holds a row, a column and the number of a place; others are left to the op's kernel."""
+
+SIZES = (1, 2, 4, 8)
+"""Bytes of a value."""
+
+_PACK = Form(("items", "count", "places", "rows", "columns", "row_shift", "column_shift", "keys", "found"))
+_COUNT = Form(("items", "count", "keys", "row_shift", "found"))
+_WRITE = Form(
+    (
+        *("items", "count", "keys", "values", "default", "rows", "row_shift", "column_shift", "column_mask"),
+        *("number_mask", "before", "places", "results", "empty"),
+    )
+)
+
+OUTSIDE, UNSORTED = 1, 2
+"""What is found of places: that one is outside the matrix, that one comes before the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseKind:
+    """What a kernel is compiled for: what it does, and the bytes of an index and of a value."""
+
+    step: str
+    index: int
+    value: int = 0
+
+
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for a work of any sizes."""
+    values, _, indices, _ = work.required(4)
+    if values.type == "string" or indices.type not in ("i32", "i64"):
+        return None
+    return partial(_filled, team)
+
+
+def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
+    values, dense_shape, indices, default = (np.ascontiguousarray(array) for array in arrays)
+    (rows, columns), count = dense_shape.tolist(), len(indices)
+    if not 0 < rows <= OPEN_GROWTH // 2 * count or columns < 1 or values.itemsize not in SIZES:
+        return None
+    number_bits, column_bits = (count - 1).bit_length(), (columns - 1).bit_length()
+    if number_bits + column_bits + (rows - 1).bit_length() > KEY_BITS:
+        return None
+    shifts = {"row_shift": number_bits + column_bits, "column_shift": number_bits}
+    chunks = -(-count // CHUNK)
+    keys, found = np.empty(count, np.int64), np.empty(chunks, np.uint64)
+    about: dict[str, int] = {"items": chunks, "count": count, "keys": keys.ctypes.data, "found": found.ctypes.data}
+
+    def run(step: str, form: Form, **own: int) -> None:
+        kind = SparseKind(step, indices.itemsize, values.itemsize if step == "write" else 0)
+        arguments = form.of(**{name: own.get(name, about.get(name, 0)) for name in form.names})
+        team.run(_address_of(kind), arguments.ctypes.data, shared=count >= SHARED)
+
+    run("pack", _PACK, places=indices.ctypes.data, rows=rows, columns=columns, **shifts)
+    seen = int(np.bitwise_or.reduce(found))
+    if seen & OUTSIDE:  # which the op's rule says where
+        return None
+    if seen & UNSORTED:
+        keys.sort()
+    run("count", _COUNT, **shifts)
+    before = np.zeros(chunks + 1, np.int64)  # rows that are met in earlier chunks
+    np.cumsum(found.view(np.int64), out=before[1:])
+    total = count + rows - int(before[-1])
+    places, results = np.empty((total, 2), indices.dtype), np.empty(total, values.dtype)
+    empty = np.empty(rows, np.bool_)
+    masks = {"column_mask": (1 << column_bits) - 1, "number_mask": (1 << number_bits) - 1}
+    given = {"values": values.ctypes.data, "default": default.ctypes.data, "before": before.ctypes.data}
+    made = {"places": places.ctypes.data, "results": results.ctypes.data, "empty": empty.ctypes.data}
+    run("write", _WRITE, rows=rows, **shifts, **masks, **given, **made)
+    return places, results, empty
+
+
+def _address_of(kind: SparseKind) -> int:
+    form, body = {"pack": (_PACK, _pack), "count": (_COUNT, _count), "write": (_WRITE, _write)}[kind.step]
+    return compiled(kind, lambda function: form.shared(function, partial(body, kind)))
+
+
+def _chunk(c: Code, at: dict[str, Any], item: Any) -> tuple[Any, Any]:
+    """Where a chunk begins, and how many places it has."""
+    begin = c.b.mul(item, long(CHUNK))
+    return begin, c.least(long(CHUNK), c.b.sub(at["count"], begin))
+
+
+def _pack(kind: SparseKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    """Make keys of places: the row above the column above the number. Note what is wrong with them."""
+    b = c.b
+    begin, many = _chunk(c, at, item)
+
+    def key_of(number: Any) -> tuple[Any, Any]:
+        place = c.at(at["places"], number, 2 * kind.index)
+        row, column = (c.number(b.add(place, long(start)), kind.index) for start in (0, kind.index))
+        inside = b.and_(
+            b.icmp_unsigned("<", row, at["rows"]),
+            b.icmp_unsigned("<", column, at["columns"]),
+        )
+        high = b.or_(b.shl(row, at["row_shift"]), b.shl(column, at["column_shift"]))
+        return b.or_(high, number), inside
+
+    first, _ = key_of(b.select(b.icmp_unsigned("==", begin, long(0)), long(0), b.sub(begin, long(1))))
+    outside, unsorted, before = c.variable(long(0)), c.variable(long(0)), c.variable(first)
+
+    def one(step: Any) -> None:
+        number = b.add(begin, step)
+        key, inside = key_of(number)
+        outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
+        unsorted.set(b.or_(unsorted.get(), b.zext(b.icmp_unsigned("<", key, before.get()), LONG)))
+        before.set(key)
+        c.keep(key, c.at(at["keys"], number, 8))
+
+    c.loop(many, one)
+    seen = b.or_(b.mul(outside.get(), long(OUTSIDE)), b.mul(unsorted.get(), long(UNSORTED)))
+    c.keep(seen, c.at(at["found"], item, 8))
+
+
+def _row_before(c: Code, at: dict[str, Any], begin: Any) -> Any:
+    """The row of the place before a chunk, -1 before the first one."""
+    row = c.variable(long(-1))
+    with c.b.if_then(c.b.icmp_unsigned("!=", begin, long(0))):
+        key = c.load(c.at(at["keys"], c.b.sub(begin, long(1)), 8), LONG, 8)
+        row.set(c.b.lshr(key, at["row_shift"]))
+    return row
+
+
+def _count(_: SparseKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    """How many rows begin in a chunk of sorted keys."""
+    b = c.b
+    begin, many = _chunk(c, at, item)
+    row, rows = _row_before(c, at, begin), c.variable(long(0))
+
+    def one(step: Any) -> None:
+        own = b.lshr(c.load(c.at(at["keys"], b.add(begin, step), 8), LONG, 8), at["row_shift"])
+        rows.add(b.zext(b.icmp_unsigned("!=", own, row.get()), LONG))
+        row.set(own)
+
+    c.loop(many, one)
+    c.keep(rows.get(), c.at(at["found"], item, 8))
+
+
+def _write(kind: SparseKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    """Write the places and values of a chunk of sorted keys, and empty rows before each row and behind the last one."""
+    b, index, value = c.b, ir.IntType(8 * kind.index), ir.IntType(8 * kind.value)
+    begin, many = _chunk(c, at, item)
+    default = c.load(at["default"], value, 1)
+    row = _row_before(c, at, begin)
+    met = c.load(c.at(at["before"], item, 8), LONG, 8)
+    target = c.variable(b.sub(b.add(begin, b.add(row.get(), long(1))), met))
+
+    def put(own: Any, column: Any, what: Any) -> None:
+        place = c.at(at["places"], target.get(), 2 * kind.index)
+        for start, number in ((0, own), (kind.index, column)):
+            c.keep(number if kind.index == 8 else b.trunc(number, index), b.add(place, long(start)))
+        c.keep(what, c.at(at["results"], target.get(), kind.value))
+        target.add(long(1))
+
+    def fill(upto: Any) -> None:
+        first = b.add(row.get(), long(1))
+
+        def one(step: Any) -> None:
+            own = b.add(first, step)
+            put(own, long(0), default)
+            c.keep(ir.Constant(BYTE, 1), b.add(at["empty"], own))
+
+        c.times(b.sub(upto, first), one)
+
+    def one(step: Any) -> None:
+        key = c.load(c.at(at["keys"], b.add(begin, step), 8), LONG, 8)
+        own = b.lshr(key, at["row_shift"])
+        with b.if_then(b.icmp_unsigned("!=", own, row.get())):
+            fill(own)
+            c.keep(ir.Constant(BYTE, 0), b.add(at["empty"], own))
+            row.set(own)
+        column = b.and_(b.lshr(key, at["column_shift"]), at["column_mask"])
+        number = b.and_(key, at["number_mask"])
+        put(own, column, c.load(c.at(at["values"], number, kind.value), value, 1))
+
+    c.loop(many, one)
+    with b.if_then(b.icmp_unsigned("==", b.add(begin, many), at["count"])):
+        fill(at["rows"])
+
+
+OPENERS = {"SparseFillEmptyRows-16": open}

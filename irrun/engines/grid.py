@@ -1,0 +1,52 @@
+"""Tensors on a grid: few values at even distances, each of which stands in a byte as its number, its code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+NEAR = 1e-3
+"""How far from a whole number, in levels, the place of zero may be that comes of limits that were rounded to f32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The f32 values scale * (code - zero) of codes of the element type `type`, "u8" or "i8".
+
+    There is one `scale`, above 0, for all of the tensor, or one for each channel along axis 1.
+    """
+
+    type: str
+    scale: tuple[float, ...]
+    zero: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """How numbers become codes on a `grid`: `low` and what is below is the code `first`, `high` and what is above the
+    last one of `levels` at even distances. What lies between is rounded to the nearest level, halves to the even one.
+
+    There is one of each for all of the tensor, or one for each channel along axis 1.
+    """
+
+    grid: Grid
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    first: tuple[int, ...]
+    levels: tuple[int, ...]
+
+    def linear(self) -> tuple[Array, Array, Array, Array]:
+        """Vectors of a factor and a shift, which bring a number to its code but for rounding, and of the least and the
+        largest code, which are infinite where the type has no codes beyond them."""
+        low, high, first, levels = (np.array(own, np.float64) for own in (self.low, self.high, self.first, self.levels))
+        factor = (levels - 1) / (high - low)
+        shift = first - low * factor
+        whole = np.rint(shift)
+        shift = np.where(np.abs(shift - whole) < NEAR, whole, shift)
+        limits = np.iinfo(numpy_dtype(self.grid.type))
+        last = first + levels - 1
+        return factor, shift, np.where(first > limits.min, first, -np.inf), np.where(last < limits.max, last, np.inf)

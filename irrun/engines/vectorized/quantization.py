@@ -1,0 +1,78 @@
+"""FakeQuantize as passes over blocks that stay in the cache, bit by bit what the op's kernel gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.vectorized import functions
+from irrun.engines.work import Call, chain
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+
+def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = True) -> Callable[..., list[Call]] | None:
+    """Binds FakeQuantize-1 to a block of `type`, given it, the four limits and the output; None if it is not taken.
+
+    What the limits hold is looked at right away where they are `fixed`, else in every call.
+    """
+    if attrs["auto_broadcast"] == "pdpd" or type not in ("f32", "f64"):
+        return None
+    return partial(_bound, numpy_dtype(type).type(attrs["levels"] - 1), fixed)
+
+
+def _bound(
+    steps: Any, fixed: bool, data: Array, low: Array, high: Array, first: Array, last: Array, output: Array
+) -> list[Call]:
+    bound = partial(_passes, steps, data, _once(low), _once(high), _once(first), _once(last), output)
+    return bound() if fixed else [lambda: chain(bound())()]
+
+
+def _passes(steps: Any, data: Array, low: Array, high: Array, first: Array, last: Array, output: Array) -> list[Call]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        width, span, number = high - low, last - first, np.asarray(steps)
+    scaled: list[Call] = [
+        *([partial(np.subtract, output, low, output)] if np.any(low) else []),
+        partial(np.divide, output, width, output),
+        partial(np.multiply, output, number, output),
+        partial(np.rint, output, output),
+        partial(np.divide, output, number, output),
+        partial(np.multiply, output, span, output),
+        *([partial(np.add, output, first, output)] if np.any(first) or not np.all(span > 0) else []),
+    ]
+    if not (np.all(low < high) and np.isfinite(width).all() and np.isfinite(span).all()):
+        return [partial(_masked, scaled, data, np.minimum(low, high), np.maximum(low, high), first, last, output)]
+    clipped: list[Call] = [partial(functions.clip, data, low, high, output), *scaled]
+    if np.array_equal(span + first, last):  # what is clipped comes out as the last level does
+        return clipped
+    return [partial(_corrected, clipped, data, high, last, output)]
+
+
+def _masked(
+    scaled: list[Call], data: Array, least: Array, most: Array, first: Array, last: Array, output: Array
+) -> None:
+    """The passes over data that lie within the limits, and the outer levels for all others."""
+    below, above = np.less_equal(data, least), np.greater(data, most)
+    np.copyto(output, data)
+    for call in scaled:
+        call()
+    np.copyto(output, first, where=below)
+    np.copyto(output, last, where=above)
+
+
+def _corrected(clipped: list[Call], data: Array, high: Array, last: Array, output: Array) -> None:
+    """The passes over clipped data, and the last level where it comes out otherwise by rounding."""
+    above = np.greater(data, high)
+    for call in clipped:
+        call()
+    np.copyto(output, last, where=above)
+
+
+def _once(array: Array) -> Array:
+    """A broadcast array with one element along the axes that it is repeated along."""
+    if not array.ndim:
+        return array
+    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]

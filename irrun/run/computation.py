@@ -1,0 +1,177 @@
+"""An instruction made ready to be computed by the kernels of its ops, call after call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irrun.check.infer import Inference, violated
+from irrun.diagnostics import Diagnostic, ExecutionError, IRError
+from irrun.run.bodies import RunningBody
+from irrun.run.borders import body_inference
+from irrun.run.memory import outputs_text, refusal, tensor_bytes
+from irrun.run.program import Instruction, Program
+from irrun.run.rules import Rule
+from irrun.run.session import Run
+from irrun.spec.body import Body
+from irrun.spec.op import Array, Tensor, Violation
+
+if TYPE_CHECKING:
+    from irrun.run.kernels import Kernels
+
+
+class Computation:
+    """An instruction of a program, posts included. One with bodies is used by one run at a time, others by any."""
+
+    def __init__(self, kernels: Kernels, program: Program, instruction: Instruction) -> None:
+        self._compressed = [program.compressed.get(n) if n is not None else None for n in instruction.operands]
+        if not any(self._compressed):
+            self._compressed = []
+        self._size = len(instruction.inputs)
+        self._first = _Layer(kernels, program, instruction)
+        self._posts: list[tuple[_Layer, list[int | None]]] = []
+        position, made = self._size, instruction.outputs[:1]
+        for post in instruction.posts:
+            arguments: list[int | None] = []  # where they are among the operands; -1 is the result before
+            for number in post.inputs:
+                given = number in made
+                arguments.append(-1 if given else None if number is None else position)
+                position += not given
+            self._posts.append((_Layer(kernels, program, post), arguments))
+            made = post.outputs
+
+    def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
+        """The results for the arrays of its operands. Raises ExecutionError where they break a rule."""
+        if self._compressed:
+            arrays = [
+                array if weights is None else weights.dense()
+                for weights, array in zip(self._compressed, arrays, strict=True)
+            ]
+        if not self._posts:
+            return self._first(arrays, run)
+        results = self._first(arrays[: self._size], run)
+        for layer, arguments in self._posts:
+            given = [None if n is None else results[0] if n < 0 else arrays[n] for n in arguments]
+            results = layer(given, run)
+        return results
+
+    def check(self, arrays: Sequence[Array | None], run: Run) -> None:
+        """Ask the rule, where the results are sized, about the data of its inputs. Raises ExecutionError."""
+        self._first.check(arrays, run)
+
+
+class _Layer:
+    """A layer as its op's kernel computes it."""
+
+    def __init__(self, kernels: Kernels, program: Program, instruction: Instruction) -> None:
+        op = instruction.op
+        self._kernels, self._instruction, self._op = kernels, instruction, op
+        self._rule = Rule(program, instruction)
+        self._outputs = [program.tensors[number] for number in instruction.outputs]
+        self._nbytes = sum(map(tensor_bytes, self._outputs))
+        self._asks = instruction.open
+        context: dict[str, Any] = {"types": instruction.types} if "types" in op.context else {}
+        self._plain = partial(op.kernel, **instruction.attrs, **context)
+        self._context = bool(op.context - {"types"}) or (self._asks and bool(op.context))
+        self._viewed = next((n for n, port in enumerate(op.inputs) if port.name == op.view_of), None)
+        self._variadic = bool(op.outputs) and op.outputs[-1].variadic
+        self._only_bodies = op.context == {"bodies"}
+        self._bodies: dict[str, Body] = {}
+        self._running = [
+            RunningBody(body_program, kernels.prepared(body_program), instruction.layer, name)
+            for name, (_, body_program) in instruction.bodies.items()
+        ]
+
+    def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
+        instruction = self._instruction
+        try:
+            if self._context or self._asks or run.meter is not None:
+                results = self._prepared(arrays, run)
+            else:
+                results = self._plain(*arrays)
+        except Violation as violation:
+            raise self._broken(violation, arrays) from None
+        except ExecutionError as error:
+            if error.diagnostics[0].file is None:
+                raise self._kernels.placed(*error.diagnostics) from None
+            raise
+        except IRError:
+            raise
+        except Exception as error:
+            raise self._kernels.failed(instruction, self._op.name, error) from error
+        finally:
+            for body in self._running:
+                body.end()
+        given = results if isinstance(results, tuple | list) else (results,)
+        found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
+        if self._variadic and len(found) != len(instruction.outputs):
+            layer = instruction.layer
+            message = f"{self._op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
+            raise self._kernels.placed(Diagnostic("E302", message, layer.span, layer.label))
+        if run.meter is not None:
+            for array in found[: len(instruction.outputs)]:
+                run.meter.add(array)
+        return found
+
+    def check(self, arrays: Sequence[Array | None], run: Run) -> None:
+        try:
+            answer = self._rule.ask(arrays, self._inferred)
+        except Violation as violation:
+            raise self._broken(violation, arrays) from None
+        for message in answer.warnings:
+            run.warn(self._instruction.layer, message)
+
+    def _prepared(self, arrays: Sequence[Array | None], run: Run) -> Any:
+        """What the kernel gives, after the rule was asked where that is due."""
+        types, outputs, wanted = self._instruction.types, self._outputs, self._nbytes
+        if self._asks:
+            answer = self._rule.ask(arrays, self._inferred)
+            types, outputs, wanted = answer.types, list(answer.outputs), answer.nbytes
+            for message in answer.warnings:
+                run.warn(self._instruction.layer, message)
+        meter = run.meter
+        if meter is not None and meter.live + wanted > meter.limit and not self._looks(arrays, wanted):
+            raise refusal(self._instruction.layer, outputs_text(outputs), wanted, meter.live, meter.limit)
+        if not self._context:
+            return self._plain(*arrays)
+        if self._running:
+            for body in self._running:
+                body.begin(run)
+            bodies = self._bodies or self._bound()
+            if self._only_bodies:
+                return self._op.kernel(*arrays, **self._instruction.attrs, bodies=bodies)
+        context = {"types": types, "state": run.variables, "bodies": self._bodies}
+        own = {name: context[name] for name in self._op.context}
+        return self._op.kernel(*arrays, **self._instruction.attrs, **own)
+
+    def _looks(self, arrays: Sequence[Array | None], wanted: int) -> bool:
+        """Whether the results are but a view of an input."""
+        array = None if self._viewed is None else arrays[self._viewed]
+        return array is not None and wanted <= array.nbytes
+
+    def _bound(self) -> Mapping[str, Body]:
+        """The bodies with what runs them."""
+        for (name, (body, _)), running in zip(self._instruction.bodies.items(), self._running, strict=True):
+            self._bodies[name] = replace(body, infer=partial(self._of_body, name), run=running)
+        return self._bodies
+
+    def _of_body(self, name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """What is known of the results of a body."""
+        graph, (_, program) = self._instruction.layer.bodies[name].graph, self._instruction.bodies[name]
+        return body_inference(graph, program, Inference(self._kernels.weights))(tensors)
+
+    def _inferred(self) -> dict[str, Body]:
+        """The bodies for the rule: what this run knows is no business of other threads."""
+        layer, again = self._instruction.layer, Inference(self._kernels.weights)
+        return {
+            name: replace(body, infer=body_inference(layer.bodies[name].graph, program, again))
+            for name, (body, program) in self._instruction.bodies.items()
+        }
+
+    def _broken(self, violation: Violation, arrays: Sequence[Array | None]) -> ExecutionError:
+        tensors = self._rule.tensors(arrays)
+        return self._kernels.placed(violated(violation, self._op, self._instruction.layer, tensors))

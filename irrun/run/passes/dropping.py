@@ -1,0 +1,87 @@
+"""Drop: instructions that change nothing, such as a conversion into the type that is there already.
+
+Expects a folded program; leaves one in which readers of their results read their inputs, and what is converted for the
+type of another tensor is constant where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from irrun.run.passes.folding import computed
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.traits import Elementwise, Retyping
+
+MAX_CONVERTED = 1024
+"""Bytes of a constant that is kept in another type."""
+
+
+def drop(program: Program, setting: Setting) -> Program:
+    if not setting.engines or setting.watched:
+        return program
+    program = replace(program, constants={**program.constants})
+    same: dict[int, int] = {}
+    instructions = []
+    for instruction in program.instructions:
+        if same:
+            inputs = tuple(None if number is None else same.get(number, number) for number in instruction.inputs)
+            instruction = instruction.changed(inputs=inputs)
+        if _is_constant(instruction, program):
+            continue
+        found = dict(_unchanged(instruction, program))
+        if not found or len(found) < len(instruction.outputs):
+            instructions.append(instruction)
+        else:
+            same.update(found)
+    results = tuple(same.get(number, number) for number in program.results)
+    return replace(program, instructions=instructions, results=results)
+
+
+def _is_constant(instruction: Instruction, program: Program) -> bool:
+    """Whether the only result is that of a constant for the type of another tensor; then it is one, too."""
+    first = instruction.inputs[0] if instruction.inputs else None
+    if instruction.op.trait(Retyping) is None or len(instruction.outputs) != 1 or not instruction.plain:
+        return False
+    if first is None or first not in program.constants or instruction.open:
+        return False
+    if program.tensors[instruction.outputs[0]].type == "dynamic":
+        return False
+    array = program.constants[first]
+    if array.nbytes > MAX_CONVERTED:
+        return False
+    try:
+        (result,) = computed(instruction, [array, *(np.empty(0) for _ in instruction.inputs[1:])])
+    except Exception:  # the run reports it, with its layer
+        return False
+    result = result.copy()
+    result.flags.writeable = False
+    program.constants[instruction.outputs[0]] = result
+    return True
+
+
+def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int, int]]:
+    """The outputs that are inputs as they are, with these."""
+    if not instruction.plain or instruction.posts:
+        return
+    tensors, elementwise = program.tensors, instruction.op.trait(Elementwise)
+    if instruction.op.trait(Retyping) is not None:
+        for output, number in zip(instruction.outputs, instruction.inputs, strict=False):
+            if number is not None and tensors[output].type == tensors[number].type != "dynamic":
+                yield output, number
+    elif elementwise is not None and elementwise.function is np.multiply and len(instruction.inputs) == 2:
+        (output,), (a, b) = instruction.outputs, instruction.inputs
+        for number, factor in ((a, b), (b, a)):
+            if number is not None and factor is not None and _is_one(factor, program):
+                rank, least = tensors[number].rank, program.constants[factor].ndim
+                if rank is not None and rank >= least and number not in program.constants:
+                    yield output, number
+                    return
+
+
+def _is_one(number: int, program: Program) -> bool:
+    array = program.constants.get(number)
+    return array is not None and array.size == 1 and array.dtype.kind in "fiu" and bool(array.item() == 1)

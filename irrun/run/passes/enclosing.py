@@ -1,0 +1,140 @@
+"""Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
+
+Expects a pruned program for inputs of known shapes; leaves one in which such a row is one instruction with an
+`enclosed` program. What makes a size known that was not, such as the places that are not 0, stays outside: behind it
+all sizes of the row are there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from irrun.run.memory import tensor_bytes
+from irrun.run.passes.planning import plan_memory
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Input, Op, Output
+
+FEWEST = 3
+"""Instructions that are worth a program of their own."""
+
+MAX_COPIED = 1 << 18
+"""Bytes of a tensor of known shape that is copied for such a program, where it is not constant."""
+
+ENCLOSED = Op(
+    "Enclosed-0",
+    lambda *inputs: inputs,
+    [Input("inputs", "dynamic", "...", variadic=True)],
+    [Output("outputs", "dynamic", "...", variadic=True)],
+)
+"""What stands for a row of instructions; no layer is of it."""
+
+Origins = frozenset[int]
+"""The instructions, by number, that sizes come from which only the data tell."""
+
+
+def enclose(program: Program, setting: Setting) -> Program:
+    shapes = setting.shapes
+    known = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
+    if not known or not setting.engines or setting.watched or not setting.encloses:
+        return program
+    enclosing = _Enclosing(program, setting)
+    for number, instruction in enumerate(program.instructions):
+        enclosing.add(number, instruction)
+    return enclosing.finish()
+
+
+@dataclass(eq=False, slots=True)
+class _Row:
+    """Instructions that depend on the same origins, and what they read and make."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    read: set[int] = field(default_factory=set)
+    made: set[int] = field(default_factory=set)
+
+
+class _Enclosing:
+    """A program in the making. Rows wait until somebody needs what they make, or the program ends."""
+
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self._program, self._setting = program, setting
+        self._origins: dict[int, Origins | None] = {}  # of tensors whose sizes are not known; None where none may tell
+        self._rows: dict[Origins, _Row] = {}
+        self._instructions: list[Instruction] = []
+        self._readers = Counter[int | None](program.results)
+        for instruction in program.instructions:
+            self._readers.update({*instruction.operands})
+
+    def add(self, number: int, instruction: Instruction) -> None:
+        program = self._program
+        operands = {operand for operand in instruction.operands if operand is not None}
+        unsized = {operand for operand in operands if not program.tensors[operand].static}
+        open_results = [result for result in instruction.results if not program.tensors[result].static]
+        known = [self._origins.get(operand) for operand in unsized]
+        origins: Origins | None = frozenset()
+        for found in known:
+            origins = None if origins is None or found is None else origins | found
+        if not instruction.plain:
+            origins = None
+        elif open_results and not unsized:
+            origins = frozenset({number})  # this is where they come from
+        for result in open_results:
+            self._origins[result] = origins
+        joins = bool(unsized) and origins is not None and self._is_fit(instruction, operands)
+        row = self._rows.get(origins) if joins and origins is not None else None
+        for other, waiting in list(self._rows.items()):
+            if waiting is not row and not waiting.made.isdisjoint(operands):
+                self._flush(other)
+        if not joins or origins is None:
+            self._instructions.append(instruction)
+            return
+        row = self._rows.setdefault(origins, _Row())
+        row.instructions.append(instruction)
+        row.read |= operands - row.made
+        row.made.update(instruction.results)
+
+    def finish(self) -> Program:
+        for origins in list(self._rows):
+            self._flush(origins)
+        return replace(self._program, instructions=self._instructions)
+
+    def _is_fit(self, instruction: Instruction, operands: set[int]) -> bool:
+        """Whether it is quickly given what it reads, all of which arrays can be."""
+        program = self._program
+        for number in (*operands, *instruction.results):
+            tensor = program.tensors[number]
+            if tensor.shape is None or tensor.type not in ELEMENT_TYPES or tensor.type == "string":
+                return False
+        fixed = operands.difference(program.constants, program.compressed)
+        return all(not program.tensors[n].static or tensor_bytes(program.tensors[n]) <= MAX_COPIED for n in fixed)
+
+    def _flush(self, origins: Origins) -> None:
+        """Put a row in its place, as one instruction if it is worth it."""
+        row = self._rows.pop(origins)
+        if len(row.instructions) < FEWEST:
+            self._instructions += row.instructions
+            return
+        program, first = self._program, row.instructions[0]
+        readers = Counter(self._readers)
+        for instruction in row.instructions:
+            for operand in {*instruction.operands}:
+                readers[operand] -= 1
+        results = tuple(sorted(number for number in row.made if readers[number]))
+        constants = {n: program.constants[n] for n in row.read if n in program.constants}
+        compressed = {n: program.compressed[n] for n in row.read if n in program.compressed}
+        parameters = tuple(sorted(row.read.difference(constants, compressed)))
+        inner = replace(
+            program,
+            parameters=parameters,
+            results=results,
+            instructions=row.instructions,
+            constants=constants,
+            compressed=compressed,
+            reserved=0,
+        )
+        inner = plan_memory(inner, replace(self._setting, engines=(), shapes=None))
+        self._instructions.append(
+            Instruction(first.layer, ENCLOSED, {}, {}, parameters, results, ports=(), enclosed=inner)
+        )

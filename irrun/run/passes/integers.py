@@ -1,0 +1,159 @@
+"""Integers: products of i32 that come of codes less a zero point, and go on as f32, are products of codes.
+
+Converters write so what quantizes in the run: codes of u8 or i8, converted to i32, less a zero point, multiplied with
+constants of i32 that are codes less a zero point, too, converted to f32. Where these do not fit into i8, or no engine
+multiplies codes, f32 is multiplied instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from irrun.engines.compressed import CompressedWeights
+from irrun.run.passes.rewriting import closed, types_for
+from irrun.run.program import Instruction, Program
+from irrun.run.quantization import integer_product
+from irrun.spec.op import Array, Tensor
+from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
+
+CODES = ("u8", "i8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A product of `weights` and what is converted by `codes`, less what is converted by `zero` in `difference`."""
+
+    product: Instruction
+    converted: Instruction
+    codes: Instruction
+    difference: Instruction | None
+    zero: Instruction | None
+    weights: Array
+
+
+def multiply_integers(program: Program, *, quantized: bool) -> Program:
+    """The program with its products of whole numbers as those of codes, where an engine is there for that, else f32."""
+    rewriting = _Rewriting(program, quantized)
+    for instruction in program.instructions:
+        rewriting.add(instruction)
+    return rewriting.program
+
+
+class _Rewriting:
+    """A program in the making."""
+
+    def __init__(self, program: Program, quantized: bool) -> None:
+        self._old, self.program, self._quantized = program, program.begun(), quantized
+        self.program.compressed = {**program.compressed}
+        self._makers = {number: made for made in program.instructions for number in made.outputs}
+        self._readers: dict[int | None, list[Instruction]] = {}
+        for instruction in program.instructions:
+            for number in {*instruction.inputs}:
+                self._readers.setdefault(number, []).append(instruction)
+        self._done: set[Instruction] = set()
+
+    def add(self, instruction: Instruction) -> None:
+        if instruction in self._done:
+            return
+        found = self._found(instruction)
+        if found is None:
+            self.program.instructions.append(instruction)
+        elif self._quantized and found.weights.min() >= -128 and found.weights.max() <= 127:
+            self._of_codes(found)
+        else:
+            self._of_floats(found)
+
+    def _found(self, product: Instruction) -> _Found | None:
+        if product.op.trait(Convolving) is None and product.op.trait(MatrixProduct) is None:
+            return None
+        if not closed(product, self._old) or self._type(product.outputs[0]) != "i32":
+            return None
+        result = product.outputs[0]
+        readers = self._readers.get(result, [])
+        weights = self._old.constants.get(product.inputs[1] or -1)
+        if len(readers) != 1 or result in self._old.results or weights is None or not weights.size:
+            return None
+        converted = readers[0]
+        if converted.op.trait(Converting) is None or self._type(converted.outputs[0]) != "f32":
+            return None
+        if weights.min() < -255 or weights.max() > 255:
+            return None
+        data, zero, difference = self._makers.get(product.inputs[0] or -1), None, None
+        trait = None if data is None else data.op.trait(Elementwise)
+        if data is not None and trait is not None and trait.function is np.subtract and closed(data, self._old):
+            difference = data
+            data, zero = (self._makers.get(number or -1) for number in difference.inputs)
+            if zero is None or not self._converts(zero) or self._elements(zero.outputs[0]) != 1:
+                return None
+        if data is None or not self._converts(data):
+            return None
+        return _Found(product, converted, data, difference, zero, weights)
+
+    def _converts(self, instruction: Instruction) -> bool:
+        """Whether an instruction makes i32 of codes."""
+        return (
+            instruction.op.trait(Converting) is not None
+            and closed(instruction, self._old)
+            and self._type(instruction.inputs[0]) in CODES
+            and self._type(instruction.outputs[0]) == "i32"
+        )
+
+    def _type(self, number: int | None) -> str:
+        return "" if number is None else self._old.tensors[number].type
+
+    def _elements(self, number: int) -> int:
+        return int(np.prod([int(size) for size in self._old.tensors[number].shape or ()]))
+
+    def _new(self, type: str, shape: tuple[int, ...]) -> int:
+        self.program.tensors.append(Tensor(type, shape))
+        return len(self.program.tensors) - 1
+
+    def _of_codes(self, found: _Found) -> None:
+        """Add the product of codes."""
+        shape = found.weights.shape
+        codes = found.weights.astype(np.int8).reshape(-1).view(np.uint8)
+        weights = self._new("f32", shape)
+        scale = np.ones((1,) * len(shape), np.float32)
+        self.program.compressed[weights] = CompressedWeights("i8", codes, shape, shape, scale)
+        if found.zero is None:
+            zero = self._new("i32", ())
+            self.program.constants[zero] = np.zeros((), np.int32)
+        else:
+            zero = found.zero.outputs[0]
+        self._done.add(found.converted)
+        self.program.instructions.append(
+            found.product.changed(
+                op=integer_product(found.product.op),
+                types={},
+                inputs=(found.codes.inputs[0], weights, zero),
+                outputs=found.converted.outputs,
+            )
+        )
+
+    def _of_floats(self, found: _Found) -> None:
+        """Add the product of f32."""
+        data = self._as_floats(found.codes)
+        if found.difference is not None and found.zero is not None:
+            inputs = (data, self._as_floats(found.zero))
+            data = self._new("f32", self._shape(found.difference.outputs[0]))
+            types = types_for(found.difference, "f32")
+            self.program.instructions.append(found.difference.changed(inputs=inputs, outputs=(data,), types=types))
+        weights = self._new("f32", found.weights.shape)
+        self.program.constants[weights] = found.weights.astype(np.float32)
+        self._done.add(found.converted)
+        self.program.instructions.append(
+            found.product.changed(
+                inputs=(data, weights), outputs=found.converted.outputs, types=types_for(found.product, "f32")
+            )
+        )
+
+    def _as_floats(self, conversion: Instruction) -> int:
+        number = self._new("f32", self._shape(conversion.outputs[0]))
+        attrs = {**conversion.attrs, "destination_type": "f32"}
+        self.program.instructions.append(conversion.changed(attrs=attrs, outputs=(number,)))
+        return number
+
+    def _shape(self, number: int) -> tuple[int, ...]:
+        return tuple(int(size) for size in self._old.tensors[number].shape or ())

@@ -1,0 +1,154 @@
+"""Narrow: what takes long is computed in bf16, and what lies between.
+
+Products and convolutions are, and all that leads from one of these to another where an engine computes it in bf16; if
+no engine computes any of it in that type, what has its elements from others one by one. Their operands are converted
+once, constants ahead. Everything else stays in f32: what is in front of the first product and behind the last one,
+layers that are marked as precise, what is computed from integers alone, products that read weights of few bits or
+variables, and what a body is given and gives.
+
+Expects a program in f32, for any inputs; leaves one whose instructions have inputs and outputs of types that their ops
+take together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from irrun.engines.work import Engine
+from irrun.run.passes.precision import MAX_SATURATED, Retyping, largest, programs, unrounded
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.spec.traits import (
+    Attending,
+    Convolving,
+    Elementwise,
+    Joining,
+    Lookup,
+    MatrixProduct,
+    Padding,
+    Permutation,
+    Products,
+    Reading,
+    Repeating,
+    Reshaping,
+)
+
+HEAVY = (Products, Convolving, MatrixProduct, Attending)
+PASSING = (Elementwise, Joining, Lookup, Padding, Permutation, Repeating, Reshaping)
+TYPES = {"f32": "bf16"}
+
+
+def narrow(program: Program, setting: Setting) -> Program:
+    if setting.bf16 is None or setting.shapes is not None:
+        return program
+    chosen = _Choice(program, setting.bf16).chosen
+    return _Narrowing(program, chosen).run() if chosen else program
+
+
+def is_heavy(instruction: Instruction) -> bool:
+    return _has(instruction, HEAVY)
+
+
+def _has(instruction: Instruction, traits: Iterable[type]) -> bool:
+    return any(instruction.op.trait(trait) is not None for trait in traits)
+
+
+def computed_in_bf16(program: Program, engines: Sequence[Engine]) -> frozenset[str]:
+    """The ops that engines compute in bf16; none where no product or convolution is among them."""
+    instructions = [instruction for part in programs(program) for instruction in part.instructions]
+    names = {instruction.op.name for instruction in instructions}
+    computed = frozenset(name for name in names if any(engine.computes(name, "bf16") for engine in engines))
+    return computed if any(i.op.name in computed for i in instructions if is_heavy(i)) else frozenset()
+
+
+def emulated(program: Program, computed: frozenset[str]) -> bool:
+    """Whether bf16 is computed in f32, and rounded, by the kernels of ops."""
+    return not computed and any(is_heavy(i) for part in programs(program) for i in part.instructions)
+
+
+class _Narrowing(Retyping):
+    def __init__(self, program: Program, chosen: set[Instruction]) -> None:
+        super().__init__(program, TYPES, {})
+        self._chosen = chosen
+
+    def _types_of(self, instruction: Instruction) -> dict[str, str]:
+        return TYPES if instruction in self._chosen else {}
+
+
+class _Choice:
+    """The instructions of a program that are `chosen` to be computed in bf16."""
+
+    def __init__(self, program: Program, computes: frozenset[str]) -> None:
+        self._program, self._computes = program, computes
+        self._exact = unrounded(program)
+        self._stored = self._variables()
+        heavy = {i for i in program.instructions if is_heavy(i) and self._may(i) and self._stored.isdisjoint(i.inputs)}
+        self.chosen = self._between(heavy)
+        self.chosen |= self._hiding(self.chosen)
+
+    def _may(self, instruction: Instruction) -> bool:
+        if not instruction.plain or instruction.layer.precise or instruction in self._exact:
+            return False
+        if not self._program.compressed.keys().isdisjoint(instruction.inputs):
+            return False
+        if self._computes:
+            return instruction.op.name in self._computes
+        return _has(instruction, HEAVY + PASSING)
+
+    def _floats(self, numbers: Iterable[int | None]) -> set[int]:
+        return {number for number in numbers if number is not None and self._program.tensors[number].type == "f32"}
+
+    def _variables(self) -> set[int]:
+        """What variables hold, up to the products that read it."""
+        found: set[int] = set()
+        for instruction in self._program.instructions:
+            if instruction.op.trait(Reading) is not None or not (
+                found.isdisjoint(instruction.inputs) or is_heavy(instruction)
+            ):
+                found.update(instruction.outputs)
+        return found
+
+    def _between(self, heavy: set[Instruction]) -> set[Instruction]:
+        """What leads from one of the `heavy` instructions to another."""
+        may = {i for i in self._program.instructions if i in heavy or (self._may(i) and self._floats(i.outputs))}
+        may = {i for i in may if i in heavy or self._stored.isdisjoint(i.inputs)}
+        made: set[int] = set()
+        behind: set[Instruction] = set()
+        for instruction in self._program.instructions:
+            if instruction in may and (instruction in heavy or not made.isdisjoint(instruction.inputs)):
+                behind.add(instruction)
+                made.update(instruction.outputs)
+        read: set[int] = set()
+        found: set[Instruction] = set()
+        for instruction in reversed(self._program.instructions):
+            if instruction in behind and (instruction in heavy or not read.isdisjoint(instruction.outputs)):
+                found.add(instruction)
+                read |= self._floats(instruction.inputs)
+        return found
+
+    def _hiding(self, chosen: set[Instruction]) -> set[Instruction]:
+        """What makes, for `chosen` ones, something of numbers that bf16 does not have, such as masks of scores.
+
+        They would become infinite, and as constants they need not."""
+        most = largest("bf16")
+        huge: set[int | None] = {
+            number
+            for number, array in self._program.constants.items()
+            if self._program.tensors[number].type == "f32"
+            and array.size <= MAX_SATURATED
+            and (np.isfinite(array) & (np.abs(array) > most)).any()
+        }
+        made: set[Instruction] = set()
+        for instruction in self._program.instructions if huge else ():
+            if instruction.plain and _has(instruction, PASSING) and not huge.isdisjoint(instruction.inputs):
+                made.add(instruction)
+                huge.update(instruction.outputs)
+        read: set[int | None] = {number for instruction in chosen for number in instruction.inputs}
+        found: set[Instruction] = set()
+        for instruction in reversed(self._program.instructions) if made else ():
+            if instruction in made and not read.isdisjoint(instruction.outputs):
+                found.add(instruction)
+                read.update(instruction.inputs)
+        return found

@@ -1,0 +1,167 @@
+"""Quantize: what is on a grid and goes into products is there as codes, one byte each, and integers are multiplied.
+
+A FakeQuantize in front of a product becomes two instructions, one that makes codes of numbers and one that makes
+numbers of codes. What only moves elements moves codes. A product still reads numbers, as the graph has it: an engine
+that multiplies integers reads the codes of these instead (`assign`), and then nobody makes the numbers.
+
+Expects a folded program without posts, in which weights that could be integers have stayed so (`compress`); leaves one
+whose results are the same up to a step of its grids where rounding decides which. Weights of products that cannot be
+of integers after all become f32. What is on the way is left alone where somebody looks at it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from irrun.run.passes.grids import Grids
+from irrun.run.passes.integers import multiply_integers
+from irrun.run.passes.rewriting import closed, types_for
+from irrun.run.passes.setting import Setting
+from irrun.run.program import Instruction, Program
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
+from irrun.spec.op import Tensor
+from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
+
+
+def quantize(program: Program, setting: Setting) -> Program:
+    if setting.shapes is None or not setting.engines or setting.literal:
+        return program
+    if not setting.watched:
+        program = multiply_integers(program, quantized=setting.quantized)
+    if not setting.quantized:
+        return program
+    quantization = _Quantization(program)
+    if not setting.watched:
+        quantization.find()
+    return quantization.made(setting)
+
+
+class _Quantization:
+    """A program in the making; `wanted` are the tensors whose codes products read, and those that these come of."""
+
+    def __init__(self, program: Program) -> None:
+        self._old, self.program = program, program.begun()
+        self._grids = Grids(program, lambda number: None if number is None else program.constants.get(number))
+        self.wanted: set[int] = set()
+        self._products: set[Instruction] = set()
+        self._codes: dict[int, int] = {}
+
+    def find(self) -> None:
+        """Look for products of integers."""
+        for instruction in self._old.instructions:
+            if closed(instruction, self._old) and self._is_integer(instruction):
+                self._products.add(instruction)
+                for number in instruction.inputs[:2]:
+                    self._want(number)
+        for instruction in self._old.instructions:
+            if closed(instruction, self._old) and self._is_sum(instruction):
+                self._want(max(number for number in instruction.inputs if number is not None))
+
+    def _is_integer(self, instruction: Instruction) -> bool:
+        """Whether an instruction is a product of two tensors on grids."""
+        convolved = instruction.op.trait(Convolving)
+        if convolved is None and instruction.op.trait(MatrixProduct) is None:
+            return False
+        data, other = instruction.inputs[:2]
+        grid, weights = self._grids.of(data), self._old.compressed.get(other or -1)
+        if grid is None or not self._is_static(data):
+            return False
+        if len(grid.scale) > 1 and not (
+            convolved is not None and convolved.grouped and weights is not None and weights.shape[2] == 1
+        ):
+            return False
+        if weights is not None:
+            return weights.type == "i8" and weights.zero is None and weights.shape == weights.stored
+        second = self._grids.of(other)
+        return convolved is None and second is not None and len(second.scale) == 1 and self._is_static(other)
+
+    def _is_sum(self, instruction: Instruction) -> bool:
+        """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
+        there as codes. One of them is done behind its product, and had better find the other one as codes."""
+        trait = instruction.op.trait(Elementwise)
+        if trait is None or trait.function is not np.add or len({*instruction.inputs}) < 2:
+            return False
+        makers = [self._grids.makers.get(number or -1) for number in instruction.inputs]
+        shapes = {self._old.tensors[number].shape for number in instruction.inputs if number is not None}
+        return len(shapes) == 1 and all(
+            maker is not None
+            and maker.op.trait(Quantizing) is not None
+            and self.wanted.isdisjoint(maker.outputs)
+            and (grid := self._grids.of(maker.outputs[0])) is not None
+            and len(grid.scale) == 1
+            and self._comes_of_product(maker.inputs[0])
+            for maker in makers
+        )
+
+    def _comes_of_product(self, number: int | None) -> bool:
+        """Whether a tensor is a product of integers, or that and a constant in an element-wise op."""
+        maker = self._grids.makers.get(number or -1)
+        while maker is not None and maker not in self._products and maker.op.trait(Elementwise) is not None:
+            varying = [number for number in maker.inputs if number not in self._old.constants]
+            maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None
+        return maker in self._products
+
+    def _is_static(self, number: int | None) -> bool:
+        return number is not None and self._old.tensors[number].static
+
+    def _want(self, number: int | None) -> None:
+        while number is not None and number not in self.wanted and self._grids.of(number) is not None:
+            self.wanted.add(number)
+            maker = self._grids.makers[number]
+            number = maker.inputs[0] if maker.op.trait(Quantizing) is None else None
+
+    def made(self, setting: Setting) -> Program:
+        """The program with codes where they are wanted."""
+        for instruction in self._old.instructions:
+            if self.wanted.isdisjoint(instruction.outputs[:1]) or not self._coded(instruction):
+                self.program.instructions.append(instruction)
+        self._expand(setting)
+        return self.program
+
+    def _coded(self, instruction: Instruction) -> bool:
+        """Add the instruction on codes; False where it is left as it is."""
+        (result, *others), source = instruction.outputs, instruction.inputs[0]
+        grid = self._grids.of(result)
+        if grid is None or not closed(instruction, self._old) or source is None:
+            return False
+        if instruction.op.trait(Quantizing) is not None:
+            self._quantized(instruction, source)
+        elif source in self._codes and not self._old.read().intersection(others):
+            codes = self._new(grid.type, result)
+            self.program.instructions.append(
+                instruction.changed(
+                    inputs=(self._codes[source], *instruction.inputs[1:]),
+                    outputs=(codes, *others),
+                    types=types_for(instruction, grid.type),
+                )
+            )
+            self._codes[result] = codes
+        else:
+            return False
+        attrs = {"grid": grid}
+        self.program.instructions.append(
+            Instruction(instruction.layer, DEQUANTIZE, attrs, {}, (self._codes[result],), (result,))
+        )
+        return True
+
+    def _quantized(self, instruction: Instruction, source: int) -> None:
+        (result,), coding = instruction.outputs, self._grids.coding(instruction)
+        assert coding is not None
+        self._codes[result] = self._new(coding.grid.type, result)
+        self.program.instructions.append(
+            Instruction(instruction.layer, QUANTIZE, {"coding": coding}, {}, (source,), (self._codes[result],))
+        )
+
+    def _new(self, type: str, like: int) -> int:
+        self.program.tensors.append(Tensor(type, self._old.tensors[like].shape))
+        return len(self.program.tensors) - 1
+
+    def _expand(self, setting: Setting) -> None:
+        """Make filters f32 that are not multiplied as integers: no engine reads them otherwise."""
+        others = [i for i in self._old.instructions if i.op.trait(Convolving) and i not in self._products]
+        kept = {i.inputs[1] for i in self._products}
+        compressed = dict(self.program.compressed)
+        for number in {instruction.inputs[1] for instruction in others} - kept:
+            if number is not None and number in compressed:
+                self.program.constants[number] = setting.dense(compressed.pop(number))
+        self.program.compressed = compressed

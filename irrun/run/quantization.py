@@ -1,0 +1,63 @@
+"""The ops between numbers and their codes on a grid: no layer is of them, `passes.quantization` puts them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.grid import Coding, Grid
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array, Input, Op, Output
+from irrun.spec.traits import Elementwise
+
+
+def _quantize(data: Array, *, coding: Coding) -> Array:
+    """The codes of numbers. NaN is the lowest one, as it is for OpenVINO's CPU plugin: codes have no NaN."""
+    low, high = _along_channels(coding.low, data.ndim), _along_channels(coding.high, data.ndim)
+    steps, first = _along_channels(coding.levels, data.ndim) - 1, _along_channels(coding.first, data.ndim)
+    level = np.asarray(data - low)
+    level /= high - low
+    level *= steps
+    np.rint(level, out=level)
+    np.copyto(level, 0, where=~(data > low))
+    np.copyto(level, steps, where=data > high)
+    level += first
+    return level.astype(numpy_dtype(coding.grid.type))
+
+
+def _dequantize(codes: Array, *, grid: Grid) -> Array:
+    """The numbers that codes stand for, f32."""
+    number: Array = (codes.astype(np.float32) - np.float32(grid.zero)) * _along_channels(grid.scale, codes.ndim)
+    return number
+
+
+@cache
+def integer_product(product: Op) -> Op:
+    """The op `product` of codes less a zero point, which is found in the run, with constant whole numbers, as f32."""
+
+    def kernel(codes: Array, weights: Array, zero: Array, **attrs: Any) -> Array:
+        sums: Array = product.kernel(codes.astype(np.float64) - zero, weights.astype(np.float64), **attrs)
+        return sums.astype(np.float32)
+
+    inputs = [Input("codes", "dynamic", "..."), Input("weights", "f32", "..."), Input("zero", "i32", "...")]
+    return Op(f"Integer{product.name}", kernel, inputs, [Output("sums", "f32", "...")])
+
+
+def _along_channels(values: Sequence[float], rank: int) -> Array:
+    array = np.array(values, np.float32)
+    return array.reshape(()) if array.size == 1 else array.reshape(-1, *[1] * (rank - 2))
+
+
+QUANTIZE = Op(
+    "Quantize-0",
+    _quantize,
+    [Input("data", "f32", "[*data]")],
+    [Output("codes", "dynamic", "[*data]")],
+    traits=[Elementwise(1)],
+)
+DEQUANTIZE = Op(
+    "Dequantize-0", _dequantize, [Input("codes", "dynamic", "[*codes]")], [Output("data", "f32", "[*codes]")]
+)

@@ -1,0 +1,104 @@
+"""Embedding bags, compiled, against the plain kernels: bags of all lengths, with weights, and what an empty one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, posted, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from irrun.engines.compiled import bags
+from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.work import Post
+
+LENGTHS: dict[str, list[int]] = {
+    "one": [1],
+    "short ones": np.random.default_rng(3).integers(0, 9, 300).tolist(),
+    "all empty but one": [0] * 40 + [1] + [0] * 40,
+    "over a piece": [65, 128, 129, 3, 0, 64, 192],
+    "two huge, rest short": [1, 4, 4500, 0, 2, 300, 4, 5000, 1],
+}
+
+
+@pytest.fixture(params=["alone", "shared"])
+def engine(request: Any, monkeypatch: Any) -> CompiledEngine:
+    if request.param == "shared":
+        monkeypatch.setattr(bags, "SHARED", 0)
+    return CompiledEngine(3 if request.param == "shared" else 1)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def check(engine: Any, name: str, attrs: dict[str, Any], *arrays: Any, posts: tuple[Post, ...] = ()) -> Any:
+    given = [None if array is None else np.asarray(array) for array in arrays]
+    expected = posted(posts, plain(name, attrs, given[: len(given) - len(posts)]), given)
+    work = work_of(name, attrs, given, [(expected.shape, "f32")], posts)
+    compiled = engine.compile(work)
+    assert compiled is not None
+    (got,) = computed(compiled, work, given)
+    np.testing.assert_allclose(got, expected, rtol=2e-5, atol=4e-4)
+    return got
+
+
+@pytest.mark.parametrize("columns", [1, 3, 16, 100, 128, 300])
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_segments(engine: CompiledEngine, rng: Any, lengths: str, columns: int) -> None:
+    ids = np.repeat(np.arange(len(LENGTHS[lengths])), LENGTHS[lengths])
+    table, indices = rng.standard_normal((70, columns), np.float32), rng.integers(0, 70, len(ids))
+    weights, count = rng.standard_normal(len(ids), np.float32), np.array(len(LENGTHS[lengths]))
+    check(engine, "EmbeddingSegmentsSum-3", {}, table, indices, ids, count)
+    check(engine, "EmbeddingSegmentsSum-3", {}, table, indices, ids, count, -1, weights)
+    narrow = indices.astype("i4"), ids.astype("i4")
+    check(engine, "EmbeddingSegmentsSum-3", {}, table, *narrow, count, np.int32(4), weights)
+    order = rng.permutation(len(ids))
+    check(engine, "EmbeddingSegmentsSum-3", {}, table, indices[order], ids[order], count, 2, weights[order])
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_offsets(engine: CompiledEngine, rng: Any, lengths: str) -> None:
+    offsets = np.append(0, np.cumsum(LENGTHS[lengths])[:-1])
+    indices = rng.integers(0, 40, sum(LENGTHS[lengths]))
+    table, weights = rng.standard_normal((40, 2, 17), np.float32), rng.standard_normal(len(indices), np.float32)
+    check(engine, "EmbeddingBagOffsetsSum-3", {}, table, indices, offsets)
+    check(engine, "EmbeddingBagOffsetsSum-3", {}, table, indices, offsets, 3, weights)
+    check(engine, "EmbeddingBagOffsets-15", {"reduction": "mean"}, table, indices, offsets, 3)
+    check(engine, "EmbeddingBagOffsets-15", {"reduction": "sum"}, table, indices, offsets, -1, weights)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (300, 1), (40, 7), (5, 200), (2, 5000)])
+def test_packed(engine: CompiledEngine, rng: Any, shape: tuple[int, int]) -> None:
+    table, indices = rng.standard_normal((50, 24), np.float32), rng.integers(0, 50, shape)
+    check(engine, "EmbeddingBagPackedSum-3", {}, table, indices)
+    weights = rng.standard_normal(shape, np.float32)
+    check(engine, "EmbeddingBagPackedSum-3", {}, table, indices.astype("i4"), weights)
+    for reduction in ("sum", "mean"):
+        check(engine, "EmbeddingBagPacked-15", {"reduction": reduction}, table, indices)
+
+
+def test_posts(engine: CompiledEngine, rng: Any) -> None:
+    table, indices = rng.standard_normal((9, 20), np.float32), rng.integers(0, 9, (12, 3))
+    check(engine, "EmbeddingBagPackedSum-3", {}, table, indices, np.float32([[0.5]]), posts=(Post("Add-1", {}, 2),))
+
+
+def test_sums_of_many_rows_are_as_exact_as_short_ones(engine: CompiledEngine, rng: Any) -> None:
+    table, indices = rng.uniform(0, 1, (1000, 5)).astype(np.float32), rng.integers(0, 1000, 300_000)
+    got = check(engine, "EmbeddingBagPackedSum-3", {}, table, indices.reshape(1, -1))
+    exact = table[indices].sum(0, dtype=np.float64)
+    np.testing.assert_allclose(got[0], exact, rtol=3e-7)
+
+
+def test_what_is_left_to_others(engine: CompiledEngine, rng: Any) -> None:
+    for table, indices in (
+        (np.ones((4, 3)), np.zeros((2, 2), "i8")),
+        (np.ones((4, 3), "i4"), np.zeros((2, 2), "i8")),
+        (np.ones((4, bags.MAX_COLUMNS + 1), "f4"), np.zeros((2, 2), "i8")),
+        (np.ones((3, 4), "f4").T, np.zeros((2, 2), "i8")),
+    ):
+        work = work_of("EmbeddingBagPackedSum-3", {}, [table, indices], [((2, *table.shape[1:]), "f32")])
+        assert engine.compile(work) is None

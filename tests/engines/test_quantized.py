@@ -1,0 +1,200 @@
+"""Products of codes by oneDNN, against sums of whole numbers in a loop."""
+
+from __future__ import annotations
+
+from itertools import product as places
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import ENGINE, channels_last, room
+
+from irrun.engines.compressed import CompressedWeights
+from irrun.engines.grid import Coding, Grid
+from irrun.engines.work import Operand, Post, Work
+from irrun.spec.dtypes import element_type, numpy_dtype
+from irrun.spec.registry import registry
+
+pytestmark = pytest.mark.skipif(
+    ENGINE is None or not ENGINE.quantized, reason="no oneDNN, or no processor that adds up products of bytes exactly"
+)
+GRIDS = [Grid("u8", (0.5,), 0), Grid("u8", (0.25,), 131), Grid("i8", (0.125,), 0)]
+rng = np.random.default_rng(7)
+
+
+def codes(type: str, *shape: int) -> Any:
+    limits = np.iinfo(numpy_dtype(type))
+    return rng.integers(limits.min, limits.max + 1, shape).astype(limits.dtype)
+
+
+def weights(scale: Any, *shape: int) -> tuple[CompressedWeights, Any]:
+    array = codes("i8", *shape)
+    return CompressedWeights("i8", array.reshape(-1).view(np.uint8), shape, shape, np.float32(scale)), array
+
+
+def coded(array: Any, grid: Grid) -> Operand:
+    own = Operand(element_type(array.dtype), array.shape, array.strides)
+    return Operand("f32", array.shape, np.empty(array.shape, np.float32).strides, codes=own, grid=grid)
+
+
+def output(*shape: int, type: str = "f32") -> Operand:
+    return Operand(type, shape, np.empty(shape, numpy_dtype(type)).strides)
+
+
+def computed(work: Work, *arrays: Any) -> Any:
+    """What the engine makes of codes and other inputs, of which None has been taken."""
+    assert ENGINE is not None
+    compiled = ENGINE.compile(work)
+    assert compiled is not None
+    inputs = list(arrays)
+    for number, layout in compiled.wants.items():
+        operand = work.inputs[number]
+        assert operand is not None
+        operand = operand.codes or operand
+        assert layout is not None
+        inputs[number] = np.ndarray(operand.shape, arrays[number].dtype, room(layout.nbytes), 0, layout.strides)
+        reorder = ENGINE.reorder(operand, layout)
+        reorder.bind([arrays[number]], [inputs[number]], room(reorder.scratch))()
+        np.testing.assert_array_equal(inputs[number], arrays[number])
+    (target,) = work.outputs
+    layout = compiled.gives.get(0)
+    nbytes = layout.nbytes if layout is not None else int(np.prod(target.shape)) * numpy_dtype(target.type).itemsize
+    strides = None if layout is None else layout.strides
+    written = np.ndarray(target.shape, numpy_dtype(target.type), room(nbytes), 0, strides)
+    compiled.bind(inputs, [written], room(compiled.scratch))()
+    return written
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 17, 3), (33, 70, 65)])
+def test_rows_with_constant_weights(grid: Grid, turned: bool, sizes: tuple[int, int, int]) -> None:
+    rows, inner, columns = sizes
+    shape = (columns, inner) if turned else (inner, columns)
+    scale = 2.0 ** rng.integers(-6, 0, (columns, 1) if turned else (1, columns))
+    constant, array = weights(scale, *shape)
+    data = codes(grid.type, rows, inner)
+    matrix = array.T if turned else array
+    work = Work(
+        "MatMul-1",
+        {"transpose_a": False, "transpose_b": turned},
+        [coded(data, grid), Operand("f32", shape, (4 * shape[1], 4), compressed=constant)],
+        [output(rows, columns)],
+    )
+    sums = np.zeros((rows, columns))
+    for row, column in places(range(rows), range(columns)):
+        terms = zip(data[row].tolist(), matrix[:, column].tolist(), strict=True)
+        sums[row, column] = sum((a - grid.zero) * b for a, b in terms)
+    np.testing.assert_allclose(computed(work, data, None), sums * grid.scale[0] * scale.reshape(-1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("turned", [True, False])
+def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
+    other = Grid("i8", (0.0625,), 3)
+    a, b = codes(grid.type, 2, 3, 9, 20), codes("i8", 2, 3, *((11, 20) if turned else (20, 11)))
+    work = Work(
+        "MatMul-1",
+        {"transpose_a": False, "transpose_b": turned},
+        [coded(a, grid), coded(b, other)],
+        [output(2, 3, 9, 11)],
+    )
+    right = (b.astype(np.int64) - 3).swapaxes(-1, -2) if turned else b.astype(np.int64) - 3
+    sums = np.matmul(a.astype(np.int64) - grid.zero, right)
+    np.testing.assert_allclose(computed(work, a, b), sums * grid.scale[0] * other.scale[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(("groups", "channels", "features"), [(0, 5, 7), (0, 33, 18), (3, 4, 2), (9, 1, 1)])
+@pytest.mark.parametrize(("stride", "pad"), [(1, 1), (2, 0)])
+def test_convolutions(grid: Grid, groups: int, channels: int, features: int, stride: int, pad: int) -> None:
+    """What lies in the padding is zero, not the code 0."""
+    count = max(groups, 1)
+    shape = (*([groups] if groups else []), features, channels, 3, 3)
+    lead = shape[: 2 if groups else 1]
+    scale = 2.0 ** rng.integers(-6, 0, (*lead, *[1] * (len(shape) - len(lead))))
+    constant, array = weights(scale, *shape)
+    data = codes(grid.type, 2, count * channels, 6, 7)
+    sizes = [(size + 2 * pad - 3) // stride + 1 for size in (6, 7)]
+    attrs = {"strides": (stride, stride), "pads_begin": (pad, pad), "pads_end": (pad, pad), "dilations": (1, 1)}
+    work = Work(
+        "GroupConvolution-1" if groups else "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", shape, np.empty(shape, np.float32).strides, compressed=constant)],
+        [output(2, count * features, *sizes)],
+    )
+    padded = np.pad(data.astype(np.int64) - grid.zero, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    sums = np.zeros((2, count, features, *sizes), np.int64)
+    filters = array.reshape(count, features, channels, 3, 3).astype(np.int64)
+    for image, group, y, x in places(range(2), range(count), *map(range, sizes)):
+        own = padded[image, group * channels : (group + 1) * channels]
+        window = own[:, y * stride : y * stride + 3, x * stride : x * stride + 3]
+        for feature in range(features):
+            sums[image, group, feature, y, x] = (window * filters[group, feature]).sum()
+    expected = sums * grid.scale[0] * scale.reshape(1, count, features, 1, 1)
+    np.testing.assert_allclose(computed(work, data, None), expected.reshape(2, -1, *sizes), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [
+        Coding(Grid("u8", (1.0,), 0), (0.0,), (255.0,), (0,), (256,)),
+        Coding(Grid("u8", (1.0,), 100), (-100.0,), (155.0,), (0,), (256,)),
+        Coding(Grid("i8", (1.0,), 0), (-127.0,), (127.0,), (-127,), (255,)),
+        Coding(Grid("i8", (1.0,), 0), (-8.0,), (7.0,), (-8,), (16,)),
+    ],
+)
+def test_results_written_as_codes(coding: Coding) -> None:
+    """Halves go to the even code, what lies outside to the ends of the grid; 254.5 is behind the last tie."""
+    constant, _ = weights([[0.25]], 1, 1)
+    constant.codes[:] = 2
+    data = codes("i8", 400, 1)
+    work = Work(
+        "MatMul-1",
+        {"transpose_a": False, "transpose_b": True},
+        [coded(data, Grid("i8", (1.0,), 0)), Operand("f32", (1, 1), (4, 4), compressed=constant)],
+        [output(400, 1, type=coding.grid.type)],
+        [Post("Quantize-0", {"coding": coding})],
+    )
+    expected = np.clip(np.rint(data / 2), coding.low, coding.high) + coding.grid.zero
+    np.testing.assert_array_equal(computed(work, data, None), expected)
+
+
+def test_rounding_behind_a_convolution_and_a_residual_in_codes() -> None:
+    """16 channels of codes, doubled, rounded to steps of 0.5, and codes of steps of 0.25 added to that."""
+    grid, residual = Grid("u8", (1.0,), 0), Grid("u8", (0.25,), 10)
+    scale = np.full((1, 1, 1, 1), 0.3, np.float32)
+    eye = np.eye(16, dtype=np.int8).reshape(16, 16, 1, 1)
+    constant = CompressedWeights("i8", eye.reshape(-1).view(np.uint8), eye.shape, eye.shape, scale)
+    data, other = (channels_last_codes(1, 16, 5, 5) for _ in range(2))
+    limits = [np.float32(value) for value in (-20, 20 - 0.5, -20, 20 - 0.5)]
+    numpy = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    window = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "auto_pad": "explicit"}
+    inputs = [coded(data, grid), Operand("f32", eye.shape, (64, 4, 4, 4), compressed=constant)]
+    inputs += [Operand("f32", (), (), limit) for limit in limits]
+    posts = [Post("FakeQuantize-1", {"levels": 80, **numpy}, parameters=(2, 3, 4, 5)), Post("Add-1", numpy, 6)]
+    work = Work("Convolution-1", window, [*inputs, coded(other, residual)], [output(1, 16, 5, 5)], posts)
+    found = computed(work, data, None, *limits, other)
+    rounded = registry().ops["FakeQuantize-1"].kernel(data * np.float32(0.3), *limits, levels=80, **numpy)
+    np.testing.assert_allclose(found, rounded + 0.25 * (other.astype(np.float32) - 10), atol=1e-5)
+
+
+def channels_last_codes(*shape: int) -> Any:
+    data = channels_last(*shape)
+    return np.ndarray(shape, np.uint8, codes("u8", data.size), 0, tuple(step // 4 for step in data.strides))
+
+
+def test_codes_and_numbers() -> None:
+    """To codes and back, by channel, and what lies between limits that are not those of the grid."""
+    data = np.array([[[-3, 0.24]], [[0.26, 9]]], np.float32).reshape(1, 2, 1, 2)
+    grid = Grid("u8", (0.5,), 1)
+    coding = Coding(grid, (-0.5,), (1.0,), (0,), (4,))
+    quantize = Work("Quantize-0", {"coding": coding}, [plain(data)], [output(1, 2, 1, 2, type="u8")])
+    assert computed(quantize, data).ravel().tolist() == [0, 1, 2, 3]
+    array = np.array([0, 1, 2, 3], np.uint8).reshape(1, 2, 1, 2)
+    back = Work("Dequantize-0", {"grid": grid}, [plain(array)], [output(1, 2, 1, 2)])
+    assert computed(back, array).ravel().tolist() == [-0.5, 0, 0.5, 1]
+
+
+def plain(array: Any) -> Operand:
+    return Operand(element_type(array.dtype), array.shape, array.strides)

@@ -1,0 +1,106 @@
+"""Regions of feature maps pooled by compiled loops, held against the ops' kernels."""
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
+
+from irrun.opsets import _rois
+
+from irrun.engines.compiled import regions
+from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.compiled.team import Team
+from irrun.spec.registry import registry
+
+TEAM = Team(2)
+ENGINE = CompiledEngine(2)
+CLOSE = {"rtol": 1e-5, "atol": 2e-6}
+
+
+def never(*_):
+    raise AssertionError("f32 is compiled")
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio", [0, 1, 2, 3])
+def test_pooled_regions_are_the_same(mode, ratio):
+    rng = np.random.default_rng(4)
+    for shape, count, bins in (((3, 9, 7), 6, (2, 3)), ((1, 1, 1), 3, (1, 1)), ((2, 60, 60), 1, (3, 3))):
+        maps = rng.normal(size=shape).astype(np.float32)
+        starts = rng.uniform(-3, 6, (count, 2)).astype(np.float32)
+        sizes = rng.uniform(-1, 8, (count, 2)).astype(np.float32)
+        given = (maps, starts, sizes, bins, ratio, mode)
+        found = regions.pooled_regions(TEAM, never, *given)
+        np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
+
+
+def test_means_of_many_samples_keep_their_digits():
+    maps = np.random.default_rng(1).uniform(1, 2, (4, 300, 300)).astype(np.float32)
+    given = (maps, np.zeros((1, 2), np.float32), np.full((1, 2), 300, np.float32), (1, 1), 0)
+    found = regions.pooled_regions(TEAM, never, *given)
+    np.testing.assert_allclose(found, _rois.pooled_regions(*given), rtol=1e-6)
+
+
+ALIGN = {"pooled_h": 2, "pooled_w": 3, "sampling_ratio": 2, "spatial_scale": 0.5, "mode": "avg"}
+PS = {"output_dim": 2, "group_size": 3, "spatial_scale": 0.5, "mode": "average"}
+
+
+def rois_at_random(rng, count, most, batches=2):
+    boxes = rng.uniform(-2, most, (count, 5)).astype(np.float32)
+    boxes[:, 0] = rng.integers(0, batches, count)
+    boxes[::3] = boxes[::3].round()
+    boxes[::4, 3:] = boxes[::4, 1:3] + 0.25
+    return boxes
+
+
+def cases():
+    rng = np.random.default_rng(11)
+    maps = rng.normal(size=(2, 18, 9, 7)).astype(np.float32)
+    images, shares = rois_at_random(rng, 20, 20), rois_at_random(rng, 20, 1.2)
+    batches = images[:, 0].astype(np.int32)
+    for mode in ("asymmetric", "half_pixel_for_nn", "half_pixel"):
+        yield "ROIAlign-9", ALIGN | {"aligned_mode": mode}, [maps, images[:, 1:].copy(), batches]
+    yield "ROIAlign-3", ALIGN | {"mode": "max", "sampling_ratio": 0}, [maps, images[:, 1:].copy(), batches]
+    layers = [rng.normal(size=(1, 5, 80 // n, 60 // n)).astype(np.float32) for n in (1, 2, 4)]
+    boxes = np.concatenate([images[:, 1:] * 9, [[3, 3, 3, 9]]]).astype(np.float32)
+    attrs = {"output_size": 3, "sampling_ratio": 2, "pyramid_scales": (4, 8, 16), "aligned": False}
+    yield "ExperimentalDetectronROIFeatureExtractor-6", attrs, [boxes, *layers]
+    stopped = [array.copy() for array in (images, shares)]
+    for array in stopped:
+        array[13, 0] = -1
+    for number in range(2):
+        whole, part = (images, shares) if number else stopped
+        bins = {"pooled_h": 3, "pooled_w": 2, "spatial_scale": 0.5}
+        yield "ROIPooling-1", bins | {"method": "max"}, [maps, whole]
+        yield "ROIPooling-1", bins | {"method": "bilinear"}, [maps, part]
+        yield "ROIPooling-1", bins | {"method": "bilinear", "pooled_h": 1}, [maps, part]
+        yield "PSROIPooling-1", PS, [maps, whole]
+        parts = {"mode": "bilinear", "spatial_scale": 1.0, "spatial_bins_x": 3, "spatial_bins_y": 2}
+        yield "PSROIPooling-1", PS | parts | {"output_dim": 3}, [maps, part]
+        yield "PSROIPooling-1", PS | parts | {"output_dim": 3, "group_size": 1}, [maps, part]
+        moved = PS | {"mode": "bilinear_deformable", "trans_std": 0.2, "spatial_bins_x": 2, "spatial_bins_y": 3}
+        yield "DeformablePSROIPooling-1", moved, [maps, whole]
+        offsets = rng.normal(size=(20, 4, 2, 2)).astype(np.float32)
+        yield "DeformablePSROIPooling-1", moved | {"part_size": 2}, [maps, whole, offsets]
+
+
+@pytest.mark.parametrize(("name", "attrs", "arrays"), list(cases()))
+def test_ops_give_what_their_kernels_give(name, attrs, arrays):
+    attrs = registry().ops[name].defaults | attrs
+    expected = plain(name, attrs, arrays)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    work = work_of(name, attrs, arrays, [(result.shape, "f32") for result in expected])
+    compiled = ENGINE.compile(work)
+    assert compiled is not None
+    for found, result in zip(computed(compiled, work, arrays), expected, strict=True):
+        np.testing.assert_allclose(found, result, **CLOSE)
+
+
+def test_a_region_that_is_no_number_has_no_pixels():
+    maps = np.ones((1, 1, 4, 4), np.float32)
+    attrs = registry().ops["ROIPooling-1"].defaults | {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1.0}
+    for value in (float("nan"), float("inf")):
+        rois = np.array([[0, value, value, value, value]], np.float32)
+        work = work_of("ROIPooling-1", attrs, [maps, rois], [((1, 1, 1, 1), "f32")])
+        assert computed(ENGINE.compile(work), work, [maps, rois])[0].item() == 0

@@ -1,0 +1,111 @@
+"""Elements put along an axis, compiled, against a slow obvious loop and the op's kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.works import plain
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from irrun.engines.compiled import scatter
+from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.work import Operand, Work
+from irrun.spec.dtypes import element_type
+
+OLD, NEW = "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"
+INIT = {"reduction": "none", "use_init_val": True}
+
+
+@pytest.fixture(params=["alone", "shared"])
+def engine(request: Any, monkeypatch: Any) -> CompiledEngine:
+    """By one thread with pieces as they are, and by three with very small ones."""
+    if request.param == "shared":
+        monkeypatch.setattr(scatter, "SHARED", 0)
+        monkeypatch.setattr(scatter, "PIECE", 1 << 9)
+        monkeypatch.setattr(scatter, "LEAST_LINES", 1)
+    return CompiledEngine(3 if request.param == "shared" else 1)
+
+
+def opened(engine: CompiledEngine, name: str, attrs: dict[str, Any], *arrays: Any) -> Any:
+    given = [np.asarray(array) for array in arrays]
+    operands = [Operand(element_type(array.dtype), (-1,) * array.ndim, ()) for array in given]
+    call = engine.open(Work(name, attrs, list(operands), [operands[0]]))
+    return None if call is None else call(given)
+
+
+def check(engine: CompiledEngine, name: str, attrs: dict[str, Any], *arrays: Any) -> Any:
+    given = [np.array(array) for array in arrays]
+    found = opened(engine, name, attrs, *arrays)
+    assert found is not None
+    expected = plain(name, attrs, given)
+    np.testing.assert_array_equal(found[0], expected)
+    assert found[0].dtype == expected.dtype
+    for array, before in zip(arrays, given, strict=True):
+        np.testing.assert_array_equal(array, before)
+    return found[0]
+
+
+def test_the_example_of_the_page(engine: CompiledEngine) -> None:
+    result = check(engine, OLD, {}, np.zeros((2, 3), "f4"), [[1, 2], [0, 1]], np.float32([[1, 2], [3, 4]]), 1)
+    assert result.tolist() == [[0, 1, 2], [3, 4, 0]]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "f2", "?"])
+def test_types(engine: CompiledEngine, axis: int, dtype: str) -> None:
+    rng = np.random.default_rng(axis + 5)
+    data = rng.integers(0, 100, (7, 33, 19)).astype(dtype)
+    shape = [5, 20, 19] if axis == 0 else [5, 50, 19] if axis == 1 else [7, 33, 40]
+    indices, updates = rng.integers(0, data.shape[axis], shape), rng.integers(0, 100, shape).astype(dtype)
+    if axis == 0:  # the columns behind the axis are not one axis
+        assert opened(engine, NEW, INIT, data, indices[:, :, :18], updates[:, :, :18], axis) is None
+    for type in ("i4", "i8"):
+        check(engine, NEW, INIT, data, indices.astype(type), updates, axis)
+        check(engine, NEW, INIT, data, (indices - data.shape[axis]).astype(type), updates, np.array([axis]))
+        if dtype != "?":
+            check(engine, OLD, {}, data, indices.astype(type), updates, axis)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_shapes(engine: CompiledEngine, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, 5))
+    axis = int(rng.integers(rank))
+    sizes = rng.integers(1, 200 if rank == 1 else 24, rank)
+    shape = sizes.copy()
+    shape[axis] = rng.integers(1, 2 * sizes[axis] + 1)
+    for side in (0, axis + 1):
+        if side < rank and side != axis:
+            shape[side] = rng.integers(1, sizes[side] + 1)
+    data = rng.standard_normal(sizes, np.float32)
+    indices = rng.integers(0, max(1, sizes[axis] // int(rng.integers(1, 5))), shape)
+    check(engine, OLD, {}, data, indices, rng.standard_normal(shape, np.float32), axis - rank * int(rng.integers(2)))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_large_ones_of_any_strides(engine: CompiledEngine, axis: int) -> None:
+    rng = np.random.default_rng(axis)
+    data, indices = rng.standard_normal((300, 500), np.float32).T, rng.integers(0, 300, (90, 200)).T[:, ::-1]
+    check(engine, OLD, {}, data, indices, np.asfortranarray(rng.standard_normal((200, 90), np.float32)), axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("wrong", [-1, 3, 10**12, -(10**12)])
+def test_indices_outside_are_left_to_the_rule(engine: CompiledEngine, axis: int, wrong: int) -> None:
+    indices = np.zeros((3, 3), "i8")
+    indices[1, 2] = wrong
+    arrays = np.zeros((3, 3), "f4"), indices, np.ones((3, 3), "f4"), axis
+    assert opened(engine, OLD, {}, *arrays) is None
+    assert (opened(engine, NEW, INIT, *arrays) is None) == (wrong != -1)
+
+
+def test_what_is_left_to_others(engine: CompiledEngine) -> None:
+    zeros, ones = np.zeros((2, 2), "i8"), np.ones((2, 2), "f4")
+    assert opened(engine, NEW, {"reduction": "sum", "use_init_val": True}, ones, zeros, ones, 0) is None
+    assert opened(engine, OLD, {}, ones, zeros.astype("u1"), ones, 0) is None
+    assert opened(engine, OLD, {}, ones, zeros, ones, 2) is None
+    assert opened(engine, OLD, {}, ones, np.zeros((3, 2), "i8"), np.ones((3, 2), "f4"), 1) is None
+    assert opened(engine, OLD, {}, ones[:0], zeros[:0], ones[:0], 0) is None

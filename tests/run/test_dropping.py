@@ -1,0 +1,70 @@
+"""Instructions that change nothing are left out, where nobody watches them."""
+
+import numpy as np
+import pytest
+
+import irrun
+from run.models import ADD, anything, i64, loop, model, saved
+
+F32 = np.float32
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+
+
+def programs(executor):
+    return [kept.program for kept in executor._whole.preparation._kept.values()]
+
+
+@ENGINES
+def test_conversions_into_the_type_that_is_there(engine, tmp_path):
+    """x * 1 + x, through conversions, of which one is the result."""
+    b = model()
+    x = anything(b, "f4", (2, 3))
+    y = b.one("Convert-1", b.one("ConvertLike-1", x, b.constant(F32(7))), destination_type="f32")
+    y = b.one("Multiply-1", b.constant(F32([1])), y, **ADD)
+    b.result(b.one("ConvertLike-1", b.one("Add-1", y, x, **ADD), x))
+    b.result(b.one("Convert-1", x, destination_type="f32"))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.arange(6, dtype=F32).reshape(2, 3)
+    first, second = ours.run([data]).values()
+    assert first.tolist() == (2 * data).tolist()
+    assert second.tolist() == data.tolist()
+    assert not np.shares_memory(second, data)
+    for program in programs(ours):
+        assert [instruction.op.name for instruction in program.instructions] == ["Add-1"]
+    seen = []
+    ours.run([data], observer=lambda event: seen.append(event.layer.type))
+    assert [seen.count(type) for type in ("Add", "Convert", "ConvertLike")] == [1, 2, 2]
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("type", "factor", "left"),
+    [("f4", F32([[1]]), 1), ("f4", F32(2), 1), ("f4", F32(1), 0), ("i4", np.int32(1), 0), ("f4", F32([1, 1]), 1)],
+)
+def test_factors_that_change_nothing(engine, type, factor, left, tmp_path):
+    """A factor of more axes makes the result one of more, too."""
+    b = model()
+    x = anything(b, type, (2,))
+    b.result(b.one("Multiply-1", x, b.constant(factor), **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.array([3, -4], type)
+    (result,) = ours.run([data]).values()
+    np.testing.assert_array_equal(result, data * factor)
+    assert not np.shares_memory(result, data)
+    for program in programs(ours):
+        assert len(program.instructions) == left
+
+
+@ENGINES
+def test_a_body_that_gives_its_parameters_converted_into_what_they_are(engine, tmp_path):
+    """Two values that change places in every iteration."""
+    inner, b = model(), model()
+    p, q = anything(inner, "f4", (2,)), anything(inner, "f4", (2,))
+    first, second = (inner.one("Convert-1", x, destination_type="f32") for x in (p, q))
+    given = [(p, anything(b, "f4", (2,))), (q, anything(b, "f4", (2,)))]
+    for value in loop(b, inner, i64(b, 3), given, [first, second], [(first, q), (second, p)], [first]):
+        b.result(value)
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        x, y = F32([1, 2]), F32([3, 4])
+        assert [array.tolist() for array in ours.run([x, y]).values()] == [[1, 2], [3, 4], [1, 2, 3, 4, 1, 2]]

@@ -1,0 +1,150 @@
+"""Rows of instructions whose sizes only the data tell are programs of their own, for the sizes that come again."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun.run.preparation import MAX_PATIENT
+from irrun.run.profile import Profile
+from run.models import ADD, PLAIN, anything, i64, model, saved
+
+F32 = np.float32
+ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+WEIGHTS = np.random.default_rng(0).normal(0, 1, (2, 3, 3)).astype(F32)
+ROWS = 8
+
+
+def experts(b, table=None):
+    """Rows of x [8, 3] where each of two masks is not 0: times a matrix, relu, and put back in their places."""
+    x = anything(b, "f4", (ROWS, 3))
+    y = b.constant(np.zeros((ROWS, 3), F32))
+    for weights in WEIGHTS:
+        places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (ROWS,))), i64(b, [0]))
+        rows = b.one("Gather-8", x, places, i64(b, 0), batch_dims=0)
+        rows = b.one("ReLU-1", b.one("MatMul-1", rows, b.constant(weights), **PLAIN))
+        y = b.one("ScatterNDUpdate-3", y, b.one("Unsqueeze-1", places, i64(b, [1])), rows)
+    return y
+
+
+def routed(folder, engine, **options):
+    b = model()
+    b.result(experts(b))
+    return irrun.GraphExecutor(saved(b, folder), engine=engine, **options)
+
+
+def expected(x, *masks):
+    y = np.zeros_like(x)
+    for weights, mask in zip(WEIGHTS, masks, strict=True):
+        y[mask != 0] = np.maximum(x[mask != 0] @ weights, 0)
+    return y
+
+
+def drawn(rng, *counts):
+    """x, and a mask for each count with so many places that are not 0."""
+    masks = [np.zeros(ROWS, F32) for _ in counts]
+    for mask, count in zip(masks, counts, strict=True):
+        mask[rng.choice(ROWS, count, replace=False)] = 1
+    return [rng.normal(0, 1, (ROWS, 3)).astype(F32), *masks]
+
+
+def enclosures(ours):
+    (prepared,) = ours._whole.preparation._kept.values()
+    return [s.preparation for n, s in prepared.specializations.items() if prepared.program.instructions[n].enclosed]
+
+
+@ENGINES
+def test_sizes_that_come_again_and_others(engine, tmp_path):
+    ours, rng = routed(tmp_path, engine), np.random.default_rng(0)
+    for counts in [(3, 2), (3, 2), (3, 2), (1, 2), (0, 0), (0, 0), (0, 8), (3, 2), (8, 1), (1, 1)] * 2:
+        data = drawn(rng, *counts)
+        (result,) = ours.run(data).values()
+        np.testing.assert_allclose(result, expected(*data), atol=1e-5)
+    if engine != "reference":
+        first, second = enclosures(ours)
+        assert {shapes for shapes, _ in first._kept} == {((8, 3), (1, n)) for n in (0, 1, 3, 8)}
+        assert {shapes for shapes, _ in second._kept} == {((8, 3), (1, n), (8, 3)) for n in (0, 1, 2, 8)}
+        programs = [kept.program for kept in first._kept.values() if kept.program.results]
+        assert any({i.by for i in program.instructions} & {"numpy", "onednn"} for program in programs)
+
+
+@ENGINES
+def test_more_sizes_than_are_kept(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.preparation.MAX_PATIENT", 2)
+    ours, rng = routed(tmp_path, engine), np.random.default_rng(1)
+    for _ in range(3):
+        for count in range(ROWS + 1):
+            data = drawn(rng, count, 4)
+            (result,) = ours.run(data).values()
+            np.testing.assert_allclose(result, expected(*data), atol=1e-5)
+    if engine != "reference":
+        assert [len(inner._kept) for inner in enclosures(ours)] == [2, 1]
+    assert MAX_PATIENT > 2
+
+
+@ENGINES
+def test_rules_that_the_data_break(engine, tmp_path):
+    """Rows that two masks find are added: there must be as many; and indices behind a NonZero lie in the table."""
+    b = model()
+    x, places = anything(b, "f4", (4, 2)), anything(b, "i8", (4,))
+    found = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (4,))), i64(b, [0]))
+    chosen = b.one("Gather-8", places, found, i64(b, 0), batch_dims=0)
+    rows = b.one("Gather-7", x, chosen, i64(b, 0), batch_dims=0)
+    b.result(b.one("Add-1", b.one("ReLU-1", rows), rows, **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    x = np.arange(8, dtype=F32).reshape(4, 2)
+    for _ in range(4):
+        (result,) = ours.run([x, np.int64([9, 3, 0, 9]), F32([0, 1, 1, 0])]).values()
+        assert result.tolist() == [[12, 14], [0, 2]]
+        with pytest.raises(irrun.ExecutionError, match=r"E401.*Gather-7 C4: `indices\[1\]` is 9, outside \[0, 4\)"):
+            ours.run([x, np.int64([9, 3, 0, 9]), F32([0, 1, 0, 1])])
+
+
+@ENGINES
+def test_several_threads(engine, tmp_path):
+    ours, wrong = routed(tmp_path, engine), []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            data = drawn(rng, *rng.integers(0, 4, 2))
+            (result,) = ours.run(data).values()
+            if not np.allclose(result, expected(*data), atol=1e-5):
+                wrong.append(data)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@ENGINES
+def test_an_observer_and_a_profile_see_each_instruction(engine, tmp_path):
+    ours, rng = routed(tmp_path, engine), np.random.default_rng(2)
+    for _ in range(3):
+        data, seen, profile = drawn(rng, 3, 2), [], Profile()
+        ours.run(data, profile=profile)
+        (result,) = ours.run(data, observer=lambda event, seen=seen: seen.append(event.layer.type)).values()
+        np.testing.assert_allclose(result, expected(*data), atol=1e-5)
+        assert {"NonZero", "Gather", "ReLU", "ScatterNDUpdate"} <= set(seen)  # a product with its posts is one
+        types = " ".join(entry.type for entry in profile.entries.values())
+        assert "Enclosed" not in types
+        assert "MatMul" in types
+
+
+@ENGINES
+def test_a_limit_of_memory(engine, tmp_path):
+    """4 MB of a product of what a mask finds, [1000, 1], with itself; as often as it comes."""
+    b = model()
+    places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (1000,))), i64(b, [0]))
+    column = b.one("Unsqueeze-1", b.one("Convert-1", places, destination_type="f32"), i64(b, [1]))
+    square = b.one("MatMul-1", column, b.one("Transpose-1", column, i64(b, [1, 0])), **PLAIN)
+    b.result(b.one("ReduceSum-1", b.one("Exp-1", square), i64(b, [0, 1]), keep_dims=False))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine, max_memory=3_000_000)
+    for _ in range(3):
+        assert np.isfinite(next(iter(ours.run([np.eye(1, 1000, dtype=F32)[0]]).values())))
+        with pytest.raises(irrun.ExecutionError, match="E603"):
+            ours.run([np.ones(1000, F32)])

@@ -1,0 +1,233 @@
+"""What is computed in bf16: products, convolutions, and what lies between; by engines, and emulated."""
+
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+from differential.compare import explained
+from ir_builder import Model
+
+import irrun
+from irrun.engines.onednn import load
+from irrun.run.passes.narrowing import narrow
+from run.models import PLAIN, anything, i64, loop, model, saved
+from run.test_precision import case, ops, outcomes, precise, run
+from run.verification import verify
+
+F32 = np.float32
+BF16 = ml_dtypes.bfloat16
+EMULATED = "bf16 is emulated"
+
+
+@pytest.fixture(autouse=True)
+def _verified(monkeypatch):
+    """Every program is held to its invariants right behind the pass."""
+
+    def checked(program, setting):
+        program = narrow(program, setting)
+        verify(program)
+        return program
+
+    from irrun.run import passes
+
+    steps = tuple(checked if step is narrow else step for step in passes.PASSES)
+    monkeypatch.setattr(passes, "PASSES", steps)
+
+
+def executor(path, engine="reference"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return irrun.GraphExecutor(path, engine=engine, precision="bf16")
+
+
+def rounded(array):
+    return np.asarray(array, F32).astype(BF16).astype(F32)
+
+
+FIRST, SECOND = (np.random.default_rng(seed).standard_normal((8, 8)).astype(F32) for seed in (1, 2))
+
+
+def two_products():
+    """tanh(-|x| @ FIRST) @ SECOND, of which the sigmoid is the result."""
+    m = Model()
+    x = m.parameter("x", "f32", (4, 8))
+    shape = [("f32", (4, 8))]
+    (y,) = m.layer("Abs", [x], shape)
+    (y,) = m.layer("Negative", [y], shape)
+    (y,) = m.layer("MatMul", [y, m.constant(FIRST)], shape, transpose_a="false", transpose_b="false", name="first")
+    (y,) = m.layer("Tanh", [y], shape)
+    (y,) = m.layer("MatMul", [y, m.constant(SECOND)], shape, transpose_a="false", transpose_b="false", name="second")
+    (y,) = m.layer("Sigmoid", [y], shape)
+    m.result(y)
+    return m
+
+
+def rows(seed=0):
+    return np.random.default_rng(seed).standard_normal((4, 8)).astype(F32)
+
+
+def test_products_and_what_lies_between(tmp_path):
+    ours = executor(two_products().save(tmp_path))
+    assert ops(ours) == [
+        ("Abs", "f32"),
+        ("Negative", "f32"),
+        ("Convert", "bf16"),
+        ("MatMul", "bf16"),
+        ("Tanh", "bf16"),
+        ("MatMul", "bf16"),
+        ("Convert", "f32"),
+        ("Sigmoid", "f32"),
+    ]
+    types = {array.dtype for array in ours._whole.preparation.program.constants.values()}
+    assert types == {np.dtype(BF16)}
+    (found,) = run(ours, rows())
+    y = rounded(rounded(-np.abs(rows())) @ rounded(FIRST))
+    y = rounded(rounded(np.tanh(y)) @ rounded(SECOND))
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-y)), 2e-2)
+    assert found.dtype == F32
+
+
+def test_precise_layers_stay_in_f32(tmp_path):
+    """So does what is only behind a product, then, and not in front of one."""
+    path = precise(two_products().save(tmp_path), "first")
+    assert ops(executor(path))[2:5] == [("MatMul", "f32"), ("Tanh", "f32"), ("Convert", "bf16")]
+    path = precise(two_products().save(tmp_path), "first", "second")
+    assert {type for _, type in ops(executor(path))} == {"f32"}
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_models_of_16_bits(type, tmp_path):
+    """Inputs and results have the declared types, and weights are converted once."""
+    m = Model()
+    x = m.parameter("x", type, (4, 8))
+    weights = m.constant(FIRST.astype(np.float16 if type == "f16" else BF16))
+    (y,) = m.layer("MatMul", [x, weights], [(type, (4, 8))], transpose_a="false", transpose_b="false")
+    m.result(y)
+    given = rows().astype(np.float16 if type == "f16" else BF16)
+    ours = executor(m.save(tmp_path))
+    assert ops(ours, "MatMul") == [("MatMul", "bf16")]
+    assert len(ours._whole.preparation.program.constants) == 1
+    (found,) = run(ours, given)
+    assert found.dtype == given.dtype
+    expected = rounded(given.astype(F32)) @ rounded(FIRST)
+    np.testing.assert_allclose(found.astype(F32), expected, 2e-2, 2e-2)
+
+
+def test_positions_are_not_rounded(tmp_path):
+    """Products of integers, as angles of positions are: 1001 is 1000 in bf16."""
+    m = Model()
+    ids = m.parameter("ids", "i64", (1, 3))
+    (floats,) = m.layer("Convert", [ids], [("f32", (1, 3))], destination_type="f32")
+    step = m.constant(F32([[1.0]]))
+    (angles,) = m.layer("MatMul", [step, floats], [("f32", (1, 3))], transpose_a="false", transpose_b="false")
+    m.result(angles)
+    x = m.parameter("x", "f32", (3, 3))
+    (y,) = m.layer("MatMul", [angles, x], [("f32", (1, 3))], transpose_a="false", transpose_b="false")
+    m.result(y)
+    ours = executor(m.save(tmp_path))
+    assert ops(ours, "MatMul") == [("MatMul", "f32"), ("MatMul", "bf16")]
+    exact, product = run(ours, np.int64([[1001, 2, 3]]), np.eye(3, dtype=F32))
+    assert exact.tolist() == [[1001, 2, 3]]
+    assert product.tolist() == [[1000, 2, 3]]
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_masks_of_the_lowest_number_stay_finite(engine, tmp_path):
+    """A row of which all is hidden has the same weight everywhere, and is not NaN."""
+    m = Model()
+    square = [("f32", (4, 4))]
+    x = m.parameter("x", "f32", (4, 4))
+    seen = m.parameter("seen", "boolean", (4, 4))
+    lowest = m.constant(np.float32(np.finfo(F32).min))
+    (mask,) = m.layer("Select", [seen, m.constant(F32(0)), lowest], square, auto_broadcast="numpy")
+    (scores,) = m.layer("MatMul", [x, x], square, transpose_a="false", transpose_b="true")
+    (scores,) = m.layer("Add", [scores, mask], square, auto_broadcast="numpy")
+    (weights,) = m.layer("SoftMax", [scores], square, axis="1")
+    (y,) = m.layer("MatMul", [weights, x], square, transpose_a="false", transpose_b="false")
+    m.result(y)
+    allowed = np.tril(np.ones((4, 4), bool))
+    allowed[0] = False
+    given = rows()[:, :4]
+    (found,) = run(executor(m.save(tmp_path), engine), given, allowed)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[0], given.mean(0), 0, 2e-2)
+
+
+def test_bodies_are_given_f32_and_compute_in_bf16(tmp_path):
+    inner, b = model(), model()
+    p = anything(inner, "f4", (8, 8))
+    y = inner.one("MatMul-1", p, inner.constant(SECOND), **PLAIN)
+    y = inner.one("MatMul-1", y, inner.constant(FIRST), **PLAIN)
+    y = inner.one("Tanh-1", y)
+    (last,) = loop(b, inner, i64(b, 3), [(p, anything(b, "f4", (8, 8)))], [y], [(y, p)])
+    b.result(last)
+    ours = executor(saved(b, tmp_path))
+    (instruction,) = [i for i in ours._whole.preparation.program.instructions if i.bodies]
+    _, body = instruction.bodies["body"]
+    made = [(i.op.type, body.tensors[i.outputs[0]].type) for i in body.instructions]
+    assert made == [
+        ("Convert", "bf16"),
+        ("MatMul", "bf16"),
+        ("MatMul", "bf16"),
+        ("Convert", "f32"),
+        ("Tanh", "f32"),
+    ]
+    x = expected = np.random.default_rng(0).standard_normal((8, 8)).astype(F32)
+    for _ in range(3):
+        expected = np.tanh(rounded(rounded(rounded(expected) @ rounded(SECOND)) @ rounded(FIRST)))
+    (found,) = run(ours, x)
+    assert np.median(np.abs(found - expected)) < 2e-2
+
+
+def test_emulation_is_said(tmp_path):
+    path = two_products().save(tmp_path)
+    with pytest.warns(UserWarning, match=EMULATED):
+        emulated = irrun.GraphExecutor(path, engine="numpy", precision="bf16")
+    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 2**-6, 2e-3)
+
+
+def test_what_nothing_is_heavy_in_is_not_emulated(tmp_path):
+    m = Model()
+    (y,) = m.layer("Exp", [m.parameter("x", "f32", (4,))], [("f32", (4,))])
+    m.result(y)
+    ours = irrun.GraphExecutor(m.save(tmp_path), engine="numpy", precision="bf16")  # a warning would be an error
+    assert ops(ours) == [("Exp", "f32")]
+
+
+def test_the_option_warns(tmp_path):
+    from command_line import irrun as command
+
+    path = two_products().save(tmp_path)
+    done = command("execute", path, "--random", 1, "--engine", "numpy", "--precision", "bf16")
+    assert done.stderr.startswith(f"warning: {EMULATED}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_models(seed, tmp_path):
+    """By engines as by kernels, up to what roundings to 8 bits come to; and both near what f64 gives."""
+    given = case(seed, "f4")
+    expected = outcomes(given, tmp_path, engine="reference", precision="f64")
+    for engine in ("auto", "check", "reference"):
+        found = outcomes(given, tmp_path, engine=engine, precision="bf16")
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            for output, (a, b) in enumerate(zip(one, other, strict=True)):
+                assert (a.dtype, a.shape) == (b.dtype, b.shape)
+                if a.dtype == F32 and a.size and np.isfinite(b).all():
+                    near = np.abs(a - b) <= 0.1 * np.abs(b).max()
+                    assert near.mean() > 0.9 or explained(given, number, output, a, b, tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "check"])
+def test_a_conversion_is_computed_with_the_product_in_front_of_it(tmp_path, engine):
+    onednn = load(1)
+    if onednn is None or not onednn.computes("MatMul-1", "bf16"):
+        pytest.skip("oneDNN is not installed, or the processor does not multiply bf16")
+    made = irrun.GraphExecutor(two_products().save(tmp_path), engine=engine, precision="bf16")
+    expected = run(executor(tmp_path / "model.xml"), rows())[0]
+    np.testing.assert_allclose(run(made, rows())[0], expected, 2**-6, 2e-3)
+    (kept,) = made._whole.preparation._kept.values()
+    *_, last = kept.program.instructions
+    assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
+    assert last.by == "onednn"

@@ -1,0 +1,368 @@
+"""Quantized models run as integers: which parts of them do, and that their results are those of the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import ENGINE
+from ir_builder import Model
+
+import irrun
+from irrun.run.passes.grids import coding_between
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.registry import registry
+from run.quantized_models import (
+    NUMPY,
+    codes,
+    compressed,
+    convolution,
+    elementwise,
+    fake_quantize,
+    mixed,
+    names,
+    product,
+    results,
+)
+
+needs_integers = pytest.mark.skipif(
+    ENGINE is None or not ENGINE.quantized, reason="no oneDNN, or no processor that adds up products of bytes exactly"
+)
+U8, I8 = (0.0, 2.55), (-1.28, 1.27)
+
+
+def image(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
+    return (np.random.default_rng(seed).normal(0, scale, shape)).astype(np.float32)
+
+
+def on_grid(found: Any, expected: Any, step: float, often: float = 0.01) -> None:
+    """Results lie at most one step of their grid off, and few do."""
+    off = np.abs(found - expected) / step
+    assert off.max() < 1.01
+    assert (off > 0.5).mean() <= often
+
+
+@needs_integers
+def test_numbers_written_out(tmp_path):
+    """Codes of x: 2, 3 and 255, those of the weights: 1, -2 and 3, 0; 0.5 and 0.25 are their steps."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 3)), 0.0, 127.5)
+    w = compressed(model, np.int8([[1, -2, 3], [0, 0, -1]]), [[0.25], [2.0]])
+    model.result(product(model, x, w))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": np.float32([[1.0, 1.6, 900]])})
+    assert found.tolist() == expected.tolist() == [[(2 * 1 - 3 * 2 + 255 * 3) * 0.125, -255.0]]
+    assert program == ["Quantize", "MatMul"]
+
+
+@needs_integers
+@pytest.mark.parametrize("limits", [U8, I8, (-1.27, 1.27), (-0.5, 2.05)])
+@pytest.mark.parametrize("kind", ["dense", "grouped", "depthwise"])
+def test_a_convolution_between_quantizations(limits, kind, tmp_path):
+    """With bias and activation; zero is not at an end of the grid in some, and padding is zero."""
+    model = Model()
+    x = model.parameter("x", "f32", (2, 8, 9, 7))
+    shape = {"dense": (12, 8, 3, 3), "grouped": (2, 6, 4, 3, 3), "depthwise": (8, 1, 1, 3, 3)}[kind]
+    levels = 255 if limits == (-1.27, 1.27) else 256
+    lead = 1 if kind == "dense" else 2
+    scale = np.random.default_rng(3).uniform(0.001, 0.01, (*shape[:lead], *[1] * (len(shape) - lead)))
+    y = convolution(model, fake_quantize(model, x, *limits, levels), compressed(model, codes(*shape), scale))
+    y = elementwise(model, "Add", y, model.constant(image(1, y[3][1], 1, 1)), **NUMPY)
+    y = elementwise(model, "ReLU", y)
+    model.result(fake_quantize(model, y, 0.0, 5.1))
+    w = compressed(model, codes(4, y[3][1], 1, 1), np.full((4, 1, 1, 1), 0.01))
+    model.result(convolution(model, fake_quantize(model, y, 0.0, 5.1), w, pads_begin="0,0", pads_end="0,0"))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(2, 8, 9, 7)})
+    on_grid(first, a, 5.1 / 255)
+    np.testing.assert_allclose(second, b, atol=3 * 5.1 / 255 * 1.27)
+    name = "Convolution" if kind == "dense" else "GroupConvolution"
+    assert program.count("Quantize") + sum("+Quantize" in text for text in program) == 2
+    assert any(text.startswith(f"{name}+Add+ReLU") for text in program)
+
+
+@needs_integers
+def test_the_whole_chain_is_one_primitive(tmp_path):
+    """A residual in codes, a quantization in between, and one at the end."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 16, 8, 8)), *U8)
+    w = [compressed(model, codes(16, 16, 3, 3, seed=s), np.full((16, 1, 1, 1), 0.002)) for s in range(3)]
+    y = elementwise(model, "Add", convolution(model, x, w[0]), model.constant(image(1, 16, 1, 1)), **NUMPY)
+    y = elementwise(model, "Add", fake_quantize(model, y, -3.0, 3.0), x, **NUMPY)
+    y = fake_quantize(model, elementwise(model, "ReLU", y), 0.0, 4.0)
+    model.result(elementwise(model, "Add", convolution(model, y, w[1]), convolution(model, y, w[2]), **NUMPY))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 16, 8, 8)})
+    assert "Convolution+Add+FakeQuantize+Add+ReLU+Quantize" in program
+    assert not any("Dequantize" in text for text in program)
+    np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+
+
+@needs_integers
+def test_what_moves_elements_moves_codes(tmp_path):
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 6, 8, 10)), *I8)
+    window = {"strides": "2,2", "kernel": "3,3", "pads_begin": "1,1", "pads_end": "1,1", "rounding_type": "floor"}
+    (y,) = model.layer("MaxPool", [x], [("f32", (2, 6, 4, 5))], **window)
+    (y,) = model.layer("Transpose", [y, model.constant(np.int64([0, 2, 3, 1]))], [("f32", (2, 4, 5, 6))])
+    (y,) = model.layer(
+        "Reshape", [y, model.constant(np.int64([2, 20, 6]))], [("f32", (2, 20, 6))], special_zero="false"
+    )
+    model.result(product(model, y, compressed(model, codes(9, 6), np.full((9, 1), 0.01))))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(2, 6, 8, 10)})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert program[0] == "Quantize"
+    assert "MatMul" in program
+    assert "Dequantize" not in program
+
+
+@needs_integers
+@pytest.mark.parametrize("limits", [U8, I8, (-0.5, 2.05)])
+def test_products_of_two_quantized_tensors(limits, tmp_path):
+    model = Model()
+    a = fake_quantize(model, model.parameter("a", "f32", (3, 5, 40)), *limits)
+    b = fake_quantize(model, model.parameter("b", "f32", (3, 40, 7)), *I8)
+    model.result(product(model, a, b, turned=False))
+    inputs = {"a": image(3, 5, 40), "b": image(3, 40, 7)}
+    (found,), (expected,), program = results(model.save(tmp_path), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    assert program == ["Quantize", "Quantize", "MatMul"]
+
+
+@needs_integers
+def test_weights_that_are_quantized_in_the_graph(tmp_path):
+    """As older tools write them: f32 with a FakeQuantize of 255 levels, scaled for each feature."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 8, 6, 6)), *U8)
+    high = np.random.default_rng(5).uniform(0.5, 2, (10, 1, 1, 1))
+    w = fake_quantize(model, model.constant(image(10, 8, 3, 3)), -high, high, 255)
+    model.result(convolution(model, x, w))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 8, 6, 6)})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
+    assert program[0] == "Quantize"
+    assert not any("FakeQuantize" in text for text in program)
+
+
+@needs_integers
+@pytest.mark.parametrize(
+    "case", ["65536 levels", "off the grid", "by channel", "zero points", "scales along inputs", "computed limits"]
+)
+def test_what_stays_f32(case, tmp_path):
+    """What integers cannot say is computed as it stands, and right."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 6, 6))
+    low, high, levels = -1.0, 1.55, 256
+    scale, zero = np.full((10, 1, 1, 1), 0.01), None
+    if case == "65536 levels":
+        levels = 65536
+    elif case == "off the grid":
+        high = 1.5012
+    elif case == "by channel":
+        low, high = np.zeros((1, 8, 1, 1)), np.linspace(1, 2, 8).reshape(1, 8, 1, 1)
+    elif case == "zero points":
+        zero = np.full((10, 1, 1, 1), 0.5)
+    elif case == "scales along inputs":
+        scale = np.linspace(0.01, 0.02, 8).reshape(1, 8, 1, 1)
+    if case == "computed limits":
+        limit = model.parameter("limit", "f32", ())
+        constants = [model.constant(np.float32(0)), limit, model.constant(np.float32(0)), limit]
+        (q,) = model.layer("FakeQuantize", [x, *constants], [x[2:]], levels="256", **NUMPY)
+    else:
+        q = fake_quantize(model, x, low, high, levels)
+    model.result(convolution(model, q, compressed(model, codes(10, 8, 3, 3), scale, zero)))
+    inputs = {"x": image(1, 8, 6, 6), **({"limit": np.float32(1.5)} if case == "computed limits" else {})}
+    (found,), (expected,), program = results(model.save(tmp_path), inputs)
+    assert any("FakeQuantize" in text for text in program)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@needs_integers
+def test_numbers_are_made_for_those_who_read_no_codes(tmp_path):
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 8, 6, 6)), *U8)
+    model.result(convolution(model, x, compressed(model, codes(4, 8, 3, 3), np.full((4, 1, 1, 1), 0.01))))
+    model.result(x)
+    model.result(elementwise(model, "Sin", x))
+    found, expected, program = results(model.save(tmp_path), {"x": image(1, 8, 6, 6)})
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert program.count("Dequantize") == 1
+
+
+@needs_integers
+def test_codes_that_are_read_by_element_wise_ops_alone(tmp_path):
+    """What is made of codes is made for each chain of these anew, and nothing is lost."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 6, 6))
+    w = compressed(model, codes(8, 8, 3, 3), np.full((8, 1, 1, 1), 0.01))
+    q = fake_quantize(model, elementwise(model, "Sin", x), *I8)
+    y = elementwise(model, "Add", q, x, **NUMPY)
+    model.result(fake_quantize(model, elementwise(model, "Add", y, q, **NUMPY), -5.12, 5.08))
+    model.result(convolution(model, q, w))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(1, 8, 6, 6)})
+    on_grid(first, a, 0.04)
+    np.testing.assert_allclose(second, b, atol=0.02)
+    assert program.count("Dequantize") == 1
+
+
+@needs_integers
+def test_channels_with_zeros_of_their_own_that_are_not_negative(tmp_path):
+    """Some channels have a range on both sides of zero, others on one; what comes of a Clamp needs no codes below."""
+    model = Model()
+    low, high = np.zeros((1, 6, 1, 1), np.float32), np.linspace(1, 6, 6, dtype=np.float32).reshape(1, 6, 1, 1)
+    low[0, 2:4], high[0, 2:4] = -1.28, 1.27
+    x = elementwise(model, "Clamp", model.parameter("x", "f32", (1, 6, 7, 7)), min="0", max="6")
+    w = compressed(model, codes(6, 1, 1, 3, 3), np.full((6, 1, 1, 1, 1), 0.01))
+    model.result(convolution(model, fake_quantize(model, x, low, high), w))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 6, 7, 7, scale=4.0)})
+    assert "GroupConvolution" in program
+    assert not any("FakeQuantize" in text for text in program)
+    np.testing.assert_allclose(found, expected, atol=0.05)
+    assert (np.abs(found - expected) > 1e-4).mean() < 0.02
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy", "check", "reference"])
+def test_every_engine_gives_the_same(engine, tmp_path):
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    path, inputs = mixed(tmp_path), {"x": image(1, 8, 6, 6)}
+    (found,) = irrun.GraphExecutor(path, engine=engine, threads=2).run(inputs).values()
+    (expected,) = irrun.GraphExecutor(path, engine="reference").run(inputs).values()
+    on_grid(found, expected, 0.02)
+
+
+@needs_integers
+def test_who_looks_at_tensors_sees_those_of_the_graph(tmp_path):
+    path = mixed(tmp_path)
+    seen: dict[str, Any] = {}
+    executor = irrun.GraphExecutor(path, engine="onednn")
+    executor.run({"x": image(1, 8, 6, 6)}, observer=lambda event: seen.update({event.layer.type: event.array}))
+    assert {array.dtype for array in seen.values()} == {np.dtype(np.float32)}
+    assert "FakeQuantize" in seen
+
+
+@needs_integers
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks(seed, tmp_path):
+    """Chains of quantized convolutions with all that may stand between them, on sizes that vectors do not divide."""
+    random = np.random.default_rng(seed)
+    model = Model()
+    channels, size = int(random.integers(1, 40)), int(random.integers(3, 20))
+    y = model.parameter("x", "f32", (int(random.integers(1, 3)), channels, size, size + 1))
+    inputs = {"x": image(*y[3], seed=seed)}
+    step = 1.0
+    for layer in range(int(random.integers(1, 5))):
+        y, step = random_quantization(model, y, random)
+        features = int(random.integers(1, 40))
+        kernel = int(random.choice([1, 3]))
+        depthwise = random.random() < 0.3
+        shape = (y[3][1], 1, 1, kernel, kernel) if depthwise else (features, y[3][1], kernel, kernel)
+        inner = kernel**2 * (1 if depthwise else y[3][1])
+        lead = shape[:2] if depthwise else shape[:1]
+        scale = random.uniform(0.5, 1.5, (*lead, *[1] * (len(shape) - len(lead)))) / 70 / inner**0.5
+        pads = "0,0" if kernel == 1 else "1,1"
+        steps = str(random.choice(["1,1", "2,2"]))
+        w = compressed(model, codes(*shape, seed=layer), scale)
+        y = convolution(model, y, w, pads_begin=pads, pads_end=pads, strides=steps)
+        if random.random() < 0.7:
+            y = elementwise(model, "Add", y, model.constant(image(1, y[3][1], 1, 1)), **NUMPY)
+        if random.random() < 0.6:
+            y = elementwise(model, str(random.choice(["ReLU", "Tanh", "Sigmoid"])), y)
+    y, step = random_quantization(model, y, random)
+    model.result(y)
+    (found,), (expected,), _ = results(model.save(tmp_path), inputs)
+    off = np.abs(found - expected) / step
+    assert (off > 0.5).mean() < 0.05  # a step of one layer may become more in the next ones
+    assert np.mean(off) < 0.1
+
+
+def random_quantization(model: Model, y: Any, random: Any) -> tuple[Any, float]:
+    """A quantization on a grid that has zero, and the step of that."""
+    step, kind = float(random.uniform(0.005, 0.03)), int(random.integers(4))
+    first, levels = [(0, 256), (-128, 256), (-127, 255), (int(random.integers(-255, 0)), 256)][kind]
+    return fake_quantize(model, y, first * step, (first + levels - 1) * step, levels), step
+
+
+def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str) -> Any:
+    """A product as converters write what is quantized in the run: x are codes, `zero` their zero point."""
+    (a,) = model.layer("Convert", [x], [("i32", x[3])], destination_type="i32")
+    if zero is not None:
+        (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
+        a = elementwise(model, "Subtract", a, z, **NUMPY)
+    w = model.constant(np.asarray(weights, np.int32))
+    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
+    (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
+    return y
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("type", ["u8", "i8"])
+@pytest.mark.parametrize("largest", [127, 255])
+@pytest.mark.parametrize("with_zero", [True, False])
+def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, largest, with_zero, tmp_path):
+    """Exact: the largest sum is below 2^24. The zero point changes from run to run, padding is zero."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    random = np.random.default_rng(largest)
+    model = Model()
+    x, z = model.parameter("x", type, (2, 5, 6, 7)), model.parameter("z", type, ())
+    m = model.parameter("m", type, (4, 30))
+    zero = z if with_zero else None
+    filters = random.integers(-largest - 1 if largest == 127 else -255, largest + 1, (6, 5, 3, 3))
+    matrix = random.integers(-127, 128, (30, 9))
+    model.result(dynamic(model, x, filters, zero))
+    y = dynamic(model, m, matrix, zero)
+    scale = model.parameter("scale", "f32", ())
+    model.result(elementwise(model, "Multiply", y, scale, **NUMPY))
+    path = model.save(tmp_path)
+    executor = irrun.GraphExecutor(path, engine=engine, threads=2)
+    limits = np.iinfo(numpy_dtype(type))
+    for value in (0, 3, limits.max):
+        inputs = {
+            "x": random.integers(limits.min, limits.max + 1, (2, 5, 6, 7)).astype(limits.dtype),
+            "m": random.integers(limits.min, limits.max + 1, (4, 30)).astype(limits.dtype),
+            "scale": np.float32(0.5),
+            **({"z": np.array(value, limits.dtype)} if with_zero else {"z": np.array(0, limits.dtype)}),
+        }
+        first, second = executor.run(inputs).values()
+        moved = inputs["m"].astype(int) - (value if with_zero else 0)
+        np.testing.assert_array_equal(second, (moved @ matrix) * 0.5)
+        expected, _ = irrun.GraphExecutor(path, engine="reference").run(inputs).values()
+        np.testing.assert_array_equal(first, expected)
+    if engine == "onednn" and ENGINE is not None and ENGINE.quantized:
+        program = names(executor)
+        assert any(text.startswith("IntegerMatMul+Multiply") for text in program)
+        assert ("IntegerConvolution" in program) == (largest == 127)
+
+
+@pytest.mark.parametrize("levels", [16, 255, 256])
+@pytest.mark.parametrize("channels", [1, 5])
+def test_codes_there_and_back_are_the_quantization(levels, channels):
+    """By the kernels, with ties, NaN, and what lies outside; one step apart only where both are as near."""
+    random = np.random.default_rng(levels)
+    step = 2.0 ** random.integers(-6, -2, channels)
+    zero = levels // 2
+    limits = [np.float32(value) for value in (-zero * step, (levels - 1 - zero) * step) * 2]
+    coding = coding_between(limits, levels)
+    assert coding is not None
+    data = image(3, channels, 400, scale=2.0)
+    data[..., :3] = np.nan, np.inf, -np.inf
+    data[0, :, 3:203] = (np.arange(200) + 0.5 - 100) * step.reshape(-1, 1)
+    codes = QUANTIZE.kernel(data, coding=coding)
+    found = DEQUANTIZE.kernel(codes, grid=coding.grid)
+    shaped = [limit.reshape(-1, 1) for limit in limits]
+    fake = registry().ops["FakeQuantize-1"]
+    expected = fake(data, *shaped, levels=levels)
+    expected[..., 0] = np.broadcast_to(shaped[0].ravel(), (3, channels))  # of NaN
+    assert codes.dtype == numpy_dtype(coding.grid.type)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@needs_integers
+@pytest.mark.parametrize("precision", ["declared", "f64", "bf16"])
+def test_precisions_that_keep_the_graph_as_it_is(precision, tmp_path):
+    executor = irrun.GraphExecutor(mixed(tmp_path), engine="onednn", precision=precision)
+    inputs = {"x": image(1, 8, 6, 6)}
+    (found,) = executor.run(inputs).values()
+    (expected,) = irrun.GraphExecutor(mixed(tmp_path), engine="reference").run(inputs).values()
+    assert not any("uantize-0" in text or text == "Quantize" for text in names(executor))
+    assert np.abs(found - expected).max() < 0.06
