@@ -50,7 +50,7 @@ def _difference(result: Array, wanted: Array, rtol: float, atol: float) -> str:
             apart = np.abs(found - goal)
             allowed = np.zeros_like(goal) if exact else atol + rtol * np.abs(goal)
             same = (found == goal) | (np.isnan(found) & np.isnan(goal))
-            wrong = np.asarray(~same & ~(apart <= allowed))
+            wrong = np.asarray(~same & ~((apart <= allowed) & np.isfinite(goal)))
             apart = np.where(same, 0.0, np.where(np.isfinite(apart), apart / np.maximum(allowed, 1e-300), np.inf))
     if not wrong.any():
         return ""

@@ -1,0 +1,215 @@
+"""`irrun execute` as a process: what it reads and writes, what it expects, and what it says."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import COMMAND, irrun
+from ir_builder import Model
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+CNN = SAMPLES / "cnn" / "model.xml"
+
+
+@pytest.fixture
+def doubled(tmp_path):
+    """x of f32[N, 2] plus itself."""
+    model = Model()
+    x = model.parameter("x", "f32", ("?", 2))
+    model.result(model.layer("Add", [x, x], [("f32", (-1, 2))], name="twice", names=["y"])[0])
+    return model.save(tmp_path)
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def test_results_are_compared_with_those_expected(doubled, tmp_path):
+    inputs = saved(tmp_path / "x.npz", x=np.float32([[1, 2], [3, 4]]))
+    right = saved(tmp_path / "right.npz", y=np.float32([[2, 4], [6, 8.001]]))
+    done = irrun("execute", doubled, "--inputs", inputs, "--expect", right)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "as expected within 0.001 of each number and 1e-05\n"
+    wrong = saved(tmp_path / "wrong.npz", y=np.float32([[2, 4.1], [6, 9]]))
+    done = irrun("execute", doubled, "--inputs", inputs, "--expect", wrong, status=1)
+    assert done.stderr == "error: `y` (f32) differs in 2 of 4 elements, most at [1, 1]: 8.0, expected 9.0\n"
+    assert irrun("execute", doubled, "--inputs", inputs, "--expect", wrong, "--rtol", "0.2").returncode == 0
+    assert irrun("execute", doubled, "--inputs", inputs, "--expect", wrong, "--atol", "1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"y": np.float32([1, 2])}, "error: `y` has shape [1, 2], expected [2]"),
+        ({"z": np.float32([[1, 2]])}, "error: there is no output 'z'; the outputs are `y`"),
+        ({}, "error: no array is expected"),
+        ({"y": np.float32([[np.nan, 4]])}, "differs in 1 of 2 elements, most at [0, 0]: 2.0, expected nan"),
+    ],
+)
+def test_what_cannot_be_as_expected(expected, message, doubled, tmp_path):
+    inputs = saved(tmp_path / "x.npz", x=np.float32([[1, 2]]))
+    done = irrun("execute", doubled, "--inputs", inputs, "--expect", saved(tmp_path / "e.npz", **expected), status=1)
+    assert message in done.stderr
+
+
+def test_integers_have_to_be_equal_and_nan_is_equal_to_nan(tmp_path):
+    from irrun.run.expectation import differences
+    from irrun.run.results import Results
+
+    results = Results([("n", np.int64([10**9, 5])), ("f", np.float32([np.nan, np.inf]))], {})
+    assert differences(results, {"n": np.int64([10**9, 5]), "f": np.float32([np.nan, np.inf])}) == []
+    (sentence,) = differences(results, {"n": np.int64([10**9 + 1, 5])})
+    assert sentence == "`n` (i64) differs in 1 of 2 elements, most at [0]: 1000000000, expected 1000000001"
+    (sentence,) = differences(results, {"f": np.float32([np.nan, -np.inf])})
+    assert sentence.endswith("most at [1]: inf, expected -inf")
+
+
+def test_inputs_that_were_made_up_are_saved(doubled, tmp_path):
+    kept = tmp_path / "kept.npz"
+    irrun("execute", doubled, "--random", 3, "--save-inputs", kept, "-o", tmp_path / "y.npz")
+    with np.load(kept) as inputs, np.load(tmp_path / "y.npz") as outputs:
+        assert list(inputs) == ["x"]
+        np.testing.assert_array_equal(outputs["y"], 2 * inputs["x"])
+    again = irrun("execute", doubled, "--inputs", kept, "--expect", tmp_path / "y.npz", "--rtol", 0, "--atol", 0)
+    assert again.returncode == 0
+
+
+def test_a_model_from_standard_input_and_results_to_standard_output():
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "irrun",
+            "execute",
+            "-",
+            "--weights",
+            CNN.with_suffix(".bin"),
+            "--random",
+            "3",
+            "-o",
+            "-",
+        ],
+        input=CNN.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    with np.load(io.BytesIO(done.stdout)) as outputs:
+        assert outputs["probabilities"].shape == (1, 10)
+    broken = subprocess.run(
+        [*COMMAND, "execute", "-", "--random", "3"],
+        input=CNN.read_bytes(),
+        capture_output=True,
+        check=False,
+    )
+    assert broken.returncode == 1
+    assert b"no weights are given" in broken.stderr
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-inputs", "--trace-file"])
+def test_what_a_run_reads_is_not_overwritten(option, doubled, tmp_path):
+    inputs = saved(tmp_path / "x.npz", x=np.float32([[1, 2]]))
+    link = tmp_path / "link.npz"
+    link.symlink_to(inputs)
+    before = inputs.read_bytes()
+    for target in (inputs, link, doubled, doubled.with_suffix(".bin")):
+        done = irrun("execute", doubled, "--inputs", inputs, option, target, status=2)
+        assert "is read by this run, and would be overwritten" in done.stderr
+    assert inputs.read_bytes() == before
+
+
+def test_two_files_of_one_name_are_refused(doubled, tmp_path):
+    done = irrun(
+        "execute", doubled, "--random", 1, "-o", tmp_path / "a.npz", "--save-inputs", tmp_path / "a.npz", status=2
+    )
+    assert "would be written twice" in done.stderr
+
+
+def test_the_types_of_a_file_of_results_stand_where_numpy_does_not_look(tmp_path):
+    model = Model()
+    x = model.parameter("x", "bf16", (2,))
+    model.result(model.layer("Abs", [x], [("bf16", (2,))], names=["y"])[0])
+    irrun("execute", model.save(tmp_path), "--random", 1, "-o", tmp_path / "y.npz")
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert {name: array.dtype for name, array in dict(outputs).items()} == {"y": np.dtype(np.float32)}
+    with zipfile.ZipFile(tmp_path / "y.npz") as archive:
+        assert [info.comment for info in archive.infolist()] == [b"bf16"]
+
+
+def test_a_result_that_is_not_finite_is_named(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2, 2))
+    model.result(model.layer("Sqrt", [x], [("f32", (2, 2))], names=["root"])[0])
+    inputs = saved(tmp_path / "x.npz", x=np.float32([[1, -1], [np.inf, -4]]))
+    done = irrun("execute", model.save(tmp_path), "--inputs", inputs)
+    assert done.stderr == "warning: not finite: `root` (2 NaN and 1 infinite of 4, the first at [0, 1])\n"
+
+
+def test_repeated_runs_are_measured_and_what_computes_is_said():
+    done = irrun("execute", CNN, "--random", 1, "--repeat", 3, "--engine", "numpy", "--threads", 1, "--verbose")
+    first, last = done.stderr.splitlines()
+    assert first == "note: engine numpy: numpy, then the kernels of ops; 1 threads"
+    assert last.startswith("3 runs: the first ")
+    assert "later ones minimum " in last
+    assert " median " in last
+    assert last.endswith(" ms")
+    done = irrun("execute", CNN, "--random", 1, "--engine", "reference", "-v")
+    assert done.stderr.startswith("note: engine reference: every layer by the kernel of its op")
+
+
+def test_made_up_inputs_are_as_large_as_layers_need(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", ("?", 1, "?", "?"))
+    kernel = model.constant(np.ones((1, 1, 7, 7), np.float32))
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    (y,) = model.layer("Convolution", [x, kernel], [("f32", (-1, 1, -1, -1))], names=["y"], **window)
+    model.result(y)
+    path = model.save(tmp_path)
+    assert irrun("execute", path, "--random", 1).stdout.startswith("y f32[1, 1, 2, 2]")
+    assert irrun("execute", path, "--random", 1, "--shape", "x=2,1,7,?").stdout.startswith("y f32[2, 1, 1, 2]")
+
+
+def test_sizes_that_nobody_can_guess_are_asked_for(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", ("?", "?"))
+    weights = model.constant(np.ones((1000, 5), np.float32))
+    shape = model.constant(np.int64([1, 1000]))
+    (flat,) = model.layer("Reshape", [x, shape], [("f32", (1, 1000))], special_zero="false")
+    model.result(model.layer("MatMul", [flat, weights], [("f32", (1, 5))], transpose_a="false", transpose_b="false")[0])
+    done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
+    assert "no size that was tried (1 to 512) suits all layers" in done.stderr
+    assert "--shape x=?,?" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_an_interruption_ends_with_its_own_status():
+    script = (
+        "import sys, time; sys.argv = ['irrun', 'ops']\n"
+        "import irrun.spec.registry as registry\n"
+        "def wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "registry.registry = wait\n"
+        "from irrun.cli import main\nmain()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert error == "interrupted\n"
+
+
+def test_names_are_completed():
+    for words, expected in (("irrun explain E30", "E306"), ("irrun ops matm", "MatMul-1")):
+        environment = {**os.environ, "_IRRUN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "2"}
+        done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=True)
+        assert f"plain,{expected}" in done.stdout.splitlines()

@@ -1,0 +1,97 @@
+"""Files that are not what they are called: pointers, pages, missing ones; and weights that are no numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import irrun
+from ir_builder import Model
+
+import irrun as library
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+PAGE = b"<!-- saved -->\n<!DOCTYPE html>\n<html><body>Sign in</body></html>\n"
+INVALID = Path(__file__).parent / "invalid"
+
+
+def weighted(folder, values=(1.0, 2.0), type=np.float32, shape=None):
+    """x plus a constant."""
+    values = np.asarray(values, type).reshape(shape or np.shape(values))
+    model = Model()
+    name = {2: "f16", 4: "f32", 8: "f64"}[values.itemsize]
+    x = model.parameter("x", name, values.shape)
+    model.result(model.layer("Add", [x, model.constant(values, "weight")], [(name, values.shape)])[0])
+    return model.save(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "help"),
+    [
+        (POINTER, "a Git LFS pointer", "git lfs pull"),
+        (PAGE, "an HTML page", "a log-in"),
+        (PAGE[15:], "an HTML page", ""),
+    ],
+)
+def test_a_model_that_is_something_else(content, what, help, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    (found,) = library.validate(path).errors
+    assert found.code == "E107"
+    assert what in found.message
+    assert help in found.help
+
+
+@pytest.mark.parametrize(("content", "what"), [(POINTER, "a Git LFS pointer"), (PAGE, "an HTML page")])
+def test_weights_that_are_something_else(content, what, tmp_path):
+    path = weighted(tmp_path, np.ones(4000))
+    path.with_suffix(".bin").write_bytes(content)
+    (found,) = library.validate(path).errors
+    assert found.code == "E503"
+    assert what in found.message
+
+
+def test_nan_and_infinity_in_weights_are_a_warning(tmp_path):
+    report = library.validate(weighted(tmp_path, [[1, 2, np.inf], [np.nan, 5, -np.inf]]))
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("W913", "warning")
+    assert found.message == "the constant has 1 NaN and 2 infinite of 6 elements, the first at [0, 2]"
+    assert found.layer.name == "weight"
+    assert found.line is not None
+
+
+@pytest.mark.parametrize("type", [np.float16, np.float64])
+def test_other_floats_are_searched(type, tmp_path):
+    (found,) = library.validate(weighted(tmp_path, [1, np.nan], type)).diagnostics
+    assert found.message.startswith("the constant has 1 NaN of 2 elements")
+
+
+def test_masks_are_no_reason_for_a_warning(tmp_path):
+    assert not library.validate(weighted(tmp_path, [0, -np.inf, 0, 0])).diagnostics
+
+
+def test_weights_beyond_the_first_are_searched_when_asked_for(tmp_path):
+    values = np.ones(17 << 20, np.float32)
+    values[-1] = np.nan
+    path = weighted(tmp_path, values)
+    assert not library.validate(path).diagnostics
+    irrun("validate", path)
+    deep = irrun("validate", path, "--deep", "--strict", status=1)
+    assert "the first at [17825791]" in deep.stdout
+
+
+def test_a_run_over_a_folder_names_what_failed(tmp_path):
+    (tmp_path / "good").mkdir()
+    good = weighted(tmp_path / "good")
+    bad = INVALID / "five_defects.xml"
+    done = irrun("validate", "--format", "concise", good, bad, tmp_path / "missing.xml", status=1)
+    assert "missing.xml:1:1: error[E102]" in done.stdout
+    assert done.stderr.splitlines()[-1] == f"errors in {bad}, {tmp_path / 'missing.xml'}"
+    irrun("validate", tmp_path / "missing.xml", status=2)
+
+
+def test_a_hook_that_is_given_weights_checks_their_model(tmp_path):
+    path = weighted(tmp_path)
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"x")
+    done = irrun("validate", "--skip-foreign", path.with_suffix(".bin"), other)
+    assert (done.returncode, done.stdout.strip()) == (0, f"{path}: ok, 4 layers checked")
