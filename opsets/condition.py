@@ -14,6 +14,7 @@ from irrun.spec import (
     Array,
     Attr,
     Body,
+    Branching,
     Dim,
     Elementwise,
     Input,
@@ -39,6 +40,7 @@ from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
     "If-8",
     inputs=[Input("cond", "boolean", "[] | [1]"), Input("inputs", "dynamic", "...", variadic=True)],
     outputs=[Output("outputs", "dynamic", "...", variadic=True)],
+    traits=[Branching("cond", "then_body", "else_body")],
 )
 def if_(cond: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
     """Run then_body where cond is true, else else_body. Outputs that differ in shape have the sizes that both have.
@@ -81,9 +83,9 @@ def _(node: Node) -> list[Tensor]:
     for number, (a, b) in enumerate(zip(*branches, strict=True)):
         if "dynamic" not in (a.type, b.type) and a.type != b.type:
             node.fail("C2", f"output {number} is {a.type} in `then_body`, but {b.type} in `else_body`")
-    chosen = node.value("cond")
-    if chosen is not None:
-        return branches[0 if chosen.item() else 1]
+    cond = node.inputs["cond"]
+    if cond.known:
+        return branches[0 if cond.value.item() else 1]
     return [union(a, b) for a, b in zip(*branches, strict=True)]
 
 

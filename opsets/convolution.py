@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product as combinations
 from math import prod
 from typing import Any
@@ -110,7 +111,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[N, CHANNELS, *spatial]"), Input("filters", "T", "[GROUPS, C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=WINDOW,
-    traits=[CONVOLVING, Products(_operations_of_groups)],
+    traits=[replace(CONVOLVING, grouped=True), Products(_operations_of_groups)],
 )
 def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate each group of channels with the filters of its group.
@@ -272,32 +273,6 @@ def _(node: Node) -> Shapes:
     return {"windows": convolution_windows(node)}
 
 
-def between_pixels(image: Array, y: Array, x: Array, zeros_outside: bool) -> Array:
-    """Bilinear interpolation of an image [C, H, W] at places y and x; a place outside gives 0.
-
-    With `zeros_outside` a place less than a pixel outside is interpolated with zeros, else neighbours stay inside.
-    """
-    height, width = image.shape[1:]
-    least = -1 if zeros_outside else 0
-    above = np.greater if zeros_outside else np.greater_equal
-    inside = above(y, least) & (y < height) & above(x, least) & (x < width)
-    y, x = np.where(inside, y, 0), np.where(inside, x, 0)
-    top, left = np.floor(y), np.floor(x)
-    rows = [(top.astype(np.int64), 1 - (y - top)), (top.astype(np.int64) + 1, y - top)]
-    columns = [(left.astype(np.int64), 1 - (x - left)), (left.astype(np.int64) + 1, x - left)]
-    result = np.zeros((len(image), *y.shape), image.dtype)
-    for (row, down), (column, across) in combinations(rows, columns):
-        weight = down * across * inside
-        if zeros_outside:
-            weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
-        result += image[:, np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)] * weight
-    return result
-
-
-Between = Callable[..., Array]
-"""What `between_pixels` is, or something quicker that gives the same."""
-
-
 @op(
     "DeformableConvolution-1",
     types={"T": NUMERIC},
@@ -305,9 +280,7 @@ Between = Callable[..., Array]
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=DEFORMABLE,
 )
-def deformable_convolution_1(
-    data: Array, offsets: Array, filters: Array, *, between: Between = between_pixels, **attrs: Any
-) -> Array:
+def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attrs: Any) -> Array:
     """Convolution whose taps are moved by the offsets, one (y, x) per window and tap.
 
     Constraints:
@@ -329,7 +302,7 @@ def deformable_convolution_1(
     >>> op(data, offsets, np.ones((1, 1, 1, 1)), **window).tolist()
     [[[[1.5, 3.0, 4.0]]]]
     """
-    return deformed(data, offsets, filters, None, between, bilinear_interpolation_pad=False, **attrs)
+    return deformed(data, offsets, filters, None, bilinear_interpolation_pad=False, **attrs)
 
 
 @deformable_convolution_1.shapes
@@ -340,18 +313,12 @@ def _(node: Node) -> Shapes:
 @op(
     "DeformableConvolution-8",
     types={"T": NUMERIC},
-    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True)],
+    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True, lenient=True)],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=[*DEFORMABLE, Attr("bilinear_interpolation_pad", BOOL, False)],
 )
 def deformable_convolution(
-    data: Array,
-    offsets: Array,
-    filters: Array,
-    mask: Array | None = None,
-    *,
-    between: Between = between_pixels,
-    **attrs: Any,
+    data: Array, offsets: Array, filters: Array, mask: Array | None = None, **attrs: Any
 ) -> Array:
     """Convolution whose taps are moved by the offsets and scaled by the mask.
 
@@ -375,7 +342,7 @@ def deformable_convolution(
     >>> op(data, offsets, np.ones((1, 1, 1, 1)), bilinear_interpolation_pad=True, **window).tolist()
     [[[[1.5, 3.0, 2.0]]]]
     """
-    return deformed(data, offsets, filters, mask, between, **attrs)
+    return deformed(data, offsets, filters, mask, **attrs)
 
 
 @deformable_convolution.shapes
@@ -423,7 +390,6 @@ def deformed(
     offsets: Array,
     filters: Array,
     mask: Array | None,
-    between: Between,
     *,
     group: int,
     deformable_group: int,
@@ -434,32 +400,73 @@ def deformed(
     grid = axes_of(data.shape[2:], filters.shape[2:], **window)
     computing = np.dtype(np.float32) if data.dtype.itemsize <= 2 else np.dtype(np.float64)
     computing = data.dtype if data.dtype.kind == "f" and data.dtype.itemsize >= 4 else computing
-    taps = list(combinations(*(range(int(axis.kernel)) for axis in grid)))
+    taps = np.indices([int(axis.kernel) for axis in grid]).reshape(2, -1)
     counts = [int(axis.windows) for axis in grid]
-    features, channels = len(filters), data.shape[1]
-    weights = filters.astype(computing).reshape(group, features // group, -1)
-    moves = offsets.astype(computing).reshape(len(data), deformable_group, len(taps), 2, *counts)
-    scales = None if mask is None else mask.astype(computing).reshape(len(data), deformable_group, len(taps), *counts)
-    images = data.astype(computing).reshape(len(data), deformable_group, channels // deformable_group, *data.shape[2:])
-    result = np.empty((len(data), features, *counts), computing)
-    for number, image in enumerate(images):
-        for block in blocks(counts, channels * len(taps) * computing.itemsize):
-            starts = [
-                np.arange(n)[cut] * a.stride - int(a.pads[0]) for n, cut, a in zip(counts, block, grid, strict=True)
-            ]
-            columns = np.empty((*image.shape[:2], len(taps), *map(len, starts)), computing)
-            for part, tap in np.ndindex(deformable_group, len(taps)):
-                y, x = (
-                    moves[number, part, tap, axis][block]
-                    + (start + k * a.dilation).reshape([-1, 1] if axis == 0 else [1, -1])
-                    for axis, (start, k, a) in enumerate(zip(starts, taps[tap], grid, strict=True))
-                )
-                seen = between(image[part], y, x, bilinear_interpolation_pad)
-                columns[part, :, tap] = seen if scales is None else seen * scales[number, part, tap][block]
-            flat = columns.reshape(group, weights.shape[-1], -1)
-            place = result[number][(slice(None), *block)]
-            place[...] = np.matmul(weights, flat).reshape(place.shape)
+    features, channels, size = len(filters), data.shape[1], data.shape[2:]
+    batch, count, own = len(data), taps.shape[1], channels // deformable_group
+    # channels last: a tap takes four rows of them
+    taken = filters.astype(computing).reshape(group, features // group, channels // group, count)
+    weights = taken.swapaxes(2, 3).reshape(group, features // group, -1)
+    images = np.moveaxis(data.astype(computing).reshape(batch, deformable_group, own, -1), 2, 3)
+    images = np.ascontiguousarray(images)
+    moves = offsets.astype(computing).reshape(batch, deformable_group, count, 2, *counts)
+    scales = None if mask is None else mask.astype(computing).reshape(batch, deformable_group, count, *counts)
+    result = np.empty((batch, features, *counts), computing)
+    limit = max(SAMPLED_BYTES, counts[1] * channels * count * computing.itemsize)
+    for (number, image), block in combinations(
+        enumerate(images), blocks(counts, channels * count * computing.itemsize, limit)
+    ):
+        starts = [np.arange(n)[cut] * a.stride - int(a.pads[0]) for n, cut, a in zip(counts, block, grid, strict=True)]
+        columns = np.empty((*map(len, starts), count, deformable_group, own), computing)
+        for part in range(deformable_group):
+            y, x = (
+                (moves[number, part, :, axis][:, *block] + start.reshape([1, -1, 1] if axis == 0 else [1, 1, -1]))
+                + (taps[axis] * grid[axis].dilation).reshape(-1, 1, 1)
+                for axis, start in enumerate(starts)
+            )
+            scale = None if scales is None else np.moveaxis(scales[number, part][:, *block], 0, -1)
+            places = np.moveaxis(y, 0, -1), np.moveaxis(x, 0, -1)
+            columns[..., part, :] = between_pixels(image[part], size, *places, scale, bilinear_interpolation_pad)
+        by_group = np.moveaxis(columns.reshape(-1, count, group, channels // group), 2, 0)
+        flat = by_group.reshape(group, by_group.shape[1], -1)
+        place = result[number][:, *block]
+        place[...] = np.matmul(weights, flat.swapaxes(1, 2)).reshape(place.shape)
     return rounded(result, data.dtype)
+
+
+SAMPLED_BYTES = 1 << 20
+"""Of the columns of a deformable convolution that are made at a time: what a cache holds beside the image."""
+
+
+def between_pixels(
+    image: Array, size: Sequence[int], y: Array, x: Array, scale: Array | None, zeros_outside: bool
+) -> Any:
+    """Bilinear interpolation of an image [H * W, C] at places y and x, scaled: [*places, C]; a place outside gives 0.
+
+    With `zeros_outside` a place less than a pixel outside is interpolated with zeros, else neighbours stay inside.
+    """
+    height, width = size
+    least = -1 if zeros_outside else 0
+    above = np.greater if zeros_outside else np.greater_equal
+    inside = above(y, least) & (y < height) & above(x, least) & (x < width)
+    y, x = np.where(inside, y, 0), np.where(inside, x, 0)
+    top, left = np.floor(y), np.floor(x)
+    rows = [(top.astype(np.intp), 1 - (y - top)), (top.astype(np.intp) + 1, y - top)]
+    columns = [(left.astype(np.intp), 1 - (x - left)), (left.astype(np.intp) + 1, x - left)]
+    result, part = (np.empty((*y.shape, image.shape[1]), image.dtype) for _ in range(2))
+    for number, ((row, down), (column, across)) in enumerate(combinations(rows, columns)):
+        weight = down * across * inside
+        if zeros_outside:
+            weight = weight * ((row >= 0) & (row < height) & (column >= 0) & (column < width))
+        if scale is not None:
+            weight = weight * scale
+        target = part if number else result
+        place = np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)
+        np.take(image, place, 0, target, "clip")
+        target *= weight[..., np.newaxis]
+        if number:
+            result += part
+    return result
 
 
 def convolution_windows(node: Node) -> tuple[Size, ...]:

@@ -173,10 +173,40 @@ def einsum(*inputs: Array, equation: str) -> Any:
         kept = [lengths[label] == length for label, length in zip(term, array.shape, strict=True)]
         operands.append(widened(array)[tuple(slice(None) if keep else 0 for keep in kept)])
         operands.append([numbers[label] for label, keep in zip(term, kept, strict=True) if keep])
-    product = np.einsum(*operands, [numbers[label] for label in result], optimize=len(inputs) > 1)
+    product = _as_product(operands, [numbers[label] for label in result])
+    if product is None:
+        product = np.einsum(*operands, [numbers[label] for label in result], optimize=len(inputs) > 1)
     if len(inputs) == 1 and np.may_share_memory(product, inputs[0]):
         return product.copy()
     return product.astype(inputs[0].dtype, copy=False)
+
+
+def _as_product(operands: Sequence[Any], result: list[int]) -> Any:
+    """The sum of two operands, each an array and its labels, as a product of matrices, for which numpy has BLAS.
+
+    None where nothing is summed over, or one of them has a label twice or one that is in it alone and summed over.
+    """
+    if len(operands) != 4:
+        return None
+    left, own, right, others = operands
+    summed = [label for label in own if label in others and label not in result]
+    batch = [label for label in own if label in others and label in result]
+    rows, columns = ([label for label in labels if label not in (*summed, *batch)] for labels in (own, others))
+    labels = [*batch, *rows, *columns]
+    if not summed or len({*own}) < len(own) or len({*others}) < len(others) or sorted(labels) != sorted(result):
+        return None
+    lengths = dict(zip([*own, *others], [*left.shape, *right.shape], strict=True))
+    matrices = (
+        array.transpose([names.index(label) for label in order]).reshape(
+            [*(lengths[label] for label in batch), *(prod(lengths[label] for label in part) for part in parts)]
+        )
+        for array, names, order, parts in (
+            (left, own, [*batch, *rows, *summed], (rows, summed)),
+            (right, others, [*batch, *summed, *columns], (summed, columns)),
+        )
+    )
+    product = np.matmul(*matrices).reshape([lengths[label] for label in labels])
+    return product.transpose([labels.index(label) for label in result])
 
 
 @einsum.shapes

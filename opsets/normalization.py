@@ -20,6 +20,7 @@ from irrun.spec import (
     Attr,
     Input,
     Node,
+    Normalizing,
     Output,
     choice,
     op,
@@ -144,6 +145,7 @@ def _(node: Node) -> None:
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
     attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER)],
+    traits=[Normalizing()],
 )
 def group_normalization(data: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float) -> Any:
     """Normalize groups of channels by their mean and variance, then scale and shift each channel.
@@ -253,6 +255,7 @@ def _sums_around(array: Any, axis: int, reach: int) -> Any:
         Attr("normalize_variance", BOOL),
         Attr("eps", FLOAT_NUMBER),
     ],
+    traits=[Normalizing()],
 )
 def mvn_1(
     data: Array,
@@ -303,6 +306,7 @@ def _(node: Node) -> None:
         Attr("eps", FLOAT_NUMBER),
         Attr("eps_mode", choice("inside_sqrt", "outside_sqrt")),
     ],
+    traits=[Normalizing()],
 )
 def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_mode: str) -> Any:
     """Subtract the mean over axes and perhaps divide by sqrt(variance + eps), or by sqrt(variance) + eps.

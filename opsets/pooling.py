@@ -92,11 +92,9 @@ def _(node: Node) -> Shapes:
 
 @op(
     "MaxPool-8",
-    types={"T": NUMERIC},
-    inputs=[DATA],
+    of=max_pool_1,
     outputs=[RESULT, INDICES],
     attrs=[*INDEXED, FLOOR_OR_CEIL],
-    traits=[Selecting()],
 )
 def max_pool_8(
     data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any

@@ -36,7 +36,7 @@ REDUCTION = Attr("reduction", choice("sum", "mean"), "sum")
         Input("values", "T", "[M]"),
         Input("dense_shape", "T_IDX", "[2]"),
         Input("indices", "T_IDX", "[M, 2]"),
-        Input("default_value", "T", "[]", lenient=True),
+        Input("default_value", "T", "[]"),
     ],
     outputs=[
         Output("output_indices", "T_IDX", "[M', 2]"),

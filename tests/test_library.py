@@ -20,6 +20,7 @@ from irrun.spec import (
     Joining,
     Lookup,
     MatrixProduct,
+    Normalizing,
     Op,
     Padding,
     Permutation,
@@ -368,6 +369,23 @@ def test_no_result_is_below_the_bound_of_its_trait(op):
     attrs = {attr.keyword: ATTRIBUTES[attr.keyword] for attr in op.attrs if attr.default is REQUIRED}
     data = np.float32([-np.inf, -3e38, -100, -1.7, -0.0, 0, 2, np.inf])
     assert call(op, data).min() >= op.trait(Bounded).least(attrs)
+
+
+@ops_that_are(Normalizing)
+def test_a_normalization_does_not_see_where_its_input_begins_and_how_far_it_reaches(op):
+    data = np.random.default_rng(1).normal(size=(2, 4, 3, 5))
+    others = [np.array([2, 3])] if len(op.inputs) == 2 else [np.ones(4)] * (len(op.inputs) - 1)
+    given = {
+        "across_channels": True,
+        "eps": 1e-12,
+        "epsilon": 1e-12,
+        "eps_mode": "inside_sqrt",
+        "normalize_variance": True,
+        "num_groups": 2,
+    }
+    attrs = {name: value for name, value in given.items() if name in {attr.keyword for attr in op.attrs}}
+    others = [other.astype(np.float64) if other.size == 4 else other for other in others]
+    np.testing.assert_allclose(op(data, *others, **attrs), op(7 + 3 * data, *others, **attrs), atol=1e-9)
 
 
 @ops_that_are(Selecting)

@@ -119,6 +119,17 @@ def test_an_element_out_of_range_is_named_with_its_position():
         infer(Tensor("f32", (fresh(),)), Tensor.of(np.array([-1, 9])))
 
 
+def test_the_rule_is_asked_of_data_alone_where_types_and_shapes_are_bound():
+    shapes = [Tensor("f32", (9,)), Tensor("i32", (2,))]
+    bound = rows.bound(shapes, rows.defaults)
+    for ids in ([0, 8], [1, 1]):
+        assert rows.check([shapes[0], Tensor.of(np.int32(ids))], rows.defaults, bound) == []
+    with pytest.raises(Violation, match=r"`ids\[1\]` is 9, outside \[0, 9\)"):
+        rows.check([shapes[0], Tensor.of(np.int32([8, 9]))], rows.defaults, bound)
+    with pytest.raises(Violation, match="`table` is string, expected one of"):
+        rows.bound([Tensor("string", (9,)), shapes[1]], rows.defaults)
+
+
 def concerns(*inputs, op=rows, **attrs):
     """What a violation says that it is about, beside its message."""
     with pytest.raises(Violation) as error:

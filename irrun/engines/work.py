@@ -86,8 +86,9 @@ class Work:
     """An op and what is done to its (only) result right away, in order.
 
     `inputs` are those of the op, with None for one that is not connected, and behind them the operands of `posts`.
-    `outputs` are what is left at the end: `posts` change no shape and no type. Outputs of the op that nothing reads are
-    left out where no other comes behind them.
+    `outputs` are what is left at the end: `posts` change no shape, and no type but between f32 and bf16, where one is a
+    conversion; what is not rounded in between is as good. Outputs of the op that nothing reads are left out where no
+    other comes behind them.
     """
 
     name: str
@@ -183,10 +184,10 @@ OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]
 """Computes a work of open sizes: fresh results for arrays of its inputs; None where they are not as it knows them.
 
 Nobody has looked at the data: where these break the rule of the op, or it would warn of them, the answer is None, too.
-Results take at most `OPEN_GROWTH` times the bytes of the inputs.
+Results of sizes that only the data tell take at most `OPEN_GROWTH` times the bytes of the inputs.
 """
 
-OPEN_GROWTH = 64
+OPEN_GROWTH = 16
 
 
 class Engine(Protocol):

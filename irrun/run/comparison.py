@@ -42,12 +42,14 @@ class Comparison:
     ) -> None:
         """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
         expected = computation(given, run)
+        rounded = any(array is not None and array.dtype.name == "bfloat16" for array in given)
+        digit = DIGITS["bfloat16"] if rounded else 0.0  # kernels round to it in between, engines need not
         for port, (right, array) in enumerate(zip(expected, found, strict=False)):
-            wrong = self.differing(right, array)
+            wrong = self.differing(right, array, digit=digit)
             if wrong is None:
                 continue
             spread = [computation(_moved(given, factor), run)[port] for factor in MOVED]
-            wrong = self.differing(right, array, spread)
+            wrong = self.differing(right, array, spread, digit)
             if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
                 continue
             layer, last = instruction.layer, instruction.parts[-1].layer
@@ -69,19 +71,22 @@ class Comparison:
                 )
             )
 
-    def differing(self, expected: Array, found: Array, others: Sequence[Array] = ()) -> tuple[int, ...] | None:
+    def differing(
+        self, expected: Array, found: Array, others: Sequence[Array] = (), digit: float = 0.0
+    ) -> tuple[int, ...] | None:
         """The index of the first element of `found` that is not what is expected up to rounding; None for none.
 
-        `others` are what is as good as expected: the results for inputs that are rounded otherwise.
+        `others` are what is as good as expected: the results for inputs that are rounded otherwise. `digit` is the
+        relative distance of numbers where that is more than of the type of the result.
         """
         if expected.shape != found.shape or expected.dtype.kind != found.dtype.kind:
             return ()
-        digit = DIGITS.get(expected.dtype.name)
-        if digit is None:
+        if expected.dtype.name not in DIGITS:
             wrong = np.asarray(expected != found)
             for other in others:
                 wrong &= other != found
         else:
+            digit = max(digit, DIGITS[expected.dtype.name])
             right, array = expected.astype(np.float64), found.astype(np.float64)
             spread = [right, *(other.astype(np.float64) for other in others)]
             low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)

@@ -79,6 +79,7 @@ class _Layer:
         self._context = bool(op.context - {"types"}) or (self._asks and bool(op.context))
         self._viewed = next((n for n, port in enumerate(op.inputs) if port.name == op.view_of), None)
         self._variadic = bool(op.outputs) and op.outputs[-1].variadic
+        self._only_bodies = op.context == {"bodies"}
         self._bodies: dict[str, Body] = {}
         self._running = [
             RunningBody(body_program, kernels.prepared(body_program), instruction.layer, name)
@@ -137,11 +138,13 @@ class _Layer:
             raise refusal(self._instruction.layer, outputs_text(outputs), wanted, meter.live, meter.limit)
         if not self._context:
             return self._plain(*arrays)
-        context: dict[str, Any] = {"types": types, "state": run.variables}
         if self._running:
             for body in self._running:
                 body.begin(run)
-            context["bodies"] = self._bodies or self._bound()
+            bodies = self._bodies or self._bound()
+            if self._only_bodies:
+                return self._op.kernel(*arrays, **self._instruction.attrs, bodies=bodies)
+        context = {"types": types, "state": run.variables, "bodies": self._bodies}
         own = {name: context[name] for name in self._op.context}
         return self._op.kernel(*arrays, **self._instruction.attrs, **own)
 

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from irrun.run.program import Instruction
 from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.preparation import Preparation
 
+Enclosed = Callable[[Sequence[Array], Run], list[Array]]
+"""Computes the results for the arrays of its inputs. Raises ExecutionError."""
+
 
 class Enclosure:
     """Safe for threads. `preparation` is that of the `enclosed` program of an instruction."""
 
-    def __init__(self, preparation: Preparation, instruction: Instruction) -> None:
-        self._preparation, self._by = preparation, instruction.op.name
+    def __init__(self, preparation: Preparation) -> None:
+        self.preparation = preparation
 
-    def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
-        """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
-        given = [array for array in arrays if array is not None]
-        meter = run.meter
-        block, frame = self._preparation.acquire(given, meter=meter)
-        if meter is not None:
-            meter.hold(frame.memory)
-        try:
-            results = frame.execute(given, run)
-            for position in frame.copied:
-                results[position] = results[position].copy()
-        finally:
-            if meter is not None:
-                meter.let_go(frame.memory)
-            self._preparation.release(block)
-        if meter is not None:
-            for array in results:
-                meter.add(array)
-        return self._by, results
+    def computation(self) -> Enclosed:
+        """What one frame computes it with, which keeps a frame of its own as bodies do."""
+        iterations = self.preparation.iterations()
+
+        def compute(arrays: Sequence[Array], run: Run) -> list[Array]:
+            iterations.begin(run)
+            try:
+                results = iterations(arrays, run)
+            finally:
+                iterations.end()
+            if run.meter is not None:
+                for array in results:
+                    run.meter.add(array)
+            return results
+
+        return compute

@@ -14,6 +14,7 @@ from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
 from irrun.run.computation import Computation
+from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owners
 from irrun.run.passes.assignment import EngineFailed
@@ -27,7 +28,6 @@ from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
-    from irrun.run.enclosure import Enclosure
 
 
 class Frame:
@@ -139,6 +139,8 @@ class Frame:
             return self._engine_call(instruction)
         if instruction.quick is not None:
             return self._quick_call(instruction, instruction.quick)
+        if isinstance(specialization, Enclosure):
+            return self._enclosed_call(instruction, specialization)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -242,11 +244,20 @@ class Frame:
 
         return store
 
-    def _by_specialization(self, instruction: Instruction, specialization: Specialization | Enclosure) -> None:
+    def _enclosed_call(self, instruction: Instruction, enclosure: Enclosure) -> Call:
+        """A call of several instructions that are a program of their own."""
+        arrays, inputs, compute = self._arrays, instruction.inputs, enclosure.computation()
+        store = self._storing(instruction)
+
+        def call() -> None:
+            store(compute([arrays[number] for number in inputs], self._run))  # type: ignore[index, misc] # all are made
+
+        return call
+
+    def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._given(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
-        if instruction.enclosed is None:
-            self._hold(instruction, self._by, given, results)
+        self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:

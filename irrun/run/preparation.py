@@ -192,6 +192,12 @@ class Preparation:
                 return self._keep((pattern, watched), made)
         return self._keep((shapes, watched), self._made(shapes, watched))
 
+    def keeps(self, frame: Frame, meter: Meter | None) -> bool:
+        """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
+        if frame.program is self.program or (self._open is not None and frame.program is self._open.program):
+            return False
+        return meter is None or meter.live + frame.memory.nbytes <= meter.limit
+
     def fits(self, frame: Frame, shapes: Shapes, watched: bool) -> bool:
         """Whether a frame is of the program for other shapes, too, as one is whose sizes grow from run to run."""
         with self._lock:
@@ -253,7 +259,7 @@ class Preparation:
             if instruction.enclosed is not None:
                 own = replace(self._setting, iterated=False)
                 inner = Preparation(instruction.enclosed, own, self._kernels, self._comparison, patient=True)
-                found[position] = Enclosure(inner, instruction)
+                found[position] = Enclosure(inner)
             elif is_typed(program, instruction):
                 made = Specialization(program, instruction, read, setting, self._kernels)
                 if made.opened or is_unsized(program, instruction):
@@ -278,9 +284,7 @@ class Iterations:
     def begin(self, run: Run) -> None:
         watched = run.observer is not None
         meter = self._meter = run.meter
-        if self._held is not None and (
-            watched != self._watched or not _is_kept(self._held[1], self._preparation, meter)
-        ):
+        if self._held is not None and (watched != self._watched or not self._preparation.keeps(self._held[1], meter)):
             self._release()
         self._watched = watched
         if self._held is not None and meter is not None:
@@ -327,13 +331,6 @@ class Iterations:
         if self._held is not None:
             self._preparation.release(self._held[0])
         self._held, self._before = None, ()
-
-
-def _is_kept(frame: Frame, preparation: Preparation, meter: Meter | None) -> bool:
-    """Whether a frame is the right one still: it is not where there is no room for it now, or was none before."""
-    if frame.program is preparation.program:
-        return False
-    return meter is None or meter.live + frame.memory.nbytes <= meter.limit
 
 
 def _grown(before: Shapes, now: Shapes) -> Shapes | None:

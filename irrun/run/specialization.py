@@ -121,8 +121,12 @@ class Specialization:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
         if not self.opened or meter is None:
             return bool(self.opened)
-        given = sum(array.nbytes for array in arrays if array is not None)
-        return meter.live + OPEN_GROWTH * given <= meter.limit
+        results = [self._program.tensors[number] for number in self._instruction.results]
+        if all(tensor.static for tensor in results):
+            most = sum(map(tensor_bytes, results))
+        else:
+            most = OPEN_GROWTH * sum(array.nbytes for array in arrays if array is not None)
+        return meter.live + most <= meter.limit
 
     def _opened(self) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""
@@ -208,7 +212,10 @@ class Specialization:
                 inferred = post.op.infer(tensors, post.attrs)
             except Violation:
                 return False
-            if not inferred.complete or inferred.outputs[0].shape != result.shape:
+            if not inferred.complete or (inferred.outputs[0].type, inferred.outputs[0].shape) != (
+                result.type,
+                result.shape,
+            ):
                 return False
             made = post.outputs[0]
         return True

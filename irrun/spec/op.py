@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
@@ -44,13 +45,12 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "decays", "fade", "pool", "between"}
+PARTS = {"suppress", "decays", "fade", "pool"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays`,
 `fade(boxes, scores, sigma, ...)` is `faded` in `opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is
-`pooled_regions` in `opsets/_rois.py`, `between(image, y, x, zeros_outside)` is `between_pixels` in
-`opsets/convolution.py`.
+`pooled_regions` in `opsets/_rois.py`.
 """
 
 
@@ -357,6 +357,11 @@ class Op:
         return frozenset(attr.name for attr in self.attrs)
 
     @cached_property
+    def port_names(self) -> tuple[str, ...]:
+        """What its inputs are called."""
+        return tuple(port.name for port in self.inputs)
+
+    @cached_property
     def has_shape_attr(self) -> bool:
         """Whether an attribute is a shape, whose unknown sizes are new ones each time that it is read."""
         return any(attr.kind is SHAPE for attr in self.attrs)
@@ -447,9 +452,7 @@ class Op:
 
         The warnings; raises `Violation` where the data break a constraint.
         """
-        named = dict.fromkeys((port.name for port in self.inputs), None) | {
-            port.name: tensor for port, tensor in zip(self.inputs, inputs, strict=False)
-        }
+        named = dict(zip_longest(self.port_names, inputs))
         node = Node(self, named, attrs, Dims(bound.dims), dict(bound.types), {})
         if self.rule is not None:
             with suppress(Undecided):

@@ -47,6 +47,11 @@ class Retyping:
 
 
 @dataclass(frozen=True, slots=True)
+class Normalizing:
+    """The elements of the first input relative to the mean and the spread of some of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Permutation:
     """The first input with its axes in another order, which is the input `order`; an empty one reverses them."""
 
@@ -174,6 +179,15 @@ class Quantizing:
 
 
 @dataclass(frozen=True, slots=True)
+class Branching:
+    """One of two bodies: `then` where the input `condition` is true, else `otherwise`."""
+
+    condition: str
+    then: str
+    otherwise: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What the variable holds that the attribute `variable` names."""
 
@@ -201,6 +215,7 @@ Trait = (
     | Convolving
     | Products
     | Attending
+    | Branching
     | Bounded
     | Converting
     | Joining
@@ -210,6 +225,7 @@ Trait = (
     | Reading
     | Repeating
     | Retyping
+    | Normalizing
     | Selecting
     | Storing
 )

@@ -62,11 +62,16 @@ def segments_sum(
     pattern: str = "sorted",
     weighted: bool = True,
     columns: int = 128,
+    *,
+    rows: int = 100_000,
+    count: int = 500_000,
+    segments: int = 50_000,
+    used: int | None = None,
 ) -> Made:
-    """500,000 rows of a table of 100,000 summed into 50,000 segments."""
+    """`count` rows of a table of `rows`, of which the first ones are `used` (None: all), summed into segments."""
     rng = np.random.default_rng(SEED)
-    rows, count, segments = 100_000, 500_000, 50_000
     ids = {
+        "even": lambda: np.arange(count) * segments // count,
         "sorted": lambda: np.sort(rng.integers(0, segments, count)),
         "unsorted": lambda: rng.integers(0, segments, count),
         "one huge segment": lambda: np.full(count, segments // 2),
@@ -78,7 +83,7 @@ def segments_sum(
     table = rng.standard_normal((rows, columns), np.float32) * 8
     inputs = {
         "emb_table": table.astype(table_type),
-        "indices": rng.integers(0, rows, count).astype(index_type),
+        "indices": rng.integers(0, used or rows, count).astype(index_type),
         "segment_ids": ids.astype(index_type),
         "num_segments": np.array(segments, index_type),
         "default_index": np.array(0, index_type),
@@ -88,30 +93,46 @@ def segments_sum(
     return model_of(3, "embedding_segments_sum", inputs, fixed=("emb_table", "num_segments", "default_index"))
 
 
-def fill_empty_rows(order: str = "sorted", index_type: type = np.int64) -> Made:
-    """A sparse matrix of 1,000,000 rows of 1,000 with 2,000,000 values, no two at one place."""
+def fill_empty_rows(
+    order: str = "sorted",
+    index_type: type = np.int64,
+    value_type: type = np.float32,
+    *,
+    rows: int = 1_000_000,
+    used: int | None = None,
+) -> Made:
+    """A sparse matrix of so many rows of 1,000 with twice as many values, all in the first rows that are `used`."""
     rng = np.random.default_rng(SEED)
-    rows, columns, count = 1_000_000, 1_000, 2_000_000
-    places = rng.permutation(np.unique(rng.integers(0, rows * columns, count + count // 50)))[:count]
+    columns, count = 1_000, 2 * rows
+    most = (used or rows) * columns
+    if used is None:  # no two at one place
+        places = rng.permutation(np.unique(rng.integers(0, most, count + count // 50)))[:count]
+    else:
+        places = rng.integers(0, most, count)
     if order == "sorted":
         places.sort()
     indices = np.stack(np.divmod(places, columns), axis=1)
     inputs = {
-        "values": rng.standard_normal(count, np.float32),
+        "values": (rng.standard_normal(count, np.float32) * 100).astype(value_type),
         "dense_shape": np.array([rows, columns], index_type),
         "indices": indices.astype(index_type),
-        "default_value": np.array(-1, np.float32),
+        "default_value": np.array(-1, value_type),
     }
     return model_of(16, "sparse_fill_empty_rows", inputs)
 
 
-def scatter_elements(axis: int, reduction: str | None = None, index_type: type = np.int32) -> Made:
-    """1000 x 4000 updates put (version 3), or reduced (version 12), into 4000 x 4000 elements."""
+def scatter_elements(
+    axis: int, reduction: str | None = None, index_type: type = np.int32, *, size: int = 4000, used: int | None = None
+) -> Made:
+    """A quarter as many updates put (version 3), or reduced (version 12), into size x size elements.
+
+    Indices are below `used` (None: the size).
+    """
     rng = np.random.default_rng(SEED)
     inputs = {
-        "data": rng.standard_normal((4000, 4000), np.float32),
-        "indices": rng.integers(0, 4000, (1000, 4000)).astype(index_type),
-        "updates": rng.uniform(0.5, 1.5, (1000, 4000)).astype(np.float32),
+        "data": rng.standard_normal((size, size), np.float32),
+        "indices": rng.integers(0, used or size, (size // 4, size)).astype(index_type),
+        "updates": rng.uniform(0.5, 1.5, (size // 4, size)).astype(np.float32),
     }
     version, attrs = (3, {}) if reduction is None else (12, {"reduction": reduction})
     return model_of(version, "scatter_elements_update", inputs, np.int32(axis), **attrs)
@@ -197,8 +218,44 @@ OPS: dict[str, Callable[[], Made]] = {
     },
 }
 
+FOUNDING: dict[str, Callable[[], Made]] = {
+    **{
+        f"EmbeddingSegmentsSum-3, {what}": partial(segments_sum, index_type=np.int64, **sizes)
+        for what, sizes in {
+            "500,000 rows of 100,000": {},
+            "a tenth": {"rows": 10_000, "count": 50_000, "segments": 5_000},
+            "rows of 100": {"used": 100},
+            "bags of 1": {"pattern": "even", "count": 50_000},
+            "bags of 1,000": {"pattern": "even", "segments": 500},
+        }.items()
+    },
+    **{
+        f"ScatterElementsUpdate-3, {what}, axis {axis}": partial(scatter_elements, axis, **sizes)
+        for what, sizes in {
+            "4000 x 4000, i32": {},
+            "4000 x 4000, i64": {"index_type": np.int64},
+            "1264 x 1264, i32": {"size": 1264},
+            "12640 x 12640, i32": {"size": 12640},
+            "4000 x 4000, to 16 places": {"used": 16},
+        }.items()
+        for axis in (0, 1)
+    },
+    **{
+        f"SparseFillEmptyRows-16, {order}, {what}": partial(fill_empty_rows, order, **sizes)
+        for what, sizes in {
+            "1,000,000 rows, f32": {},
+            "1,000,000 rows, i64": {"value_type": np.int64},
+            "100,000 rows, f32": {"rows": 100_000},
+            "10,000,000 rows, f32": {"rows": 10_000_000},
+            "1,000 of 1,000,000 rows": {"used": 1_000},
+        }.items()
+        for order in ("sorted", "shuffled")
+    },
+}
+
 GRAPHS: dict[str, dict[str, Callable[[], Made]]] = {
     "ops": OPS,
+    "founding": FOUNDING,
     "loops": {"Loop-5": partial(loop, False), "TensorIterator-1": partial(loop, True)},
     "layers": {f"{LAYERS} tiny layers": chain},
 }

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.costs import costs
 from bench.dynamic import Sizes, distinct_sizes, measure_fresh, measure_sequence, measure_static, ranges, resized
 from bench.language import lines, measure
 from bench.language_worker import Text, beam_search, curve
-from bench.measure import Result
-from bench.models import Model
+from bench.measure import Result, distance
+from bench.models import Model, models_in
 from bench.processes import Peer, Setting, Worker
 from bench.report import geometric_means, report
+from bench.summary import slower, summary
 
 ROOT = Path(__file__).parents[2]
 SETTING = Setting(sys.executable, 2)
@@ -215,3 +217,67 @@ def test_a_language_model_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "model.xml").write_text("<net/>")
     taken = measure(tmp_path / "model.xml", [Peer("irrun", "irrun", SETTING)], 2, [[1]], 2)
     assert "not measured: " in lines([taken])[1]
+
+
+def test_a_founding_op_is_measured_beside_the_bytes_that_it_moves(tmp_path):
+    pytest.importorskip("openvino")
+    script = ROOT / "tests" / "bench" / "founding.py"
+    name = "ScatterElementsUpdate-3, 1264 x 1264, i32, axis 1"
+    options = ("--python", sys.executable, "--turns", "1", "--only", name, "--json", tmp_path / "found.json")
+    done = subprocess.run([sys.executable, script, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()[2:]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[0] == name
+    assert cells[4] == f"{(2 * 1264 * 1264 + 2 * 316 * 1264) * 4 / 1e6:.0f} MB"
+    ours, theirs = json.loads((tmp_path / "found.json").read_text())["results"]
+    assert len(ours["seconds"]) == len(theirs["seconds"]) == 1
+    assert ours["difference"] == 0
+
+
+def test_arrays_are_compared_where_they_are_not_finite_and_where_they_are_strings():
+    numbers, words = np.array([1.0, -4.0, np.inf, np.nan]), np.array(["a", "bc"])
+    assert distance(numbers, numbers.copy()) == 0
+    assert distance(np.array([2.0, -4.0, np.inf, np.nan]), numbers) == 0.25
+    assert distance(np.array([1.0, -4.0, 5.0, np.nan]), numbers) == np.inf
+    assert distance(np.array([1.0, np.nan, np.inf, np.nan]), numbers) == np.inf
+    assert distance(words, words.copy()) == 0
+    assert distance(words, np.array(["a", "bd"])) == np.inf
+    assert distance(np.zeros(0), np.zeros(0)) == 0
+
+
+def test_a_summary_has_a_line_for_each_model_the_slowest_first():
+    results = [
+        Result("steady", model, runtime, seconds)
+        for model, runtime, seconds in (
+            ("quick", "irrun", [0.5]),
+            ("quick", "openvino", [1.0]),
+            ("slow", "irrun", [4.0]),
+            ("slow", "openvino", [2.0]),
+        )
+    ]
+    results.append(Result("one-shot", "quick", "openvino", failure="first\nlast"))
+    assert slower(results, 1.2) == ["slow"]
+    lines = summary(results, {"slow": [("If (kernel)", 0.75)]}).splitlines()
+    assert lines[2] == "| slow | 4000.0 | 2000.0 | 2.00 |  | If (kernel) 75% |"
+    assert lines[3] == "| quick | 500.0 | 1000.0 | 0.50 |  |  |"
+    assert lines[5:] == [
+        "steady: geometric mean 1.000 of 2, at most 2.00 (slow)",
+        "- one-shot, quick, openvino: last",
+    ]
+
+
+def test_first_runs_with_other_shapes_are_measured_and_the_costs_of_slow_models_named(tmp_path):
+    pytest.importorskip("openvino")
+    (tmp_path / "cnn" / "others").mkdir(parents=True)
+    for path in (ROOT / "samples" / "cnn").glob("*.*"):
+        shutil.copy(path, tmp_path / "cnn")
+    shutil.copy(tmp_path / "cnn" / "inputs.npz", tmp_path / "cnn" / "others" / "0.npz")
+    measures = ("--measure", "fresh", "--measure", "steady")
+    done = run("--models", tmp_path, "--engine", "auto", *measures, "--markdown", tmp_path / "found.md")
+    assert done.returncode == 0, done.stderr
+    found = (tmp_path / "found.md").read_text().splitlines()
+    assert found[0].startswith("| model | irrun ms | OpenVINO ms | steady | fresh |")
+    assert found[2].startswith("| cnn | ")
+    (model,) = models_in(tmp_path)
+    assert costs(model, SETTING)[0][1] > 0

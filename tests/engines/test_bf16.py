@@ -300,3 +300,30 @@ def test_who_computes_in_which_type() -> None:
     assert not plain.computes("MatMul-1", "bf16")
     assert plain.computes("Concat-1", "bf16")
     assert plain.computes("Gather-8", "bf16")
+
+
+def test_conversions_behind_products_and_normalizations_cost_nothing() -> None:
+    wide, narrow = (Post("Convert-1", {"destination_type": type}) for type in ("f32", "bf16"))
+    arrays = [random(7, 40), random(40, 24), random(24), random(7, 24, type=np.float32)]
+    attrs: dict[str, Any] = {"transpose_a": False, "transpose_b": False}
+    check_converted("MatMul-1", attrs, arrays, [1, 2], [add(2), wide, add(3)], "f32")
+    attrs = {"normalize_variance": True, "eps": 1e-5, "eps_mode": "INSIDE_SQRT"}
+    arrays = [random(7, 64, type=np.float32), np.array([-1]), random(64, type=np.float32)]
+    check_converted("MVN-6", attrs, arrays, [1, 2], [Post("Multiply-1", {}, 2), narrow], "bf16")
+
+
+def check_converted(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array],
+    constants: Sequence[int],
+    posts: Sequence[Post],
+    type: str,
+) -> None:
+    """Compare a work with conversions among its posts with the plain op in f64, which has none."""
+    exact = [array.astype(np.float64) if array.dtype.kind in "fV" else array for array in arrays]
+    (result,) = expected(name, attrs, exact, [post for post in posts if post.name != "Convert-1"])
+    work = work_of(name, attrs, arrays, [result], constants, posts, type)
+    compiled = prepared(work)
+    assert compiled is not None
+    agree(computed(work, compiled, arrays)[0], result, ROUNDING if type == "bf16" else 1e-5)

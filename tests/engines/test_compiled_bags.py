@@ -102,3 +102,8 @@ def test_what_is_left_to_others(engine: CompiledEngine, rng: Any) -> None:
     ):
         work = work_of("EmbeddingBagPackedSum-3", {}, [table, indices], [((2, *table.shape[1:]), "f32")])
         assert engine.compile(work) is None
+
+
+def test_weights_of_another_type_are_left_to_others(engine: CompiledEngine) -> None:
+    arrays = [np.ones((4, 3), "f4"), np.zeros((2, 2), "i8"), np.ones((2, 2), "f2")]
+    assert engine.compile(work_of("EmbeddingBagPackedSum-3", {}, arrays, [((2, 3), "f32")])) is None

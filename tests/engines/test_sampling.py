@@ -8,13 +8,10 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.opsets.convolution import between_pixels
 
-from irrun.engines.compiled import sampling
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.sampling import PLACES
 from irrun.engines.compiled.team import Team
-from irrun.spec.registry import registry
 
 TEAM = Team(2)
 ENGINE = CompiledEngine(2)
@@ -57,38 +54,3 @@ def test_grid_sample_takes_f32_alone_and_wants_c_order():
     assert compiled.wants == {0: None}
     for arrays, type in (([data.astype(np.int32), grid], "i32"), ([data, grid.astype(np.float16)], "f32")):
         assert ENGINE.compile(work_of("GridSample-9", attrs, arrays, [((1, 1, 2, 2), type)])) is None
-
-
-@pytest.mark.parametrize("zeros", [False, True])
-def test_pixels_are_blended_as_the_op_library_does_it(zeros):
-    rng = np.random.default_rng(10)
-    for shape, places in (((3, 4, 5), (6, 7)), ((1, 1, 1), (2, 2)), ((2, 9, 3), (1, PLACES + 3))):
-        image = rng.normal(size=shape).astype(np.float32)
-        y, x = rng.uniform(-2, 10, (2, *places)).round(1).astype(np.float32)
-        y.reshape(-1)[:2], x.reshape(-1)[1:3] = [NAN, INF], [-1, 0]
-        for type in (np.float32, np.float64):
-            given = image, y.astype(type), x.astype(type), zeros
-            found = sampling.between_pixels(TEAM, never, *given)
-            np.testing.assert_allclose(found, between_pixels(*given), rtol=1e-5, atol=1e-6)
-
-
-def never(*_):
-    raise AssertionError("f32 is compiled")
-
-
-def test_deformable_convolution_gives_what_its_kernel_gives():
-    rng = np.random.default_rng(12)
-    arrays = [
-        rng.normal(size=size).astype(np.float32) for size in ((2, 4, 7, 6), (2, 36, 7, 6), (6, 2, 3, 3), (2, 18, 7, 6))
-    ]
-    window = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "group": 2}
-    for name, given, more in (
-        ("DeformableConvolution-1", arrays[:3], {}),
-        ("DeformableConvolution-8", arrays[:3], {}),
-        ("DeformableConvolution-8", arrays, {"bilinear_interpolation_pad": True}),
-    ):
-        attrs = registry().ops[name].defaults | window | {"deformable_group": 2} | more
-        work = work_of(name, attrs, given, [((2, 6, 7, 6), "f32")])
-        compiled = ENGINE.compile(work)
-        assert compiled is not None
-        np.testing.assert_allclose(computed(compiled, work, given)[0], plain(name, attrs, given), rtol=1e-5, atol=1e-5)

@@ -25,6 +25,7 @@ def engine(request: Any, monkeypatch: Any) -> CompiledEngine:
     if request.param == "shared":
         monkeypatch.setattr(scatter, "SHARED", 0)
         monkeypatch.setattr(scatter, "PIECE", 1 << 9)
+        monkeypatch.setattr(scatter, "LEAST_LINES", 1)
     return CompiledEngine(3 if request.param == "shared" else 1)
 
 

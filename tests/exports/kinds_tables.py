@@ -40,7 +40,8 @@ def sparse_embeddings(rng: np.random.Generator) -> Made:
         sums = op.embedding_segments_sum(
             table, op.convert(filled.output(1), "i32"), op.convert(rows, "i32"), op.convert(batch, "i32"), np.int32(0)
         )
-        full = op.convert(op.logical_not(op.unsqueeze(filled.output(2), 1)), "f32")
+        # OpenVINO 2026.4 neither selects by this boolean nor negates it: "unsupported src_prc"
+        full = op.subtract(np.float32(1), op.unsqueeze(op.convert(filled.output(2), "f32"), 1))
         parts.append(op.multiply(sums, full))
     node = op.concat(parts, 1)
     node = layers.dense(layers.dense(node, 256, active=True), 128, active=True)

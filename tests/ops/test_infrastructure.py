@@ -225,6 +225,13 @@ def test_tensoriterator_1_c9_results_longer_than_part_size():
         iterate(body, numbers(1, 2), numbers(1, 2))
 
 
+def test_tensoriterator_1_c9_sizes_that_only_a_run_tells():
+    body = adding((BodyInput(0, 0, axis=0), BodyInput(1, 1)), (BodyOutput(0, 0, axis=0),))
+    with pytest.raises(Violation, match="result 0 has 2 elements along axis 0, expected 1") as error:
+        ITERATOR.kernel(numbers(1, 2), numbers(1, 2), bodies={"body": body})
+    assert error.value.label == "C9"
+
+
 # Loop
 
 
@@ -482,6 +489,14 @@ def test_loop_5_c10_condition_that_is_no_boolean():
     body = changed(counting(), infer=lambda tensors: [tensors[1], tensor("f32", 2)])
     with pytest.raises(Violation, match=r"result 1 of the body is f32\[2\], expected one boolean"):
         loop(body, 1, TRUE, numbers(1))
+
+
+def test_loop_5_c10_condition_of_a_size_that_only_a_run_tells():
+    body = changed(counting(), run=lambda arrays: [arrays[1], np.array([True, True])])
+    arrays = [np.array(1), TRUE, numbers(1)]
+    with pytest.raises(Violation, match=r"result 1 of the body is boolean\[2\], expected one boolean") as error:
+        LOOP.kernel(*arrays, bodies={"body": body})
+    assert error.value.label == "C10"
 
 
 def test_loop_5_c11_counter_that_is_no_integer():

@@ -172,6 +172,22 @@ class TestEinsum:
     def test_scalars(self):
         assert np.asarray(einsum(np.array(3.0), np.array([1.0, 2.0]), equation=",i->i")).tolist() == [3, 6]
 
+    @pytest.mark.parametrize(
+        "equation",
+        ["btd,dhe->bhte", "bhqe,bhke->bhqk", "bhqe,qke->bhqk", "bhqk,bhke->bqhe", "ab,bc->ca", "ab,ab->", "abc,b->ca",
+         "aab,bc->ac", "abc,bd->ad", "ab,cb->bac"],
+    )  # fmt: skip
+    def test_sums_of_two_inputs_are_products_of_matrices(self, equation):
+        rng = np.random.default_rng(3)
+        sizes = dict(zip("abcdehkqt", (2, 3, 4, 5, 6, 2, 3, 7, 5), strict=True))
+        arrays = [rng.normal(size=[sizes[label] for label in term]) for term in equation.split("->")[0].split(",")]
+        np.testing.assert_allclose(einsum(*arrays, equation=equation), np.einsum(equation, *arrays), 1e-10, 1e-12)
+        empty = [
+            array[..., :0] if term[-1] == "e" else array
+            for array, term in zip(arrays, equation.split("->")[0].split(","), strict=True)
+        ]
+        np.testing.assert_allclose(einsum(*empty, equation=equation), np.einsum(equation, *empty), 1e-10, 1e-12)
+
     def test_types(self):
         ones = np.ones((1, 5000), np.float16)
         assert einsum(ones, ones, equation="ij,kj->ik").tolist() == [[5000]]

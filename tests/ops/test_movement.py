@@ -1683,6 +1683,21 @@ def test_unique_elements():
     assert lists(unique(np.array(["b", "a", "b"]))) == [["a", "b"], [1, 0], [1, 0, 1], [1, 2]]
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "f4", "?"])
+def test_unique_elements_by_a_loop(dtype):
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 7, 500):
+        data = rng.integers(0, 20, count).astype(dtype)
+        places = {}
+        for place, value in enumerate(data.tolist()):
+            places.setdefault(value, []).append(place)
+        for ordered in (True, False):
+            values = sorted(places) if ordered else list(places)
+            inverse = [values.index(value) for value in data.tolist()]
+            expected = [values, [places[v][0] for v in values], inverse, [len(places[v]) for v in values]]
+            assert lists(unique(data, sorted=ordered)) == expected
+
+
 def test_unique_slices():
     data = f32([[2, 1], [1, 5], [2, 1]])
     assert lists(unique(data, np.array(0))) == [[[1, 5], [2, 1]], [1, 0], [1, 0, 1], [1, 2]]

@@ -11,7 +11,7 @@ ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "ch
 
 
 def programs(executor):
-    return [kept.program for kept in executor._preparation._kept.values()]
+    return [kept.program for kept in executor._whole.preparation._kept.values()]
 
 
 @ENGINES

@@ -50,8 +50,8 @@ def drawn(rng, *counts):
 
 
 def enclosures(ours):
-    (prepared,) = ours._preparation._kept.values()
-    return [s._preparation for n, s in prepared.specializations.items() if prepared.program.instructions[n].enclosed]
+    (prepared,) = ours._whole.preparation._kept.values()
+    return [s.preparation for n, s in prepared.specializations.items() if prepared.program.instructions[n].enclosed]
 
 
 @ENGINES

@@ -9,6 +9,7 @@ from differential.compare import explained
 from ir_builder import Model
 
 import irrun
+from irrun.engines.onednn import load
 from irrun.run.passes.narrowing import narrow
 from run.models import PLAIN, anything, i64, loop, model, saved
 from run.test_precision import case, ops, outcomes, precise, run
@@ -85,6 +86,38 @@ def test_products_and_what_lies_between(tmp_path):
     y = rounded(rounded(np.tanh(y)) @ rounded(SECOND))
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-y)), 2e-2)
     assert found.dtype == F32
+
+
+def test_sums_that_are_normalized_stay_in_f32(tmp_path):
+    """With the normalization, its scale and its shift: what adds up from layer to layer is not rounded in each."""
+    m = Model()
+    x = m.parameter("x", "f32", (4, 8))
+    shape = [("f32", (4, 8))]
+    square = np.random.default_rng(5).standard_normal((8, 8)).astype(F32)
+    products = {"transpose_a": "false", "transpose_b": "false"}
+    (y,) = m.layer("MatMul", [x, m.constant(square)], shape, name="first", **products)
+    (z,) = m.layer("Add", [y, x], shape)
+    attrs = {"eps": "1e-6", "eps_mode": "inside_sqrt", "normalize_variance": "true"}
+    (n,) = m.layer("MVN", [z, m.constant(np.int64([1]))], shape, version="opset6", **attrs)
+    (n,) = m.layer("Multiply", [n, m.constant(np.full(8, 2, F32))], shape)
+    (n,) = m.layer("Add", [n, m.constant(np.full(8, 0.5, F32))], shape)
+    (w,) = m.layer("MatMul", [n, m.constant(square)], shape, **products)
+    (w,) = m.layer("Add", [w, z], shape)
+    m.result(m.layer("MatMul", [w, m.constant(square)], shape, **products)[0])
+    ours = executor(m.save(tmp_path))
+    program = ours._whole.preparation.program
+    types = {
+        (i.op.type, program.tensors[i.outputs[0]].type)
+        for i in program.instructions
+        if i.op.type in ("MatMul", "Add", "MVN", "Multiply")
+    }
+    assert {("MatMul", "bf16"), ("MVN", "f32"), ("Multiply", "f32"), ("Add", "f32")} <= types
+    given = rows()
+    z = rounded(rounded(given) @ rounded(square)) + given
+    n = (z - z.mean(1, keepdims=True)) / np.sqrt(z.var(1, keepdims=True) + 1e-6) * 2 + 0.5
+    w = rounded(rounded(n) @ rounded(square)) + z
+    expected = rounded(w) @ rounded(square)
+    np.testing.assert_allclose(run(ours, given)[0], expected, 2e-2, 5e-2 * np.abs(expected).max())
 
 
 def test_precise_layers_stay_in_f32(tmp_path):
@@ -183,7 +216,7 @@ def test_emulation_is_said(tmp_path):
     path = two_products().save(tmp_path)
     with pytest.warns(UserWarning, match=EMULATED):
         emulated = irrun.GraphExecutor(path, engine="numpy", precision="bf16")
-    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 2e-2, 1e-2)
+    np.testing.assert_allclose(run(emulated, rows())[0], run(executor(path), rows())[0], 2**-6, 2e-3)
 
 
 def test_what_nothing_is_heavy_in_is_not_emulated(tmp_path):
@@ -216,3 +249,17 @@ def test_random_models(seed, tmp_path):
                 if a.dtype == F32 and a.size and np.isfinite(b).all():
                     near = np.abs(a - b) <= 0.1 * np.abs(b).max()
                     assert near.mean() > 0.9 or explained(given, number, output, a, b, tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "check"])
+def test_a_conversion_is_computed_with_the_product_in_front_of_it(tmp_path, engine):
+    onednn = load(1)
+    if onednn is None or not onednn.computes("MatMul-1", "bf16"):
+        pytest.skip("oneDNN is not installed, or the processor does not multiply bf16")
+    made = irrun.GraphExecutor(two_products().save(tmp_path), engine=engine, precision="bf16")
+    expected = run(executor(tmp_path / "model.xml"), rows())[0]
+    np.testing.assert_allclose(run(made, rows())[0], expected, 2**-6, 2e-3)
+    (kept,) = made._whole.preparation._kept.values()
+    *_, last = kept.program.instructions
+    assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
+    assert last.by == "onednn"

@@ -366,3 +366,33 @@ def test_precisions_that_keep_the_graph_as_it_is(precision, tmp_path):
     (expected,) = irrun.GraphExecutor(mixed(tmp_path), engine="reference").run(inputs).values()
     assert not any("uantize-0" in text or text == "Quantize" for text in names(executor))
     assert np.abs(found - expected).max() < 0.06
+
+
+@needs_integers
+def test_inputs_of_any_size_have_programs_of_integers(tmp_path):
+    """Filters stay bytes in the program for any sizes; each size has a program that multiplies them."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", ("?", 8, 6, "?")), *U8)
+    w = compressed(model, codes(4, 8, 1, 1), np.full((4, 1, 1, 1), 0.01))
+    (y,) = model.layer(
+        "Convolution",
+        [x, w],
+        [("f32", (-1, 4, 6, -1))],
+        strides="1,1",
+        pads_begin="0,0",
+        pads_end="0,0",
+        dilations="1,1",
+        auto_pad="explicit",
+    )
+    model.result(y)
+    path = model.save(tmp_path)
+    executor = irrun.GraphExecutor(path, engine="onednn")
+    for shape in ((1, 8, 6, 6), (3, 8, 6, 5), (1, 8, 6, 6)):
+        (found,) = executor.run({"x": image(*shape)}).values()
+        (expected,) = irrun.GraphExecutor(path, engine="reference").run({"x": image(*shape)}).values()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+        assert "Convolution" in names(executor)
+        assert names(executor)[0] == "Quantize"
+    seen = []
+    executor.run({"x": image(1, 8, 6, 6)}, observer=lambda event: seen.append(event.array.dtype))
+    assert set(seen) == {np.dtype(np.float32)}

@@ -53,7 +53,9 @@ def verified(monkeypatch):
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
-    expected = "compress narrow fold drop rewrite quantize group prune enclose grow fuse assign shorten plan_memory"
+    expected = (
+        "compress narrow fold inline drop rewrite quantize group prune enclose grow fuse assign shorten plan_memory"
+    )
     assert set(verified) == set(expected.split())
 
 

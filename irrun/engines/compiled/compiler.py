@@ -41,14 +41,16 @@ def features() -> frozenset[str]:
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
 
 
+_KERNEL: Functions = {"kernel": ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()])}
+
+
 def compiled(kind: Hashable, write: Callable[[ir.Function], None], *, passes: bool = True) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to u64. Safe for threads.
 
     All about it is in the text of `kind`, and in the modules of this package. `write` gives the function its code
     where there is none yet, which goes through LLVM's `passes` unless it is compiled as it is written.
     """
-    type = ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()])
-    (address,) = addresses(kind, {"kernel": type}, write, passes=passes)
+    (address,) = addresses(kind, _KERNEL, write, passes=passes)
     return address
 
 

@@ -23,6 +23,7 @@ MODULES = {
         ),
         "bags",
     ),
+    **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
     "GridSample-9": "sampling",
     **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "colours"),
     **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),

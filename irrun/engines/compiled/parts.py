@@ -10,7 +10,6 @@ import numpy as np
 
 from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.regions import pooled_regions
-from irrun.engines.compiled.sampling import between_pixels
 from irrun.engines.compiled.suppression import faded, lowest_decays, unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.threads import enter_blas, leave_blas
@@ -22,7 +21,6 @@ QUICKER: dict[str, Callable[..., Any]] = {
     "decays": lowest_decays,
     "fade": faded,
     "pool": pooled_regions,
-    "between": between_pixels,
 }
 """What is given for parts of kernels, after the threads and the op library's own."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Doubles, Floats, looped, unordered
+from irrun.engines.compiled.loops import Floats, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
@@ -122,64 +122,6 @@ def weight(share: np.float32, tap: int) -> np.float32:
     if tap == 2:
         return ((-1.25 * share + 1.5) * share + 0.75) * share
     return 0.75 * share * share * (share - 1)
-
-
-def blend(
-    begin: int,
-    end: int,
-    image: Floats,
-    y: Doubles,
-    x: Doubles,
-    result: Floats,
-    channels: int,
-    height: int,
-    width: int,
-    count: int,
-) -> None:
-    """Blocks of `count` places: each the sum of four pixels, zeros or the nearest ones for those outside."""
-    places = np.empty(4 * PLACES, np.int32)
-    weights = np.empty(4 * PLACES, np.float32)
-    for block in range(begin, end):
-        first = PLACES * block
-        many = min(PLACES, count - first)
-        for i in range(many):
-            v, u = y[first + i], x[first + i]
-            if PADDING == "zeros":
-                there = v > -1 and v < float(height) and u > -1 and u < float(width)
-            else:
-                there = v >= 0 and v < float(height) and u >= 0 and u < float(width)
-            v, u = v if there else 0.0, u if there else 0.0
-            top, left = int(np.floor(v)), int(np.floor(u))
-            down, across = np.float32(v - np.floor(v)), np.float32(u - np.floor(u))
-            for tap in range(4):
-                row, column = top + tap // 2, left + tap % 2
-                share = (down if tap // 2 else 1 - down) * (across if tap % 2 else 1 - across)
-                if PADDING == "zeros":
-                    outside = row < 0 or row >= height or column < 0 or column >= width
-                    share = share * np.float32(0) if outside else share
-                weights[tap * PLACES + i] = share if there else np.float32(0)
-                places[tap * PLACES + i] = min(max(row, 0), height - 1) * width + min(max(column, 0), width - 1)
-        for channel in range(channels):
-            source = channel * height * width
-            for i in range(many):
-                total = np.float32(0)
-                for tap in range(4):
-                    total += image[source + places[tap * PLACES + i]] * weights[tap * PLACES + i]
-                result[channel * count + first + i] = total
-
-
-def between_pixels(
-    team: Team, plain: Callable[..., Array], image: Array, y: Array, x: Array, zeros_outside: bool
-) -> Array:
-    """What `plain`, the op library's own, gives for an image [C, H, W]."""
-    if image.dtype != np.float32 or 0 in image.shape or image.size >= 1 << 31:
-        return plain(image, y, x, zeros_outside)
-    result = np.empty((len(image), *y.shape), np.float32)
-    places = (np.ascontiguousarray(own, np.float64) for own in (y, x))
-    arguments = (np.ascontiguousarray(image), *places, result, *image.shape, y.size)
-    nanoseconds = result.size * 4 * TAP_NANOSECONDS
-    looped(team, blend, arguments, -(-y.size // PLACES), nanoseconds, PADDING="zeros" if zeros_outside else "border")()
-    return result
 
 
 def grid_sample(work: Work, team: Team) -> Compiled | None:

@@ -23,6 +23,9 @@ LINE = 64
 PIECE = 1 << 20
 """Bytes of a piece of the data, of which parts of rows are updated along an axis: it stays in the cache of a core."""
 
+LEAST_LINES = 4
+"""Lines of a row that a piece has at least: to read fewer takes as long."""
+
 AHEAD = 8
 """Rows that parts are brought into the cache before they are read: they lie too far apart for the processor to do that
 of its own accord."""
@@ -87,7 +90,7 @@ def _put(team: Team, negative: bool, arrays: Sequence[Any]) -> Sequence[Array] |
     else:
         line = LINE // item
         columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * team.count)))
-        step = max(columns // line, 1) * line
+        step = max(columns // line, LEAST_LINES) * line
         strips = -(-inner // step)
         items = outer * strips
     result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)

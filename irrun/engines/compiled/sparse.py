@@ -52,8 +52,8 @@ class SparseKind:
 
 def open(work: Work, team: Team) -> OpenCall | None:
     """A call for a work of any sizes."""
-    values, _, indices, _ = work.required(4)
-    if values.type == "string" or indices.type not in ("i32", "i64"):
+    values, _, indices, default = work.required(4)
+    if values.type == "string" or default.type != values.type or indices.type not in ("i32", "i64"):
         return None
     return partial(_filled, team)
 

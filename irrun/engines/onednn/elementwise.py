@@ -32,6 +32,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     position, first = head
     data = work.required(2)[position]
+    if data.type != work.outputs[0].type:
+        return None
     posts, exact = [first, *work.posts], data.type == "f32"
     shape = work.outputs[0].shape
     if isinstance(data.layout, Descriptor):

@@ -43,6 +43,8 @@ DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
+FEW_CODES = 4 * FEW_PRODUCTS
+"""The same for multiplications of bytes."""
 STRICT, BF16 = 0, 1
 """Modes of floating-point arithmetic: f32 as it is, or rounded to bf16 where that is faster."""
 

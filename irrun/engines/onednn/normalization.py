@@ -9,6 +9,7 @@ from math import prod
 
 from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, is_dense
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
+from irrun.engines.onednn.posts import ROUNDING
 from irrun.engines.onednn.tensors import FLOATS, compiled, itemsize, layout_of, order_of
 from irrun.engines.work import Compiled, Operand, Work
 
@@ -32,6 +33,8 @@ def compile_mvn(library: Library, work: Work) -> Compiled | None:
         return None
     flags, inputs = 0, {SRC: 0}
     for post in work.posts:
+        if post.name == ROUNDING:
+            continue
         flag, argument = (USE_SCALE, SCALE) if post.name == "Multiply-1" else (USE_SHIFT, SHIFT)
         if post.operand is None or post.name not in ("Multiply-1", "Add-1") or flags >= flag:
             return None

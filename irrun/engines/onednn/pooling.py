@@ -57,7 +57,8 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
     source, first = layout_of(library, data), None
     rank = len(data.shape)
     result, type = work.outputs[0].shape, work.outputs[0].type
-    if algorithm != MAX and source is not None and prod(axis.kernel for axis in axes) > LONG:
+    exact = data.type == "f32"
+    if exact and algorithm != MAX and source is not None and prod(axis.kernel for axis in axes) > LONG:
         parts = _parts(data.shape[2:]) if all(axis.kernel == axis.size for axis in axes) else None
         first = None if parts is None else _means_of_parts(library, data, source, parts)
         if parts is None or first is None:
@@ -65,7 +66,7 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
         source = first.layout(DST)
         axes = [Axis(part, part, 1, 1, 1, 0, 0) for part in source.shape[2:]]
     shape = (*result, *(1,) * (rank - len(result)))
-    posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=data.type == "f32")
+    posts = chain(work.posts, work, aligned_axes(library, shape), partial(library.any, shape), exact=exact)
     if source is None or posts is None or posts.constants:
         return None
     (strides, gaps, begins, ends), kernel = geometry_of(axes), tuple(axis.kernel for axis in axes)

@@ -76,6 +76,10 @@ QUANTIZE = "Quantize-0"
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 
+ROUNDING = "Convert-1"
+"""A post between f32 and bf16, of which the type of the result is all that counts."""
+
+
 @dataclass(slots=True)
 class Chain:
     """Post-ops for a primitive, which of its arguments are which operands, those in a layout it chooses, and further
@@ -109,6 +113,8 @@ def chain(
         if post.parameters or post.name == QUANTIZE:
             if not _quantizes(result, post, work, place):
                 return None
+            continue
+        if post.name == ROUNDING:
             continue
         operand = work.other(post)
         if operand is not None:

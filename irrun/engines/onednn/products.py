@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
-from irrun.engines.onednn.library import BIAS, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
+from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
@@ -100,7 +100,8 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
         sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
-    small = prod(shape) * inner < 5 * FEW_PRODUCTS  # models with such products leave the other threads asleep
+    few = FEW_PRODUCTS if sums is None else FEW_CODES
+    small = prod(shape) * inner < 5 * few  # models with such products leave the other threads asleep
     primitive = library.primitive(
         "matmul",
         *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),

@@ -20,8 +20,8 @@ from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
+    FEW_CODES,
     FEW_ELEMENTS,
-    FEW_PRODUCTS,
     INFERENCE,
     SCALES,
     SRC,
@@ -93,7 +93,7 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         *(shift, library.any(result, type)),
         *geometry_of(axes_of(work.attrs, data.shape[2:], kernel, result[2:])),
         posts=posts.posts,
-        small=prod(result) * prod(shape) < FEW_PRODUCTS * result[1],
+        small=prod(result) * prod(shape) < FEW_CODES * result[1],
         quantities=sums.masks(3 if grouped else 1),
     )
     if primitive is None:

@@ -13,6 +13,7 @@ from irrun.run.passes.folding import fold
 from irrun.run.passes.fusion import fuse
 from irrun.run.passes.grouping import group
 from irrun.run.passes.growing import grow
+from irrun.run.passes.inlining import inline
 from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
@@ -28,6 +29,7 @@ PASSES: tuple[Pass, ...] = (
     compress,
     narrow,
     fold,
+    inline,
     drop,
     rewrite,
     quantize,

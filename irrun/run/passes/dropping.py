@@ -33,7 +33,7 @@ def drop(program: Program, setting: Setting) -> Program:
         if _is_constant(instruction, program):
             continue
         found = dict(_unchanged(instruction, program))
-        if len(found) < len(instruction.outputs):
+        if not found or len(found) < len(instruction.outputs):
             instructions.append(instruction)
         else:
             same.update(found)

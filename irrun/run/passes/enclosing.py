@@ -135,4 +135,6 @@ class _Enclosing:
             reserved=0,
         )
         inner = plan_memory(inner, replace(self._setting, engines=(), shapes=None))
-        self._instructions.append(Instruction(first.layer, ENCLOSED, {}, {}, parameters, results, enclosed=inner))
+        self._instructions.append(
+            Instruction(first.layer, ENCLOSED, {}, {}, parameters, results, ports=(), enclosed=inner)
+        )

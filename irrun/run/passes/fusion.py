@@ -5,7 +5,8 @@ it. So a convolution is fused with its bias, the activation behind it and the su
 element-wise ops goes over memory once.
 
 Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
-type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal.
+type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal; but
+conversions between f32 and bf16 of known sizes are posts, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Tensor
-from irrun.spec.traits import Elementwise
+from irrun.spec.traits import Converting, Elementwise
+
+ROUNDED = {"f32", "bf16"}
+"""Types that engines compute in together: sums are those of f32 in both."""
 
 MAX_POSTS = 12
 """Element-wise ops in one chain; a longer one goes on in a next one."""
@@ -73,6 +77,8 @@ def _countable(tensor: Tensor) -> bool:
 
 def _follows(post: Instruction, result: int, program: Program) -> bool:
     """Whether `post` can be done to each element of a result."""
+    if post.op.trait(Converting) is not None:
+        return _is_rounding(post, program)
     trait = post.op.trait(Elementwise)
     if trait is None or not post.plain or len(post.outputs) != 1:
         return False
@@ -94,3 +100,9 @@ def _follows(post: Instruction, result: int, program: Program) -> bool:
     ):
         return False
     return all(same(a, b) for a, b in zip(given.shape, made.shape, strict=True))
+
+
+def _is_rounding(post: Instruction, program: Program) -> bool:
+    """Whether `post` converts between f32 and bf16, sizes known."""
+    given, made = (program.tensors[number] for number in (post.inputs[0], post.outputs[0]) if number is not None)
+    return post.plain and made.static and {given.type, made.type} == ROUNDED

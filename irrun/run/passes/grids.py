@@ -70,7 +70,7 @@ class Grids:
         return maker is not None and trait is not None and trait.least(maker.attrs) >= 0
 
     def _made(self, maker: Instruction, number: int) -> Grid | None:
-        if not maker.plain or maker.open or self._program.tensors[number].type != "f32":
+        if not maker.plain or self._program.tensors[number].type != "f32":
             return None
         if maker.op.trait(Quantizing) is not None:
             coding = self.coding(maker)

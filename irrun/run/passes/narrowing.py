@@ -4,7 +4,8 @@ Products and convolutions are, and all that leads from one of these to another w
 no engine computes any of it in that type, what has its elements from others one by one. Their operands are converted
 once, constants ahead. Everything else stays in f32: what is in front of the first product and behind the last one,
 layers that are marked as precise, what is computed from integers alone, products that read weights of few bits or
-variables, and what a body is given and gives.
+variables, and what a body is given and gives. So do sums that a normalization reads, and that itself: what adds up from
+layer to layer would lose a bit in each.
 
 Expects a program in f32, for any inputs; leaves one whose instructions have inputs and outputs of types that their ops
 take together.
@@ -27,6 +28,7 @@ from irrun.spec.traits import (
     Joining,
     Lookup,
     MatrixProduct,
+    Normalizing,
     Padding,
     Permutation,
     Products,
@@ -86,6 +88,7 @@ class _Choice:
         self._stored = self._variables()
         heavy = {i for i in program.instructions if is_heavy(i) and self._may(i) and self._stored.isdisjoint(i.inputs)}
         self.chosen = self._between(heavy)
+        self.chosen -= self._normalized()
         self.chosen |= self._hiding(self.chosen)
 
     def _may(self, instruction: Instruction) -> bool:
@@ -126,6 +129,30 @@ class _Choice:
             if instruction in behind and (instruction in heavy or not read.isdisjoint(instruction.outputs)):
                 found.add(instruction)
                 read |= self._floats(instruction.inputs)
+        return found
+
+    def _normalized(self) -> set[Instruction]:
+        """Sums of what is not constant that a normalization reads, these, and what scales and shifts their results."""
+        constants = self._program.constants.keys()
+        readers: dict[int, list[Instruction]] = {}
+        for instruction in self._program.instructions:
+            for number in self._floats(instruction.inputs):
+                readers.setdefault(number, []).append(instruction)
+        found: set[Instruction] = set()
+        for instruction in self.chosen:
+            read = [reader for number in instruction.outputs for reader in readers.get(number, ())]
+            trait = instruction.op.trait(Elementwise)
+            summed = trait is not None and trait.function is np.add and constants.isdisjoint(instruction.inputs)
+            if summed and any(reader.op.trait(Normalizing) is not None for reader in read):
+                found.add(instruction)
+            if instruction.op.trait(Normalizing) is None:
+                continue
+            found.add(instruction)
+            while (
+                len(read) == 1 and _has(read[0], (Elementwise,)) and len(self._floats(read[0].inputs) - constants) == 1
+            ):
+                found.add(read[0])
+                read = [reader for number in read[0].outputs for reader in readers.get(number, ())]
         return found
 
     def _hiding(self, chosen: set[Instruction]) -> set[Instruction]:
