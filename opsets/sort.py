@@ -256,10 +256,14 @@ def _number(tensor: Array | None) -> float:
 
 
 def _corners(boxes: Array, encoding: str) -> Any:
-    first, second = boxes[..., :2], boxes[..., 2:]
-    if encoding == "center":
-        first, second = first - second / 2, first + second / 2
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
+    corners = np.empty_like(boxes)
+    for axis in (0, 1):
+        first, second = boxes[..., axis], boxes[..., axis + 2]
+        if encoding == "center":
+            first, second = first - second / 2, first + second / 2
+        np.minimum(first, second, out=corners[..., axis])
+        np.maximum(first, second, out=corners[..., axis + 2])
+    return corners
 
 
 def _hard(

@@ -27,7 +27,7 @@ Bytes: TypeAlias = Array
 HEAD = ("next", "chunk", "count")
 """What comes before the arguments of a function of loops, in its machine code's: u64 each."""
 
-SHARED_NANOSECONDS = 30_000
+SHARED_NANOSECONDS = 60_000
 """What one thread must need for threads to share it."""
 
 CHUNKS = 8

@@ -14,7 +14,7 @@ from irrun.spec.op import Array
 TOGETHER = 16
 """Boxes that stay with which one is compared before it is asked whether it is hidden."""
 
-BOX_NANOSECONDS = 200.0
+BOX_NANOSECONDS = 60.0
 """What a box takes about."""
 
 PAIR_NANOSECONDS = 2.0
