@@ -141,11 +141,10 @@ def main() -> None:
     parser.add_argument("--layers", action="store_true")
     options = parser.parse_args()
     folders = sorted(path.parent for path in options.models.glob("*/model.xml"))
+    folders = [folder for folder in folders if not options.names or folder.name in options.names]
     print(f"| model | layers | diagnostics | {' | '.join(ENGINES)} |\n|---|---|---|{'---|' * len(ENGINES)}")
     failed = []
     for folder in folders:
-        if options.names and folder.name not in options.names:
-            continue
         try:
             text, good = line(folder)
         except Exception as error:
