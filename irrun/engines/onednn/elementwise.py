@@ -32,10 +32,10 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     position, first = head
     data = work.required(2)[position]
-    if data.type != work.outputs[0].type:
+    shape, type = work.outputs[0].shape, work.outputs[0].type
+    if type in FLOATS and type != data.type:
         return None
     posts, exact = [first, *work.posts], data.type == "f32"
-    shape = work.outputs[0].shape
     if isinstance(data.layout, Descriptor):
         place = aligned_axes(library, shape)
         found = chain(posts, work, place, partial(_alike, data.layout), exact=exact)

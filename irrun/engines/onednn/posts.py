@@ -172,12 +172,13 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
         if least[0] > limits.min or most[0] < limits.max:
             result.posts.append(("eltwise", CLIP, float(least[0]), float(most[0])))
         return True
-    return _along_channels(result, MAX, least, rank, place) and _along_channels(result, MIN, most, rank, place)
+    bounds = [(MAX, least, least > limits.min), (MIN, most, most < limits.max)]
+    return all(_along_channels(result, kind, bound, rank, place) for kind, bound, needed in bounds if needed.any())
 
 
 def _along_channels(result: Chain, algorithm: int, vector: Array, rank: int, place: Place) -> bool:
     """Append an operation with a number for each channel, if it changes anything."""
-    if (algorithm == ADD and not vector.any()) or (algorithm == MAX and (vector <= -128).all()):
+    if algorithm == ADD and not vector.any():
         return True
     numbers = vector.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
     layout = place(Operand("f32", numbers.shape, numbers.strides, numbers))
