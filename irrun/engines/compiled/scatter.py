@@ -1,4 +1,4 @@
-"""Elements put where indices along an axis say, into a copy that is made piece by piece, each while in the cache."""
+"""Elements put, or added, where indices along an axis say, in a copy made piece by piece, each while in the cache."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ SHARED = 1 << 17
 SIZES = (1, 2, 4, 8)
 """Bytes of an element."""
 
+SUMMED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
+    f"{sign}{8 * size}": ir.IntType(8 * size) for sign in "iu" for size in SIZES
+}
+"""The types whose sums build up in themselves; integers wrap."""
+
 _FORM = Form(
     (
         *("items", "data", "indices", "updates", "result", "outside"),
@@ -55,22 +60,25 @@ axis is 1, `step` numbers of the outer one. `outside` is where an u64 lies that 
 @dataclass(frozen=True, slots=True)
 class ScatterKind:
     """What a kernel is compiled for: bytes of an element and of an index, whether the axis is the last one, and whether
-    negative indices count from its end."""
+    negative indices count from its end. With `summed` updates of this type are added to what is there."""
 
     item: int
     index: int
     last: bool
     negative: bool
+    summed: str
 
 
 def open(work: Work, team: Team) -> OpenCall | None:
     """A call for a work of any sizes."""
-    if work.attrs.get("reduction", "none") != "none" or work.required(2)[1].type not in ("i32", "i64"):
+    (data, indices), reduction = work.required(2), work.attrs.get("reduction", "none")
+    adds = reduction == "sum" and work.attrs["use_init_val"] and data.type in SUMMED
+    if indices.type not in ("i32", "i64") or not (adds or reduction == "none"):
         return None
-    return partial(_put, team, work.name == "ScatterElementsUpdate-12")
+    return partial(_put, team, work.name == "ScatterElementsUpdate-12", data.type if adds else "")
 
 
-def _put(team: Team, negative: bool, arrays: Sequence[Any]) -> Sequence[Array] | None:
+def _put(team: Team, negative: bool, summed: str, arrays: Sequence[Any]) -> Sequence[Array] | None:
     data, indices, updates = map(np.ascontiguousarray, arrays[:3])
     rank = data.ndim
     place = int(arrays[3].item())
@@ -107,7 +115,7 @@ def _put(team: Team, negative: bool, arrays: Sequence[Any]) -> Sequence[Array] |
         strips=strips,
         **{name: array.ctypes.data for name, array in given.items()},
     )
-    kind = ScatterKind(item, indices.itemsize, inner == 1, negative)
+    kind = ScatterKind(item, indices.itemsize, inner == 1, negative, summed)
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
     team.run(address, arguments.ctypes.data, shared=result.nbytes >= SHARED)
     return None if outside[0] else (result,)
@@ -133,16 +141,21 @@ def _item(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any) -> None:
 def _element(
     kind: ScatterKind, c: Code, at: dict[str, Any], number: Any, outside: Any, place: Callable[[Any], Any]
 ) -> None:
-    """Put the update of a number to the address that `place` gives for its index, if that is inside."""
+    """Put the update of a number to the address that `place` gives for its index, or add it, if that is inside."""
     b = c.b
     index = c.number(c.at(at["indices"], number, kind.index), kind.index)
     if kind.negative:
         index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
     inside = b.icmp_unsigned("<", index, at["size"])
     outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
-    value = c.load(c.at(at["updates"], number, kind.item), ir.IntType(8 * kind.item), 1)
+    type = SUMMED[kind.summed] if kind.summed else ir.IntType(8 * kind.item)
+    value = c.load(c.at(at["updates"], number, kind.item), type, 1)
     with b.if_then(inside, likely=True):
-        c.keep(value, place(index))
+        address = place(index)
+        if kind.summed:
+            add = b.add if isinstance(type, ir.IntType) else b.fadd
+            value = add(c.load(address, type, 1), value)
+        c.keep(value, address)
 
 
 def _fetch(c: Code, address: Any, many: Any) -> None:
