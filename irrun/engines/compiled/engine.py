@@ -30,6 +30,8 @@ MODULES = {
     "ScaledDotProductAttention-13": "attention",
     **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
     "SparseFillEmptyRows-16": "sparse",
+    "CumSum-3": "sums",
+    "GatherElements-6": "elements",
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
