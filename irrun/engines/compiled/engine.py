@@ -30,6 +30,9 @@ MODULES = {
     "ScaledDotProductAttention-13": "attention",
     **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
     "SparseFillEmptyRows-16": "sparse",
+    "CumSum-3": "sums",
+    "GatherElements-6": "elements",
+    **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
