@@ -135,6 +135,7 @@ class GraphExecutor:
         inference, graph = self.report.inference, self.model.graph
         small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
         engines = load_engines(engine, threads, small=small)
+        self._small = small and engine == "auto"
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None
         if engine == CHECK:
@@ -196,12 +197,14 @@ class GraphExecutor:
 
     @property
     def engines(self) -> str:
-        """What computes, in a sentence."""
-        names = [engine.name for engine in self._engines]
+        """What computes, in which types, on how many threads, and why not something else, in a sentence."""
+        names, precision = [engine.name for engine in self._engines], self._options["precision"]
         if not names:
-            return "engine reference: every layer by the kernel of its op, on one thread"
+            return f"engine reference: every layer by the kernel of its op; precision {precision}"
+        why = "; a single run of a model of this size is over before oneDNN is ready" if self._small else ""
         found = f"engine {self._options['engine']}: {', then '.join(names)}, then the kernels of ops"
-        return f"{found}; {self._engines[0].threads} threads"
+        threads = self._engines[0].threads
+        return f"{found}; {threads} thread{'s' * (threads != 1)}; precision {precision}{why}"
 
     def named(self, inputs: Inputs) -> dict[str, Array]:
         """The arrays of inputs by the names of these. Raises InputError."""
