@@ -13,7 +13,7 @@ MAX_LISTED = 4
 
 
 class TensorNames:
-    """The tensors of a graph: those of Results by the keys of these, all by names of their own, and by their layers'."""
+    """The tensors of a graph: those of Results by the keys of these, all by names of their own and by their layers'."""
 
     def __init__(self, graph: Graph, inference: Inference) -> None:
         self._inference = inference
