@@ -221,5 +221,30 @@ def test_codes_and_numbers() -> None:
     assert computed(back, array).ravel().tolist() == [-0.5, 0, 0.5, 1]
 
 
+@pytest.mark.parametrize("limits", [(-1.0, 2.0, -1.0, 2.0), (0.0, 3.0, -1.5, 4.5)])
+def test_codes_of_what_is_rounded_to_another_grid(limits: tuple[float, ...]) -> None:
+    """Two quantizations behind one another, which may choose another step only where a number is near a tie."""
+    bounds = [np.float32(limit) for limit in limits]
+    data = rng.uniform(-4, 5, (3, 7, 5)).astype(np.float32)
+    attrs = {"levels": 16, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    coding = Coding(Grid("i8", (0.25,), 0), (-32.0,), (31.75,), (-128,), (256,))
+    inputs = [plain(data), *(Operand("f32", (), (), bound) for bound in bounds)]
+    work = Work("FakeQuantize-1", attrs, inputs, [output(3, 7, 5, type="i8")], [Post("Quantize-0", {"coding": coding})])
+    numbers = registry().ops["FakeQuantize-1"].kernel(data, *bounds, **attrs)
+    place = (data.astype(np.float64) - limits[0]) / (limits[1] - limits[0]) * 15
+    assert np.abs(place - np.floor(place) - 0.5).min() > 1e-5
+    clear = np.abs(numbers / 0.25 - np.floor(numbers / 0.25) - 0.5) > 1e-4  # of ties
+    assert clear.mean() > 0.5
+    expected = np.clip(np.rint(numbers / 0.25), -128, 127)
+    np.testing.assert_array_equal(computed(work, data, *bounds)[clear], expected[clear])
+
+
+def test_numbers_of_a_quantization_are_left_to_who_keeps_nan() -> None:
+    assert ENGINE is not None
+    inputs = [plain(np.zeros((2, 3), np.float32)), *(Operand("f32", (), (), np.float32(n)) for n in range(4))]
+    attrs = {"levels": 16, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    assert ENGINE.compile(Work("FakeQuantize-1", attrs, inputs, [output(2, 3)])) is None
+
+
 def plain(array: Any) -> Operand:
     return Operand(element_type(array.dtype), array.shape, array.strides)

@@ -71,7 +71,7 @@ DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
 products, whose results are large beside what they take to compute, to look would cost 5 %."""
 
-QUANTIZE = "Quantize-0"
+QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
@@ -134,7 +134,7 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
         return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
     values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
     found = [value for value in values if value is not None]
-    if post.name != "FakeQuantize-1" or len(found) < 4:
+    if post.name != FAKE_QUANTIZE or len(found) < 4:
         return False
     (low, high, first, last), levels = found, post.attrs["levels"]
     if not (low < high and np.isfinite([high - low, last - first]).all()):
