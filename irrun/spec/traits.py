@@ -223,6 +223,7 @@ Trait = (
     | Padding
     | Reduction
     | Convolving
+    | Cutting
     | Products
     | Attending
     | Branching
