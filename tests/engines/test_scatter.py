@@ -108,6 +108,24 @@ def test_sums_build_up_in_the_order_of_the_updates(engine: CompiledEngine, axis:
     assert opened(engine, NEW, SUM, data, indices + data.shape[axis], updates, axis) is None
 
 
+def test_one_call_for_one_shape_after_the_other(engine: CompiledEngine, monkeypatch: Any) -> None:
+    monkeypatch.setattr(scatter, "MAX_KEPT", 3)
+    rng = np.random.default_rng(3)
+    call = engine.open(Work(NEW, SUM, [Operand(type, (-1, -1), ()) for type in ("f32", "i64")], []))
+    assert call is not None
+    for count in (4, 4, 9, 1, 4, 9, 30, 2, 30, 4):
+        data, indices = rng.standard_normal((8, 5), np.float32), rng.integers(-8, 8, (count, 5))
+        updates = rng.standard_normal((count, 5), np.float32)
+        found = call([data, indices, updates, np.array(0)])
+        assert found is not None
+        expected = data.copy()
+        for row, column in np.ndindex(count, 5):
+            expected[indices[row, column], column] += updates[row, column]
+        np.testing.assert_array_equal(found[0], expected)
+        assert call([data, indices, updates, np.array(2)]) is None
+        assert call([data, indices, updates[:, :4], np.array(0)]) is None
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_large_ones_of_any_strides(engine: CompiledEngine, axis: int) -> None:
     rng = np.random.default_rng(axis)
