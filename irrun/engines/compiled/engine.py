@@ -31,6 +31,7 @@ MODULES = {
     **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
     "SparseFillEmptyRows-16": "sparse",
     "CumSum-3": "sums",
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11"), "resampling"),
     "GatherElements-6": "elements",
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
 }
