@@ -6,6 +6,7 @@ from engines.works import computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
+from irrun.engines.compiled import engine
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
 from irrun.engines.compiled.resampling import COMPILERS, LINE
 from irrun.engines.work import Post
@@ -83,6 +84,11 @@ def test_what_is_left_to_others():
         ({"pads_begin": (1, 0)}, numbers(4, 6), [8, 12], [0, 1]),
     ):
         assert prepared(attrs, [data, np.array(sizes), np.array(axes)])[2] is None
+
+
+def test_nearest_elements_load_nothing(monkeypatch):
+    monkeypatch.setattr(engine, "_of_module", lambda *_: pytest.fail("asked for the module"))
+    assert prepared({"mode": "nearest"}, [numbers(4, 6), np.array([8, 12]), np.array([0, 1])])[2] is None
 
 
 def test_the_engine_finds_every_table():

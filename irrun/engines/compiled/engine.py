@@ -38,6 +38,9 @@ MODULES = {
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
 
+UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
+"""Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
+
 
 def op_of(name: str) -> Op | None:
     """The op of a work, without loading more of the library than was."""
@@ -73,6 +76,8 @@ class CompiledEngine:
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
         if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+            return None
+        if work.name in UNTAKEN and UNTAKEN[work.name] in work.attrs.items():
             return None
         if work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
