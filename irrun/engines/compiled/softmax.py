@@ -20,6 +20,9 @@ from irrun.spec.op import Array
 CHUNK = 1 << 13
 """Elements that a thread takes at once, at least."""
 
+LONGEST = 1 << 16
+"""Elements of a row: sums of more, vector by vector, lose digits."""
+
 SHARED = 1 << 15
 """Elements from which on threads share them."""
 
@@ -31,7 +34,7 @@ def softmax(work: Work, team: Team) -> Compiled | None:
     """SoftMax-1 and -8 of f32 along the last axis."""
     (data,) = work.required(1)
     rank, length = len(data.shape), data.shape[-1]
-    if work.posts or data.type != "f32" or not is_dense(data) or length < LANES:
+    if work.posts or data.type != "f32" or not is_dense(data) or not LANES <= length <= LONGEST:
         return None
     if work.attrs["axis"] % rank != rank - 1:
         return None
