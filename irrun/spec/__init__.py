@@ -71,6 +71,7 @@ from irrun.spec.traits import (
     Reshaping,
     Retyping,
     Selecting,
+    Splitting,
     Storing,
 )
 
@@ -127,6 +128,7 @@ __all__ = [
     "Shape",
     "Shapes",
     "Size",
+    "Splitting",
     "Storing",
     "Tensor",
     "Undecided",
