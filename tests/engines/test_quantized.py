@@ -239,6 +239,22 @@ def test_codes_of_what_is_rounded_to_another_grid(limits: tuple[float, ...]) -> 
     np.testing.assert_array_equal(computed(work, data, *bounds)[clear], expected[clear])
 
 
+@pytest.mark.parametrize("type", ["u8", "i8", "f32"])
+def test_channels_that_are_joined_where_they_come_last(type: str) -> None:
+    """Parts that are cut out of others, and one in C order, side by side in every place of the image."""
+    whole = [np.ascontiguousarray(codes("u8", 2, 5, 6, count)).astype(numpy_dtype(type)) for count in (9, 20, 1)]
+    first, second, third = (np.moveaxis(array, -1, 1) for array in whole)
+    arrays = [first, second[:, 3:10], third, codes("u8", 2, 3, 5, 6).astype(numpy_dtype(type)), second[:, 12:]]
+    target = output(2, 28, 5, 6, type=type)
+    work = Work("Concat-1", {"axis": -3}, [plain(array) for array in arrays], [target])
+    np.testing.assert_array_equal(computed(work, *arrays), np.concatenate(arrays, axis=1))
+    assert ENGINE is not None
+    dense = [np.ascontiguousarray(array) for array in arrays]
+    assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(array) for array in dense], [target])) is None
+    none = plain(first[:, :0])
+    assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(first), none], [output(2, 9, 5, 6, type=type)])) is None
+
+
 def test_numbers_of_a_quantization_are_left_to_who_keeps_nan() -> None:
     assert ENGINE is not None
     inputs = [plain(np.zeros((2, 3), np.float32)), *(Operand("f32", (), (), np.float32(n)) for n in range(4))]
