@@ -1,5 +1,7 @@
 """Dimensions: arithmetic, bounds and what is provable."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,15 @@ def test_a_named_size_prints_its_name():
     assert repr(fresh(name="batch")) == "batch"
     assert repr(fresh()) == "?"
     assert repr(fresh(1)) == "1.."
+
+
+def test_an_unknown_size_may_be_every_number_between_its_bounds():
+    ends = [None, 0, 1, 3, 4, 9]
+    for low, high, more, less in itertools.product(ends, repeat=4):
+        size = fresh(low, high).within(more, less)
+        first = max((end for end in (low, more) if end is not None), default=-99)
+        last = min((end for end in (high, less) if end is not None), default=99)
+        if first < last:
+            for number in range(-2, 12):
+                assert (size == number) is (UNDECIDED if first <= number <= last else False)
+                assert (size == number) is (size + 1 == number + 1)

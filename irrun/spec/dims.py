@@ -204,6 +204,11 @@ class Dim:
     def __eq__(self, other: object) -> Answer:  # type: ignore[override]
         if not isinstance(other, Size):
             return False
+        if isinstance(other, int) and 0 <= other < _LARGEST and self.low != self.high and len(self.terms) == 1:
+            ((monomial, factor),) = self.terms.items()
+            if factor == 1 and len(monomial) == 1:  # a number of its own, as the inputs of a run have them
+                low, high = _tighter(max, self.low, monomial[0].low), _tighter(min, self.high, monomial[0].high)
+                return False if (low is not None and other < low) or (high is not None and other > high) else UNDECIDED
         difference = self - other
         if isinstance(difference, int):
             return difference == 0

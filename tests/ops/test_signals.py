@@ -1,10 +1,13 @@
 """Fourier transforms: examples in numbers, slow sums as reference, constraints, and what is known before a run."""
 
+import subprocess
+import sys
 from itertools import product
 from math import pi
 
 import numpy as np
 import pytest
+from irrun.opsets import signals
 
 from irrun.spec import Tensor, Violation, fresh, numpy_dtype
 from irrun.spec.registry import registry
@@ -119,6 +122,31 @@ def test_the_shapes_of_the_pages():
     assert shape_of(rdft, Tensor("f32", (1, 320, 320)), known(1, 2)) == (1, 320, 161, 2)
     assert shape_of(irdft, data, axes, size) == (16, 768, 1024, 170)
     assert shape_of(irdft, Tensor("f32", (1, 161, 161, 2)), known(1, 2)) == (1, 161, 320)
+
+
+@pytest.mark.parametrize("name", WHOLE_AXES)
+@pytest.mark.parametrize("size", [None, 5, 12])
+@pytest.mark.parametrize("type", [np.float32, np.float64])
+def test_one_axis_is_the_same_by_numpy_and_by_scipy(name, size, type, monkeypatch):
+    data = random.standard_normal((3, 4, 9) if name == "RDFT-9" else (3, 4, 9, 2)).astype(type)
+    given = (data, i64(2)) if size is None else (data, i64(2), i64(size))
+    monkeypatch.setattr(signals, "MAX_AT_ONCE", 48)  # 5 of 12 rows
+    found = ops[name](*given)
+    monkeypatch.setattr(signals, "MAX_LIGHT", 0)
+    expected = ops[name](*given)
+    assert found.dtype == expected.dtype == type
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, 0, 1e-5 if type == np.float32 else 1e-13)
+
+
+def test_a_short_transformation_does_not_load_scipy():
+    code = (
+        "import sys, numpy as np; from irrun.spec.registry import registry; ops = registry().ops; i = np.int64;"
+        "x = np.ones((1, 8), 'f4'); y = ops['STFT-15'].kernel(x, x[0], i(8), i(4), transpose_frames=False);"
+        "print(y[0, 0, :, 0].tolist(), 'scipy.fft' in sys.modules)"
+    )
+    given = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert given.stdout == "[8.0, 0.0, 0.0, 0.0, 0.0] False\n"
 
 
 @pytest.mark.parametrize("type", ["f16", "bf16", "f32", "f64"])
