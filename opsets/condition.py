@@ -55,8 +55,11 @@ def if_(cond: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
     body = bodies["then_body" if cond.item() else "else_body"]
     assert body.run is not None, "a body that is run has a program"
     results = body.run(arguments(body, (cond, *inputs)))
-    numbers = {port.external: port.result for port in body.outputs}
-    return tuple(results[numbers[external]] for external in range(output_count(body)))
+    outputs: list[Any] = [None] * output_count(body)
+    for port in body.outputs:
+        if port.external >= 0:
+            outputs[port.external] = results[port.result]
+    return outputs
 
 
 @if_.shapes

@@ -19,6 +19,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Cutting,
     Dim,
     Input,
     Joining,
@@ -700,6 +701,7 @@ SLICE_TYPES = dict.fromkeys(("T_START", "T_STOP", "T_STEP", "T_AXIS"), INTEGER)
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
     view_of="data",
+    traits=[Cutting(("start", "stop"))],
 )
 def slice_8(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Any:
     """Select start:stop:step along some axes, by the rules of Python.

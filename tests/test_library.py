@@ -3,6 +3,7 @@
 import ast
 import doctest
 import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from irrun.spec import (
     Bounded,
     Converting,
     Convolving,
+    Cutting,
     Elementwise,
     Joining,
     Lookup,
@@ -33,6 +35,7 @@ from irrun.spec import (
     Retyping,
     Selecting,
     Storing,
+    Tensor,
     Violation,
     element_type,
     numpy_dtype,
@@ -432,6 +435,20 @@ def test_a_product_of_matrices_transposes_what_its_attributes_say(op):
 def test_a_join_lays_its_inputs_one_behind_the_other(op):
     a, b = np.zeros((2, 3)), np.ones((2, 1))
     assert call(op, a, b, **{op.trait(Joining).axis: 1}).tolist() == [[0, 0, 0, 1]] * 2
+
+
+@ops_that_are(Cutting)
+def test_a_cut_looks_at_its_first_input_between_any_bounds(op):
+    assert [port.name for port in op.inputs[1:3]] == list(op.trait(Cutting).bounds)
+    assert op.view_of == op.inputs[0].name
+    data = elements(op, 0, (5,))
+    far = [-(2**62), -7, -5, -1, 0, 2, 5, 9, 2**62]
+    for start, stop, step in itertools.product(far, far, (-2, -1, 1, 3)):
+        given = data, np.int64([start]), np.int64([stop]), np.int64([step])
+        result = call(op, *given)
+        assert result.tolist() == data.tolist()[start:stop:step]
+        assert result.base is not None
+        assert op.infer([Tensor.of(array) for array in given], {}).outputs[0].shape == result.shape
 
 
 @ops_that_are(Repeating)

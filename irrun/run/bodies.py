@@ -45,29 +45,34 @@ class RunningBody:
         self._assigns = any(instruction.effects for instruction in program.instructions)
         self._run: Run | None = None
         self._meter: Meter | None = None
-        self._plain = False
+        self._plain = self._begun = False
         self._number = self._counted = 0
 
     def begin(self, run: Run) -> None:
-        self._run, self._meter = run, run.meter
-        self._plain = run.observer is None and run.profile is None and not self._assigns
-        self._iterations.begin(run)
+        self._run = run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         run = self._run
         assert run is not None, "a body runs between `begin` and `end`"
+        if not self._begun:  # a branch that is not taken costs nothing
+            self._begun = True
+            self._meter = run.meter
+            self._plain = run.observer is None and run.profile is None and not self._assigns
+            self._iterations.begin(run)
         results = self._iterations(arrays, run) if self._plain else self._among_others(arrays, run)
         if self._meter is not None:
             self._count(results, self._meter)
         return results
 
     def end(self) -> None:
-        if self._run is None:
+        self._run = None
+        if not self._begun:
             return
+        self._begun = False
         self._iterations.end()
         if self._meter is not None:
             self._meter.live -= self._counted
-        self._run = self._meter = None
+        self._meter = None
         self._number = self._counted = 0
 
     def _among_others(self, arrays: Sequence[Array], run: Run) -> list[Array]:

@@ -16,7 +16,7 @@ from irrun.engines.work import Call, Layout, Operand
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
-from irrun.run.memory import owners
+from irrun.run.memory import owner_of, owners
 from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
@@ -50,7 +50,7 @@ class Frame:
         self.program, self._kernels, self._comparison = program, kernels, comparison
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
-        self.memory = block[: program.size]
+        self.memory, self.owner = block[: program.size], id(owner_of(block))
         self.owners = owners([*program.constants.values(), block])
         self._scratch = block[program.size : program.size + program.scratch] if program.scratch else None
         self._arrays: list[Array | None] = [None] * len(program.tensors)

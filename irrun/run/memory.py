@@ -106,14 +106,17 @@ class Meter:
             self.live += owner.nbytes
             finalize(owner, self._drop, key, owner.nbytes).atexit = False
 
-    def hold(self, memory: Array) -> None:
-        """Count the memory of a frame, whatever arrays lie in it, until it is let go of."""
-        self._known.add(id(owner_of(memory)))
-        self.live += memory.nbytes
+    def hold(self, owner: int, size: int) -> None:
+        """Count `size` bytes of a frame's memory, which the array with the id `owner` has, until it is let go of.
 
-    def let_go(self, memory: Array) -> None:
-        self._known.discard(id(owner_of(memory)))
-        self.live -= memory.nbytes
+        Arrays that lie in it are not counted.
+        """
+        self._known.add(owner)
+        self.live += size
+
+    def let_go(self, owner: int, size: int) -> None:
+        self._known.discard(owner)
+        self.live -= size
 
     def _drop(self, key: int, size: int) -> None:
         self._counted.discard(key)

@@ -288,7 +288,7 @@ class Iterations:
             self._release()
         self._watched = watched
         if self._held is not None and meter is not None:
-            meter.hold(self._held[1].memory)
+            meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
         """The results, as arrays that the next run does not write to."""
@@ -317,7 +317,7 @@ class Iterations:
     def _acquire(self, arrays: Sequence[Array]) -> None:
         self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
         if self._meter is not None:
-            self._meter.hold(self._held[1].memory)
+            self._meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
         program = self._held[1].program
         made = [program.tensors[number] for number in program.results]
         small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
@@ -325,7 +325,7 @@ class Iterations:
 
     def _let_go(self) -> None:
         if self._held is not None and self._meter is not None:
-            self._meter.let_go(self._held[1].memory)
+            self._meter.let_go(self._held[1].owner, self._held[1].memory.nbytes)
 
     def _release(self) -> None:
         if self._held is not None:

@@ -167,6 +167,16 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
+class Cutting:
+    """A part of the first input, as a view of it. The inputs `bounds` say where it begins and ends.
+
+    These may be any numbers: where all other inputs are known, the rule has refused what the kernel cannot compute.
+    """
+
+    bounds: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Quantizing:
     """The first input rounded to few values at even distances.
 
@@ -213,6 +223,7 @@ Trait = (
     | Padding
     | Reduction
     | Convolving
+    | Cutting
     | Products
     | Attending
     | Branching

@@ -17,6 +17,7 @@ from irrun.spec.dtypes import element_type
 
 OLD, NEW = "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"
 INIT = {"reduction": "none", "use_init_val": True}
+SUM = {"reduction": "sum", "use_init_val": True}
 
 
 @pytest.fixture(params=["alone", "shared"])
@@ -85,6 +86,46 @@ def test_random_shapes(engine: CompiledEngine, seed: int) -> None:
     check(engine, OLD, {}, data, indices, rng.standard_normal(shape, np.float32), axis - rank * int(rng.integers(2)))
 
 
+def test_sums_of_the_page(engine: CompiledEngine) -> None:
+    arrays = np.float32([2, 3, 4, 6]), [1, 0, 0, -2, -1, 2], np.float32([10, 20, 30, 40, 70, 60])
+    assert check(engine, NEW, SUM, *arrays, 0).tolist() == [52, 13, 104, 76]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_sums_build_up_in_the_order_of_the_updates(engine: CompiledEngine, axis: int, dtype: str) -> None:
+    """To the bit: many updates meet at a place, integers wrap, and some floats are none."""
+    rng = np.random.default_rng(axis + 7)
+    limit = 100.0 if dtype[0] == "f" else float(np.iinfo(dtype).max)
+    data = (limit * rng.random((6, 7, 19))).astype(dtype)
+    shape = [50, 7, 19] if axis == 0 else [5, 50, 19] if axis == 1 else [6, 7, 60]
+    indices = rng.integers(-data.shape[axis] // 2, data.shape[axis] // 2, shape)
+    updates = (limit * rng.random(shape)).astype(dtype)
+    if dtype[0] == "f":
+        data.flat[3], updates.flat[5:7] = -0.0, [np.inf, np.nan]
+    for type in ("i4", "i8"):
+        check(engine, NEW, SUM, data, indices.astype(type), updates, axis)
+    assert opened(engine, NEW, SUM, data, indices + data.shape[axis], updates, axis) is None
+
+
+def test_one_call_for_one_shape_after_the_other(engine: CompiledEngine, monkeypatch: Any) -> None:
+    monkeypatch.setattr(scatter, "MAX_KEPT", 3)
+    rng = np.random.default_rng(3)
+    call = engine.open(Work(NEW, SUM, [Operand(type, (-1, -1), ()) for type in ("f32", "i64")], []))
+    assert call is not None
+    for count in (4, 4, 9, 1, 4, 9, 30, 2, 30, 4):
+        data, indices = rng.standard_normal((8, 5), np.float32), rng.integers(-8, 8, (count, 5))
+        updates = rng.standard_normal((count, 5), np.float32)
+        found = call([data, indices, updates, np.array(0)])
+        assert found is not None
+        expected = data.copy()
+        for row, column in np.ndindex(count, 5):
+            expected[indices[row, column], column] += updates[row, column]
+        np.testing.assert_array_equal(found[0], expected)
+        assert call([data, indices, updates, np.array(2)]) is None
+        assert call([data, indices, updates[:, :4], np.array(0)]) is None
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_large_ones_of_any_strides(engine: CompiledEngine, axis: int) -> None:
     rng = np.random.default_rng(axis)
@@ -104,7 +145,10 @@ def test_indices_outside_are_left_to_the_rule(engine: CompiledEngine, axis: int,
 
 def test_what_is_left_to_others(engine: CompiledEngine) -> None:
     zeros, ones = np.zeros((2, 2), "i8"), np.ones((2, 2), "f4")
-    assert opened(engine, NEW, {"reduction": "sum", "use_init_val": True}, ones, zeros, ones, 0) is None
+    assert opened(engine, NEW, {"reduction": "sum", "use_init_val": False}, ones, zeros, ones, 0) is None
+    assert opened(engine, NEW, {"reduction": "prod", "use_init_val": True}, ones, zeros, ones, 0) is None
+    for type in ("f2", "?"):
+        assert opened(engine, NEW, SUM, ones.astype(type), zeros, ones.astype(type), 0) is None
     assert opened(engine, OLD, {}, ones, zeros.astype("u1"), ones, 0) is None
     assert opened(engine, OLD, {}, ones, zeros, ones, 2) is None
     assert opened(engine, OLD, {}, ones, np.zeros((3, 2), "i8"), np.ones((3, 2), "f4"), 1) is None

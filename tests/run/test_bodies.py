@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun.run.preparation import Iterations
 from irrun.run.profile import Profile
 from run.models import ADD, PLAIN, Value, anything, branch, i64, loop, model, saved
 
@@ -173,6 +174,22 @@ def test_an_if_in_a_loop_uses_its_frame_again(engine, tmp_path):
     executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
     for _ in range(2):
         assert run(executor, F32([0])) == [[12], [1, 2, 3, 6, 12]]
+
+
+def test_a_branch_that_is_not_taken_is_not_begun(tmp_path, monkeypatch):
+    begun, begin = [], Iterations.begin
+    monkeypatch.setattr(Iterations, "begin", lambda self, run: (begun.append(self), begin(self, run)))
+    b = model()
+    condition, x, bodies = anything(b, "?", ()), anything(b, "f4", (2,)), []
+    for number in (2, 3):
+        body = model()
+        p = anything(body, "f4", (2,))
+        bodies.append((body, body.one("Multiply-1", p, body.constant(F32([number])), **ADD)))
+    b.result(branch(b, condition, bodies, x))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    for chosen, expected in ((True, [2, 4]), (False, [3, 6]), (True, [2, 4])):
+        assert run(executor, np.bool_(chosen), F32([1, 2])) == [expected]
+    assert [begun.index(one) for one in begun] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("engine", ["reference", "numpy"])

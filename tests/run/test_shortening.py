@@ -8,6 +8,7 @@ from differential.graph import Layer
 
 import irrun
 from irrun.run.passes.shortening import MAX_SMALL
+from irrun.run.rules import Rule
 from irrun.spec.dims import fresh
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Tensor, Violation
@@ -118,6 +119,36 @@ def test_what_is_small_and_what_is_not(engine, tmp_path, monkeypatch):
         mask, end = rng.integers(0, 9, (batch, length)), rng.integers(0, 9, (batch, 1))
         (result,) = ours.run([mask, end]).values()
         assert result.tolist() == np.where(mask < end, 6, 9)[:, None].tolist()
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
+def test_cuts_between_bounds_that_the_data_tell(engine, tmp_path, monkeypatch):
+    b = model()
+    x, start, stop = anything(b, "f4", (MAX_SMALL, 3)), anything(b, "i8", (1,)), anything(b, "i8", (1,))
+    b.result(b.one("Slice-8", x, start, stop, i64(b, [1]), i64(b, [-2])))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    asked, ask = [], Rule.ask
+    monkeypatch.setattr(Rule, "ask", lambda self, *given: (asked.append(self), ask(self, *given))[1])
+    data = np.arange(MAX_SMALL * 3, dtype="f4").reshape(-1, 3)
+    for first, last in ((0, 2), (-3, 9), (7, 5), (MAX_SMALL - 1, -(2**40)), (-(2**40), 2**40)):
+        (result,) = ours.run([data, np.int64([first]), np.int64([last])]).values()
+        assert result.tolist() == data[first:last].tolist()
+    assert bool(asked) == (engine == "reference")
+    (result,) = ours.run([data, np.int64([1]), np.int64([2])]).values()
+    result[:] = -1  # is the caller's own
+    assert data[1].tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
+def test_steps_that_the_data_tell_are_judged(engine, tmp_path):
+    b = model()
+    x, step = anything(b, "f4", (5,)), anything(b, "i8", (1,))
+    b.result(b.one("Slice-8", x, i64(b, [0]), i64(b, [5]), b.one("Add-1", step, i64(b, [1]), **ADD)))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.float32([1, 2, 3, 4, 5])
+    assert [array.tolist() for array in ours.run([data, np.int64([1])]).values()] == [[1, 3, 5]]
+    with pytest.raises(irrun.ExecutionError, match=r"Slice-8 C1: `step\[0\]` is 0"):
+        ours.run([data, np.int64([-1])])
 
 
 @pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])

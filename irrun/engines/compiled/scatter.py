@@ -1,8 +1,8 @@
-"""Elements put where indices along an axis say, into a copy that is made piece by piece, each while in the cache."""
+"""Elements put, or added, where indices along an axis say, in a copy made piece by piece, each while in the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -39,9 +39,19 @@ SHARED = 1 << 17
 SIZES = (1, 2, 4, 8)
 """Bytes of an element."""
 
+SUMMED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
+    f"{sign}{8 * size}": ir.IntType(8 * size) for sign in "iu" for size in SIZES
+}
+"""The types whose sums build up in themselves; integers wrap."""
+
+MAX_KEPT = 16
+"""Shapes of arrays for which a call keeps its arguments."""
+
+_ARRAYS = ("data", "indices", "updates", "result", "outside")
+
 _FORM = Form(
     (
-        *("items", "data", "indices", "updates", "result", "outside"),
+        *("items", *_ARRAYS),
         *("outer", "size", "inner", "indexed", "count", "width", "step", "strips"),
     )
 )
@@ -51,66 +61,104 @@ Of an item there are `step` columns of the inner axis, one of `strips` of a numb
 axis is 1, `step` numbers of the outer one. `outside` is where an u64 lies that becomes 1 if an index is.
 """
 
+_ADDRESSES = slice(2, 2 + len(_ARRAYS))
+"""Where the addresses of the arrays are among the arguments, behind the next item and the number of items."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScatterKind:
     """What a kernel is compiled for: bytes of an element and of an index, whether the axis is the last one, and whether
-    negative indices count from its end."""
+    negative indices count from its end. With `summed` updates of this type are added to what is there."""
 
     item: int
     index: int
     last: bool
     negative: bool
+    summed: str
 
 
 def open(work: Work, team: Team) -> OpenCall | None:
     """A call for a work of any sizes."""
-    if work.attrs.get("reduction", "none") != "none" or work.required(2)[1].type not in ("i32", "i64"):
+    (data, indices), reduction = work.required(2), work.attrs.get("reduction", "none")
+    adds = reduction == "sum" and work.attrs["use_init_val"] and data.type in SUMMED
+    if indices.type not in ("i32", "i64") or not (adds or reduction == "none"):
         return None
-    return partial(_put, team, work.name == "ScatterElementsUpdate-12")
+    return _Scatter(team, work.name == "ScatterElementsUpdate-12", data.type if adds else "")
 
 
-def _put(team: Team, negative: bool, arrays: Sequence[Any]) -> Sequence[Array] | None:
-    data, indices, updates = map(np.ascontiguousarray, arrays[:3])
-    rank = data.ndim
-    place = int(arrays[3].item())
-    if not data.size or not indices.size or data.itemsize not in SIZES or not -rank <= place < rank:
-        return None
-    if indices.shape != updates.shape or indices.ndim != rank or data.dtype != updates.dtype:
-        return None
-    axis = place % rank
-    sides = [_side(data.shape[part], indices.shape[part]) for part in (slice(axis), slice(axis + 1, None))]
-    if None in sides:
-        return None
-    (outer, indexed), (inner, width) = (side or (1, 1) for side in sides)
-    size, item = data.shape[axis], data.itemsize
-    if inner == 1:
-        step = max(1, min(PIECE // (size * item), -(-outer // (ITEMS * team.count))))
-        strips, items = 1, -(-outer // step)
-    else:
-        line = LINE // item
-        columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * team.count)))
-        step = max(columns // line, LEAST_LINES) * line
-        strips = -(-inner // step)
-        items = outer * strips
-    result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
-    given = {"data": data, "indices": indices, "updates": updates, "result": result, "outside": outside}
-    arguments = _FORM.of(
-        items=items,
-        outer=outer,
-        size=size,
-        inner=inner,
-        indexed=indexed,
-        count=indices.shape[axis],
-        width=width,
-        step=step,
-        strips=strips,
-        **{name: array.ctypes.data for name, array in given.items()},
-    )
-    kind = ScatterKind(item, indices.itemsize, inner == 1, negative)
-    address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
-    team.run(address, arguments.ctypes.data, shared=result.nbytes >= SHARED)
-    return None if outside[0] else (result,)
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A kernel for arrays of some shapes: its address, and its arguments but for the addresses of arrays."""
+
+    address: int
+    arguments: Array
+    shared: bool
+
+
+class _Scatter:
+    """The call of a work. Safe for threads."""
+
+    def __init__(self, team: Team, negative: bool, summed: str) -> None:
+        self._team, self._negative, self._summed = team, negative, summed
+        self._kept: dict[Hashable, _Planned | None] = {}  # None where others have to compute it
+
+    def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
+        data, indices, updates = map(np.ascontiguousarray, arrays[:3])
+        axis = int(arrays[3].item())
+        if updates.shape != indices.shape or updates.dtype != data.dtype:
+            return None
+        key = data.shape, indices.shape, data.itemsize, indices.itemsize, axis
+        planned = self._kept.get(key)
+        if planned is None:
+            if key in self._kept:
+                return None
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            planned = self._kept[key] = self._planned(data, indices, axis)
+            if planned is None:
+                return None
+        result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
+        arguments = planned.arguments.copy()
+        arguments[_ADDRESSES] = [array.ctypes.data for array in (data, indices, updates, result, outside)]
+        self._team.run(planned.address, arguments.ctypes.data, shared=planned.shared)
+        return None if outside[0] else (result,)
+
+    def _planned(self, data: Array, indices: Array, place: int) -> _Planned | None:
+        rank = data.ndim
+        if not data.size or not indices.size or data.itemsize not in SIZES or not -rank <= place < rank:
+            return None
+        if indices.ndim != rank:
+            return None
+        axis = place % rank
+        sides = [_side(data.shape[part], indices.shape[part]) for part in (slice(axis), slice(axis + 1, None))]
+        if None in sides:
+            return None
+        (outer, indexed), (inner, width) = (side or (1, 1) for side in sides)
+        size, item, threads = data.shape[axis], data.itemsize, self._team.count
+        if inner == 1:
+            step = max(1, min(PIECE // (size * item), -(-outer // (ITEMS * threads))))
+            strips, items = 1, -(-outer // step)
+        else:
+            line = LINE // item
+            columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * threads)))
+            step = max(columns // line, LEAST_LINES) * line
+            strips = -(-inner // step)
+            items = outer * strips
+        arguments = _FORM.of(
+            items=items,
+            outer=outer,
+            size=size,
+            inner=inner,
+            indexed=indexed,
+            count=indices.shape[axis],
+            width=width,
+            step=step,
+            strips=strips,
+            **dict.fromkeys(_ARRAYS, 0),
+        )
+        kind = ScatterKind(item, indices.itemsize, inner == 1, self._negative, self._summed)
+        address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
+        return _Planned(address, arguments, data.nbytes >= SHARED)
 
 
 def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:
@@ -133,16 +181,21 @@ def _item(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any) -> None:
 def _element(
     kind: ScatterKind, c: Code, at: dict[str, Any], number: Any, outside: Any, place: Callable[[Any], Any]
 ) -> None:
-    """Put the update of a number to the address that `place` gives for its index, if that is inside."""
+    """Put the update of a number to the address that `place` gives for its index, or add it, if that is inside."""
     b = c.b
     index = c.number(c.at(at["indices"], number, kind.index), kind.index)
     if kind.negative:
         index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
     inside = b.icmp_unsigned("<", index, at["size"])
     outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
-    value = c.load(c.at(at["updates"], number, kind.item), ir.IntType(8 * kind.item), 1)
+    type = SUMMED[kind.summed] if kind.summed else ir.IntType(8 * kind.item)
+    value = c.load(c.at(at["updates"], number, kind.item), type, 1)
     with b.if_then(inside, likely=True):
-        c.keep(value, place(index))
+        address = place(index)
+        if kind.summed:
+            add = b.add if isinstance(type, ir.IntType) else b.fadd
+            value = add(c.load(address, type, 1), value)
+        c.keep(value, address)
 
 
 def _fetch(c: Code, address: Any, many: Any) -> None:

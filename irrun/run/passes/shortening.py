@@ -20,7 +20,7 @@ from irrun.run.program import KERNEL, Instruction, Program, Quick
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array
-from irrun.spec.traits import Attending, Lookup, Repeating, Reshaping
+from irrun.spec.traits import Attending, Cutting, Lookup, Repeating, Reshaping
 
 MAX_SMALL = 4096
 """Elements of an array that is small. Of others a rule tells in advance how much memory the result takes."""
@@ -67,7 +67,7 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
         return None
     if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
         return _unrepeated
-    looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating))
+    looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating, Cutting))
     views = looks and not instruction.posts
     parts: list[_Part] = []
     position, made = 0, -1
@@ -100,6 +100,9 @@ def _is_plain(instruction: Instruction, program: Program) -> bool:
         return False
     if op.trait(Reshaping) is not None and not op.self_checking:
         return all(number in program.constants for number in instruction.inputs[1:])
+    if (cutting := op.trait(Cutting)) is not None:
+        bounds = {instruction.port(name) for name in cutting.bounds}
+        return all(n is None or n in bounds or n in program.constants for n in instruction.inputs[1:])
     if (lookup := op.trait(Lookup)) is not None:
         constant = instruction.port(lookup.axis) in program.constants
         return op.self_checking and constant and instruction.attrs.get(lookup.batch_dims, 0) == 0
