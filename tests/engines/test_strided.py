@@ -13,6 +13,9 @@ from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers
 from irrun.engines.work import Engine
 
 SEEDS = 20
+OF_CODES = CLIPPING | {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE}
+"""Ops that oneDNN takes where codes are made or read."""
+
 VECTORIZED = VectorizedEngine(2)
 
 
