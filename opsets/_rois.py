@@ -46,12 +46,13 @@ def pooled(
 ) -> Any:
     """A region of maps [C, H, W] as [C, *bins]: each bin the mean or maximum of its samples.
 
-    `start` and `size` are (y, x). A bin has sampling_ratio² samples; if that is 0, one for each begun pixel.
+    `start` and `size` are (y, x). A bin has sampling_ratio² samples; if that is 0, one for each begun pixel, and none
+    of a size that is not finite.
     """
     counts, positions = [], []
     for first, length, number in zip(start, size, bins, strict=True):
         step = length / maps.dtype.type(number)
-        count = sampling_ratio or max(math.ceil(step), 0)
+        count = sampling_ratio or (max(math.ceil(step), 0) if math.isfinite(step) else 0)
         inner = (np.arange(count, dtype=maps.dtype) + maps.dtype.type(0.5)) * (step / max(count, 1))
         counts.append(count)
         positions.append((first + np.arange(number, dtype=maps.dtype)[:, None] * step + inner).ravel())

@@ -32,6 +32,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Splitting,
     Tensor,
     Undecided,
     choice,
@@ -589,6 +590,7 @@ def _(node: Node) -> Shapes:
     attrs=[Attr("num_splits", INT, least=1, most=65536)],
     symbolic=True,
     view_of="data",
+    traits=[Splitting("axis")],
 )
 def split(data: Array, axis: Array, *, num_splits: int) -> Any:
     """Cut a tensor into parts of one length along an axis.
@@ -632,6 +634,7 @@ def _(node: Node) -> list[Tensor]:
     outputs=[Output("outputs", "T", "...", variadic=True)],
     symbolic=True,
     view_of="data",
+    traits=[Splitting("axis")],
 )
 def variadic_split(data: Array, axis: Array, split_lengths: Array) -> Any:
     """Cut a tensor into parts of given lengths along an axis; one length may be -1, for what the others leave.

@@ -296,7 +296,7 @@ def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weight
 
 @embedding_bag_packed_sum.shapes
 def _(node: Node) -> None:
-    node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
+    node.within("C1", "indices", 0, _size(node, "num_emb"))
 
 
 @op("EmbeddingBagPacked-15", of=embedding_bag_packed_sum, attrs=[REDUCTION])
@@ -322,7 +322,7 @@ def embedding_bag_packed(
 @embedding_bag_packed.shapes
 def _(node: Node) -> None:
     _check_reduction("C2", node)
-    node.within("C1", "indices", 0, node.dims.get("num_emb", fresh()))
+    node.within("C1", "indices", 0, _size(node, "num_emb"))
 
 
 def _pooled_from(
@@ -381,7 +381,7 @@ def _truncated_quotient(a: Array, b: Array) -> Array:
 
 def _check_offsets(node: Node) -> None:
     _check_weights_have_a_default("C5", node)
-    num_indices = node.dims.get("num_indices", fresh())
+    num_indices = _size(node, "num_indices")
     node.within("C1", "offsets", 0, num_indices + 1)
     offsets = node.value("offsets")
     if offsets is not None and (offsets[1:] < offsets[:-1]).any():
@@ -391,8 +391,13 @@ def _check_offsets(node: Node) -> None:
     _check_rows("C3", "C4", node)
 
 
+def _size(node: Node, name: str) -> Size:
+    found = node.dims.get(name)
+    return fresh() if found is None else found
+
+
 def _check_rows(indices_label: str, default_label: str, node: Node) -> None:
-    num_emb = node.dims.get("num_emb", fresh())
+    num_emb = _size(node, "num_emb")
     node.within(indices_label, "indices", 0, num_emb)
     node.within(default_label, "default_index", -1, num_emb)
 

@@ -155,13 +155,14 @@ def test_a_result_that_is_not_finite_is_named(tmp_path):
 def test_repeated_runs_are_measured_and_what_computes_is_said():
     done = irrun("execute", CNN, "--random", 1, "--repeat", 3, "--engine", "numpy", "--threads", 1, "--verbose")
     first, last = done.stderr.splitlines()
-    assert first == "note: engine numpy: numpy, then the kernels of ops; 1 threads"
+    assert first == "note: engine numpy: numpy, then the kernels of ops; 1 thread; precision auto"
     assert last.startswith("3 runs: the first ")
     assert "later ones minimum " in last
     assert " median " in last
     assert last.endswith(" ms")
     done = irrun("execute", CNN, "--random", 1, "--engine", "reference", "-v")
-    assert done.stderr.startswith("note: engine reference: every layer by the kernel of its op")
+    assert done.stderr == "note: engine reference: every layer by the kernel of its op; precision declared\n"
+    assert "is over before oneDNN is ready" in irrun("execute", CNN, "--random", 1, "-v").stderr
 
 
 def test_made_up_inputs_are_as_large_as_layers_need(tmp_path):

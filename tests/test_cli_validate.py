@@ -48,7 +48,8 @@ def test_a_folder_stands_for_the_models_in_it_and_below(tree):
     done = irrun("validate", "models", cwd=tree, status=1)
     assert "models/a.xml: ok, 19 layers checked\n" in done.stdout
     assert done.stdout.endswith("models/deep/b.XML: 4 errors, 1 warning\n")
-    assert done.stderr == "2 models: 1 ok, 4 errors, 1 warning; 3 other .xml files skipped\n"
+    overview = "2 models: 1 ok, 4 errors, 1 warning; 3 other .xml files skipped"
+    assert done.stderr == f"{overview}\nerrors in models/deep/b.XML\n"
 
 
 def test_a_model_named_twice_is_checked_once(tree):
@@ -120,7 +121,7 @@ def test_standard_input():
     text = CNN.read_bytes()
     weights = CNN.with_suffix(".bin")
     assert irrun("validate", "-", "--weights", weights, stdin=text).stdout == "<stdin>: ok, 19 layers checked\n"
-    assert "there is no `<stdin>.bin`, where 6 Consts" in irrun("validate", "-", stdin=text, status=1).stdout
+    assert "no weights are given, where 6 Consts" in irrun("validate", "-", stdin=text, status=1).stdout
     assert "goes alone" in irrun("validate", "-", CNN, stdin=text, status=2).stderr
 
 

@@ -34,6 +34,7 @@ from irrun.spec import (
     Reshaping,
     Retyping,
     Selecting,
+    Splitting,
     Storing,
     Tensor,
     Violation,
@@ -399,6 +400,16 @@ def test_a_selection_gives_elements_of_its_first_input_by_their_order_alone(op):
     first, second = (values[0] if isinstance(values, tuple) else values for values in (first, second))
     assert np.isin(first, data).all()
     np.testing.assert_array_equal(second, 3 * first + 1)
+
+
+@ops_that_are(Splitting)
+def test_parts_lie_one_behind_the_other_along_the_axis_of_the_trait(op):
+    data = elements(op, 0, (2, 6, 3))
+    others = {"axis": np.int64(1), "split_lengths": np.int64([1, 3, 2])}
+    assert op.trait(Splitting).axis == "axis"
+    parts = call(op, data, *(others[port.name] for port in op.inputs[1:]), **({"num_splits": 3} if op.attrs else {}))
+    assert len(parts) == 3
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), data)
 
 
 @ops_that_are(Quantizing)

@@ -88,7 +88,11 @@ def test_an_excerpt_keeps_its_caret_in_place_behind_control_characters(tmp_path)
 
 def test_the_overview_counts_models_and_diagnostics():
     clean = Report(Path("a.xml"), [])
-    assert overview([clean, NASTY]) == "2 models: 1 ok, 2 errors, 2 warnings"
+    counts, names = overview([clean, NASTY]).split("\n")
+    assert counts == "2 models: 1 ok, 2 errors, 2 warnings"
+    assert names.startswith("errors in ")
+    many = [Report(Path(f"{number}.xml"), [Diagnostic("E101", "broken")]) for number in range(23)]
+    assert overview(many).endswith(" 18.xml, 19.xml and 3 more")
     assert overview([clean], 1) == "1 model: 1 ok; 1 other .xml file skipped"
     assert overview([], 2) == "0 models: nothing to check; 2 other .xml files skipped"
 

@@ -27,7 +27,7 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     searched = 0
     for layer in _constants(model.graph):
         blob = weights.checked(layer)
-        if blob is None or blob.element_type not in _TYPES or not blob.elements:
+        if blob is None or blob.element_type not in _TYPES or not blob.elements or weights.doubts(layer):
             continue
         searched += blob.needed
         if most is not None and searched > most:

@@ -25,6 +25,7 @@ from irrun.cli.options import (
     ops_option,
     paint,
     parse_shape_option,
+    progress,
     say,
     show,
     warnings_said,
@@ -192,8 +193,8 @@ def execute(
             kept = executor.named(inputs)
             _write(context, save_inputs, lambda: write_npz(save_inputs, kept))
         times = []
-        with warnings_said():
-            for _ in range(repeat):
+        with warnings_said(), progress(range(repeat), "running") as runs:
+            for _ in runs:
                 begin = perf_counter()
                 results = executor.run(inputs, profile=measured)
                 times.append(perf_counter() - begin)

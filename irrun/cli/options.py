@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +18,8 @@ from irrun.engines import ENGINES, PRECISIONS
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
+
+Item = TypeVar("Item")
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 WEIGHTS = click.option(
@@ -192,6 +195,13 @@ def say(kind: str, message: str) -> None:
     from irrun.check.render.text import one_line
 
     click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
+
+
+def progress(items: Sequence[Item], label: str) -> AbstractContextManager[Iterable[Item]]:
+    """The items, with a bar on stderr where people may wait for several of them."""
+    if len(items) < 2 or not sys.stderr.isatty():
+        return nullcontext(items)
+    return click.progressbar(items, label=label, file=sys.stderr, show_pos=True)
 
 
 @contextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +20,7 @@ from irrun.cli.options import (
     ops_option,
     paint,
     parse_shape_option,
+    progress,
 )
 
 if TYPE_CHECKING:
@@ -108,11 +107,11 @@ def validate(
 
     reports: list[Report] = []
     tables: list[str] = []
-    with collector_paused(), _progress(paths) as progress:
+    with collector_paused(), progress(paths, "checking") as named:
         from irrun.check.render.shapes import render_shapes
         from irrun.check.render.text import overview, plain, render_report
 
-        for path in progress:
+        for path in named:
             if reports:
                 gc.collect()  # what a large model took is given back before the next one is read
             report = _checked(context, path, weights, shapes, deep)
@@ -170,13 +169,6 @@ def _checked(
 
 def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
     return (not select or code.startswith(select)) and not code.startswith(ignore)
-
-
-def _progress(paths: list[Path]) -> AbstractContextManager[Iterable[Path]]:
-    """The paths, with a bar on stderr where people may wait for several of them."""
-    if len(paths) < 2 or not sys.stderr.isatty():
-        return nullcontext(paths)
-    return click.progressbar(paths, label="checking", file=sys.stderr, show_pos=True)
 
 
 def _write(context: click.Context, text: str, output: Path | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.check.validate import GivenShapes, validate
-from irrun.diagnostics import LONGEST_NAME, Diagnostic, ExecutionError, IRError, clipped
+from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Layer, Model, Value
@@ -32,10 +32,10 @@ from irrun.run.preparation import Preparation
 from irrun.run.program import Program
 from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
+from irrun.run.tensor_names import TensorNames
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
-from irrun.spelling import close_matches
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -52,9 +52,6 @@ EMULATED = "bf16 is emulated, which is slow: it takes oneDNN and a processor wit
 
 MAX_PARTS = 8
 """Parts of a model that are kept ready."""
-
-MAX_LISTED = 4
-"""Layers in a message."""
 
 MAX_EXPANDED = 1 << 30
 """Bytes that weights of few bits may take as f32 where no engine reads their codes as quickly."""
@@ -135,6 +132,7 @@ class GraphExecutor:
         inference, graph = self.report.inference, self.model.graph
         small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
         engines = load_engines(engine, threads, small=small)
+        self._small = small and engine == "auto"
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None
         if engine == CHECK:
@@ -190,18 +188,24 @@ class GraphExecutor:
         return tuple(found)
 
     @cached_property
+    def _tensors(self) -> TensorNames:
+        return TensorNames(self.model.graph, self._inference)
+
+    @cached_property
     def variables(self) -> tuple[TensorInfo, ...]:
         """What a session keeps from one run to the next."""
         return self.model.variables
 
     @property
     def engines(self) -> str:
-        """What computes, in a sentence."""
-        names = [engine.name for engine in self._engines]
+        """What computes, in which types, on how many threads, and why not something else, in a sentence."""
+        names, precision = [engine.name for engine in self._engines], self._options["precision"]
         if not names:
-            return "engine reference: every layer by the kernel of its op, on one thread"
+            return f"engine reference: every layer by the kernel of its op; precision {precision}"
+        why = "; a single run of a model of this size is over before oneDNN is ready" if self._small else ""
         found = f"engine {self._options['engine']}: {', then '.join(names)}, then the kernels of ops"
-        return f"{found}; {self._engines[0].threads} threads"
+        threads = self._engines[0].threads
+        return f"{found}; {threads} thread{'s' * (threads != 1)}; precision {precision}{why}"
 
     def named(self, inputs: Inputs) -> dict[str, Array]:
         """The arrays of inputs by the names of these. Raises InputError."""
@@ -257,7 +261,7 @@ class GraphExecutor:
         with self._lock:
             found = self._parts.get(names)
         if found is None:
-            found = self._part([(name,) for name in names], [self._value(name) for name in names])
+            found = self._part([(name,) for name in names], [self._tensors.find(name) for name in names])
             with self._lock:
                 self._parts[names] = found
                 while len(self._parts) > MAX_PARTS:
@@ -336,33 +340,6 @@ class GraphExecutor:
             tuple(listed[0] for listed in names),
             {name: listed[0] for listed in reversed(names) for name in reversed(listed)},
         )
-
-    @cached_property
-    def _values(self) -> dict[str, list[Value]]:
-        """The tensors of the model's own graph that go by a name."""
-        found: dict[str, list[Value]] = {}
-        for layer, names in zip(self.model.graph.results, names_of_results(self.model.graph), strict=True):
-            found[names[0]] = [value for value in layer.inputs if value is not None]
-        for layer in self.model.graph.layers:
-            for value in layer.outputs:
-                own = [layer.name] if len(layer.outputs) == 1 else []
-                for name in dict.fromkeys((*value.port.names, *own, f"{layer.name}:{value.index}")):
-                    listed = found.setdefault(name, [])
-                    if value not in listed:
-                        listed.append(value)
-        return found
-
-    def _value(self, name: str) -> Value:
-        """The tensor that goes by a name. Raises ValueError."""
-        values = self._values.get(name, [])
-        if len(values) == 1 and values[0].layer in self._inference.nodes:
-            return values[0]
-        if values:
-            layers = ", ".join(str(value.layer) for value in values[:MAX_LISTED])
-            raise ValueError(f"`{clipped(name, LONGEST_NAME)}` is the name of several tensors, of layers {layers}")
-        close = close_matches(name, self._values)
-        hint = f"; did you mean {' or '.join(f'`{match}`' for match in close)}?" if close else ""
-        raise ValueError(f"`{clipped(name, LONGEST_NAME)}` is no tensor of the model{hint}")
 
     def _handed_out(
         self, part: _Part, results: list[Array], others: Sequence[Array], frame: Frame, live: int

@@ -72,6 +72,7 @@ from irrun.spec.traits import (
     Reshaping,
     Retyping,
     Selecting,
+    Splitting,
     Storing,
 )
 
@@ -129,6 +130,7 @@ __all__ = [
     "Shape",
     "Shapes",
     "Size",
+    "Splitting",
     "Storing",
     "Tensor",
     "Undecided",

@@ -327,7 +327,7 @@ class Op:
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
         self.defaults = {attr.keyword: attr.default for attr in self.attrs if attr.default is not REQUIRED}
         self._traits: dict[type, Any] = {type(trait): trait for trait in self.traits}
-        if not getattr(self.kernel, "__module__", "").startswith(_LIBRARY):
+        if not (getattr(self.kernel, "__module__", None) or "").startswith(_LIBRARY):
             self._check_kernel()
 
     def _check_kernel(self) -> None:

@@ -210,6 +210,13 @@ class Selecting:
 
 
 @dataclass(frozen=True, slots=True)
+class Splitting:
+    """The first input in parts, which lie one behind the other along the axis that the input `axis` is."""
+
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
 class Storing:
     """The first input, which the variable that the attribute `variable` names holds from the end of the graph on."""
 
@@ -238,5 +245,6 @@ Trait = (
     | Retyping
     | Normalizing
     | Selecting
+    | Splitting
     | Storing
 )

@@ -79,7 +79,7 @@ def check(case: Case, folder: Path) -> None:
     ov.serialize(model, path, path.with_suffix(".bin"))
     report = irrun.validate(path)
     # where OpenVINO departs, it may also write shapes into the file that are not those of the specification
-    found = report.errors if case.deviates else report.diagnostics
+    found = report.errors if case.deviates else [d for d in report.diagnostics if d.code != "W913"]  # NaN on purpose
     assert not found, "\n".join(map(str, found))
     assert report.inference is not None
     ops = {node.op.name for node in report.inference.nodes.values()}

@@ -14,6 +14,9 @@ from irrun.spec.registry import registry
 
 TYPES = {"f16": np.float16, "f32": np.float32}
 
+STRICT = {"SparseFillEmptyRows-16"}
+"""Ops whose constraints are all errors, though OpenVINO takes a value to fill rows with of another type."""
+
 
 def array_of(item):
     return np.asarray(item.array if isinstance(item, Const) else item)
@@ -39,7 +42,7 @@ def cases():
     found = {}
     for case in all_cases():
         op = registry().ops[case.op]
-        plain = not (case.dynamic or case.deviates or case.crashes or case.later)
+        plain = not (case.dynamic or case.deviates or case.crashes or case.later or case.op in STRICT)
         fits = op.inputs and op.least_inputs <= len(case.inputs) and (len(case.inputs) <= len(op.inputs) or op.variadic)
         if plain and fits and shared(case):
             found.setdefault((case.op, len(case.inputs)), case)

@@ -177,6 +177,11 @@ def element_wise(draw: Draw, name: str) -> Case:
         return Case(name, attrs, [draw.tensor(shape) > 0], posts=False)
     if len(op.inputs) == 1:
         return Case(name, attrs, [shape])
+    if name == "FakeQuantize-1":
+        rows = (shape[0], *[1] * (len(shape) - 1)) if draw.choose.random() < 0.5 else ()
+        limits = [np.full(rows, value, np.float32) for value in (-1.5, 1.25, -1.5, draw.choose.choice((1.25, 3.0)))]
+        levels = {"levels": draw.choose.choice((2, 16, 256)), "auto_broadcast": "numpy"}
+        return Case(name, levels, [shape, *limits], frozenset(range(1, 5)))
     if name == "Swish-4":
         return Case(name, attrs, [shape, draw.choose.choice((None, np.array(1.5, np.float32)))])
     if name == "PReLU-1":
@@ -243,6 +248,11 @@ def product(draw: Draw, name: str) -> Case:
     if not second and draw.choose.random() < 0.1:
         other = (inner,)
     return Case(name, {"transpose_a": first and len(one) > 1, "transpose_b": second and len(other) > 1}, [one, other])
+
+
+def contraction(draw: Draw, name: str) -> Case:
+    b, i, j, k = (draw.size() for _ in range(4))
+    return Case(name, {"equation": draw.choose.choice(("bij,bjk->bik", "bij,bjk->bki"))}, [(b, i, j), (b, j, k)])
 
 
 def reduction(draw: Draw, name: str) -> Case:
@@ -368,6 +378,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
     (WINDOW_NAMES, windows),
     (("MaxPool", "AvgPool"), pool),
     (("MatMul",), product),
+    (("Einsum",), contraction),
     (("Reduce",), reduction),
     (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2"), normalization),
     (("ScaledDot",), attention),

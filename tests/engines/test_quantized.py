@@ -179,6 +179,31 @@ def test_rounding_behind_a_convolution_and_a_residual_in_codes() -> None:
     np.testing.assert_allclose(found, rounded + 0.25 * (other.astype(np.float32) - 10), atol=1e-5)
 
 
+@pytest.mark.parametrize("type", ["u8", "i8"])
+def test_bias_and_limits_behind_a_convolution_of_data_with_a_zero_point(type: str) -> None:
+    """Codes of grids of their own for each channel, some of which reach beyond what limits the numbers."""
+    grid, scales = Grid("u8", (0.25,), 131), tuple((0.25, 0.5, 0.0625)[n % 3] for n in range(33))
+    constant, array = weights([[[[2.0**-6]]]], 33, 20, 1, 1)
+    data, shift = codes("u8", 2, 20, 5, 3), (rng.integers(-40, 40, (1, 33, 1, 1)) / 4).astype(np.float32)
+    least, most = (0, 255) if type == "u8" else (-128, 127)
+    low, high = (tuple(bound * scale for scale in scales) for bound in (least, most))
+    coding = Coding(Grid(type, scales, 0), low, high, (least,) * 33, (256,) * 33)
+    window = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "auto_pad": "explicit"}
+    inputs = [coded(data, grid), Operand("f32", array.shape, (80, 4, 4, 4), compressed=constant)]
+    numpy = {"auto_broadcast": "numpy"}
+    posts = [
+        Post("Add-1", numpy, 2),
+        Post("Clamp-1", {"min": -9.0, "max": 20.0}),
+        Post("Quantize-0", {"coding": coding}),
+    ]
+    values = Operand("f32", shift.shape, shift.strides, shift)
+    work = Work("Convolution-1", window, [*inputs, values], [output(2, 33, 5, 3, type=type)], posts)
+    sums = np.einsum("nchw,fc->nfhw", data.astype(np.int64) - 131, array[:, :, 0, 0].astype(np.int64))
+    numbers = np.clip(sums * 2.0**-8 + shift, -9, 20)
+    steps = numbers / np.reshape(scales, (-1, 1, 1))
+    np.testing.assert_array_equal(computed(work, data, None, None), np.clip(np.rint(steps), least, most))
+
+
 def channels_last_codes(*shape: int) -> Any:
     data = channels_last(*shape)
     return np.ndarray(shape, np.uint8, codes("u8", data.size), 0, tuple(step // 4 for step in data.strides))
@@ -194,6 +219,47 @@ def test_codes_and_numbers() -> None:
     array = np.array([0, 1, 2, 3], np.uint8).reshape(1, 2, 1, 2)
     back = Work("Dequantize-0", {"grid": grid}, [plain(array)], [output(1, 2, 1, 2)])
     assert computed(back, array).ravel().tolist() == [-0.5, 0, 0.5, 1]
+
+
+@pytest.mark.parametrize("limits", [(-1.0, 2.0, -1.0, 2.0), (0.0, 3.0, -1.5, 4.5)])
+def test_codes_of_what_is_rounded_to_another_grid(limits: tuple[float, ...]) -> None:
+    """Two quantizations behind one another, which may choose another step only where a number is near a tie."""
+    bounds = [np.float32(limit) for limit in limits]
+    data = rng.uniform(-4, 5, (3, 7, 5)).astype(np.float32)
+    attrs = {"levels": 16, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    coding = Coding(Grid("i8", (0.25,), 0), (-32.0,), (31.75,), (-128,), (256,))
+    inputs = [plain(data), *(Operand("f32", (), (), bound) for bound in bounds)]
+    work = Work("FakeQuantize-1", attrs, inputs, [output(3, 7, 5, type="i8")], [Post("Quantize-0", {"coding": coding})])
+    numbers = registry().ops["FakeQuantize-1"].kernel(data, *bounds, **attrs)
+    place = (data.astype(np.float64) - limits[0]) / (limits[1] - limits[0]) * 15
+    assert np.abs(place - np.floor(place) - 0.5).min() > 1e-5
+    clear = np.abs(numbers / 0.25 - np.floor(numbers / 0.25) - 0.5) > 1e-4  # of ties
+    assert clear.mean() > 0.5
+    expected = np.clip(np.rint(numbers / 0.25), -128, 127)
+    np.testing.assert_array_equal(computed(work, data, *bounds)[clear], expected[clear])
+
+
+@pytest.mark.parametrize("type", ["u8", "i8", "f32"])
+def test_channels_that_are_joined_where_they_come_last(type: str) -> None:
+    """Parts that are cut out of others, and one in C order, side by side in every place of the image."""
+    whole = [np.ascontiguousarray(codes("u8", 2, 5, 6, count)).astype(numpy_dtype(type)) for count in (9, 20, 1)]
+    first, second, third = (np.moveaxis(array, -1, 1) for array in whole)
+    arrays = [first, second[:, 3:10], third, codes("u8", 2, 3, 5, 6).astype(numpy_dtype(type)), second[:, 12:]]
+    target = output(2, 28, 5, 6, type=type)
+    work = Work("Concat-1", {"axis": -3}, [plain(array) for array in arrays], [target])
+    np.testing.assert_array_equal(computed(work, *arrays), np.concatenate(arrays, axis=1))
+    assert ENGINE is not None
+    dense = [np.ascontiguousarray(array) for array in arrays]
+    assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(array) for array in dense], [target])) is None
+    none = plain(first[:, :0])
+    assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(first), none], [output(2, 9, 5, 6, type=type)])) is None
+
+
+def test_numbers_of_a_quantization_are_left_to_who_keeps_nan() -> None:
+    assert ENGINE is not None
+    inputs = [plain(np.zeros((2, 3), np.float32)), *(Operand("f32", (), (), np.float32(n)) for n in range(4))]
+    attrs = {"levels": 16, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    assert ENGINE.compile(Work("FakeQuantize-1", attrs, inputs, [output(2, 3)])) is None
 
 
 def plain(array: Any) -> Operand:

@@ -35,6 +35,21 @@ def test_pooled_regions_are_the_same(mode, ratio):
         np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
 
 
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_regions_that_are_not_finite_are_the_same(mode):
+    rng = np.random.default_rng(6)
+    maps = rng.normal(size=(3, 9, 7)).astype(np.float32)
+    starts, sizes = rng.uniform(0, 4, (2, 60, 2)).astype(np.float32)
+    for array in (starts, sizes):
+        array[rng.random(array.shape) < 0.3] = np.nan
+        array[rng.random(array.shape) < 0.2] = np.inf
+    for ratio in (0, 2):
+        given = (maps, starts, sizes, (2, 3), ratio, mode)
+        found = regions.pooled_regions(TEAM, never, *given)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
+
+
 def test_means_of_many_samples_keep_their_digits():
     maps = np.random.default_rng(1).uniform(1, 2, (4, 300, 300)).astype(np.float32)
     given = (maps, np.zeros((1, 2), np.float32), np.full((1, 2), 300, np.float32), (1, 1), 0)

@@ -7,10 +7,15 @@ from engines.onednn_works import ENGINE, needs_onednn
 from engines.strided import Draw, assert_equal, case_of, computed, work_on
 
 from irrun.engines.onednn import engine as onednn
+from irrun.engines.onednn.posts import CLIPPING, FAKE_QUANTIZE, QUANTIZE
+from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
 
 SEEDS = 20
+OF_CODES = CLIPPING | {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE}
+"""Ops that oneDNN takes where codes are made or read."""
+
 VECTORIZED = VectorizedEngine(2)
 
 
@@ -37,7 +42,9 @@ def test_numpy_on_views(name: str) -> None:
 
 
 @needs_onednn
-@pytest.mark.parametrize("name", sorted(onednn.COMPILERS["f32"]))
+@pytest.mark.parametrize(
+    "name", sorted(onednn.COMPILERS["f32"].keys() - CLIPPING - {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE})
+)
 def test_onednn_on_views(name: str) -> None:
     assert ENGINE is not None
     assert taken(ENGINE, name, range(100, 100 + 2 * SEEDS)) > 0

@@ -283,6 +283,18 @@ def test_roi_align_of_a_region_without_pixels_is_0():
     assert run("ROIAlign-9", ones(1, 1, 4, 4), not_numbers, BATCHES).item() == 0
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", range(4))
+def test_regions_that_are_not_finite_have_no_samples(place, value):
+    region = np.array([[0.0, 0.0, 2.0, 2.0]], np.float32)
+    region[0, place] = value
+    for mode in ("avg", "max"):
+        attrs = {"sampling_ratio": 0, "mode": mode, "aligned_mode": "half_pixel"}
+        assert run("ROIAlign-9", ones(1, 1, 4, 4), region, BATCHES, **attrs).item() == 0
+    rotated = np.append(region, [[0]], 1).astype(np.float32)
+    assert run("ROIAlignRotated-15", ones(1, 1, 4, 4), rotated, BATCHES, sampling_ratio=0).item() == 0
+
+
 def test_roi_align_rotated_turns_against_the_clock():
     image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     attrs = {"pooled_h": 2, "pooled_w": 2}

@@ -261,5 +261,6 @@ def test_a_conversion_is_computed_with_the_product_in_front_of_it(tmp_path, engi
     np.testing.assert_allclose(run(made, rows())[0], expected, 2**-6, 2e-3)
     (kept,) = made._whole.preparation._kept.values()
     *_, last = kept.program.instructions
-    assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
-    assert last.by == "onednn"
+    if engine == "onednn":  # `check` takes the model at its word, and rounds what is in between
+        assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
+        assert last.by == "onednn"

@@ -517,3 +517,17 @@ def test_the_option(tmp_path):
     assert "inf" in printed["f16"]
     done = command("execute", path, "--precision", "half", status=2)
     assert "'half' is not one of 'auto', 'declared', 'f32', 'bf16', 'f16', 'f64'" in done.stderr
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_declared_roundings_in_a_chain_are_made(engine, tmp_path):
+    """0.99999 is 1 in bf16, and so is its floor, though an engine could do all of the chain at once."""
+    m = Model()
+    y = m.parameter("x", "f32", (2, 8))
+    (y,) = m.layer("Negative", [y], [("f32", (2, 8))])
+    (y,) = m.layer("Convert", [y], [("bf16", (2, 8))], destination_type="bf16")
+    (y,) = m.layer("Convert", [y], [("f32", (2, 8))], destination_type="f32")
+    (y,) = m.layer("Floor", [y], [("f32", (2, 8))])
+    m.result(y)
+    ours = irrun.GraphExecutor(m.save(tmp_path), engine=engine, precision="declared")
+    assert ours.run(np.full((2, 8), -0.99999, np.float32))[0].tolist() == [[1.0] * 8] * 2

@@ -117,6 +117,28 @@ def test_what_moves_elements_moves_codes(tmp_path):
 
 @needs_integers
 @pytest.mark.parametrize("limits", [U8, I8, (-0.5, 2.05)])
+@pytest.mark.parametrize("other", [None, (-1.0, 1.0)])
+def test_parts_that_are_joined_again(limits, other, tmp_path):
+    """What is split and joined are codes, but where the grids of the parts differ."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 6, 5, 7)), *limits)
+    lengths = model.constant(np.int64([2, 4]))
+    shapes = [("f32", (2, 2, 5, 7)), ("f32", (2, 4, 5, 7))]
+    first, second = model.layer("VariadicSplit", [x, model.constant(np.int64(1)), lengths], shapes)
+    y = convolution(model, second, compressed(model, codes(4, 4, 3, 3), np.full((4, 1, 1, 1), 0.004)))
+    y = fake_quantize(model, y, *(other or limits))
+    (y,) = model.layer("Concat", [y, first, second], [("f32", (2, 10, 5, 7))], axis="1")
+    w = np.full((9, 1, 1, 1), 0.01)
+    model.result(convolution(model, y, compressed(model, codes(9, 10, 1, 1), w), pads_begin="0,0", pads_end="0,0"))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(2, 6, 5, 7)})
+    np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+    assert np.mean(np.abs(found - expected)) < 1e-3 * np.abs(expected).max()
+    assert ("Dequantize" in program) == (other is not None)
+    assert program.count("Quantize") == 1
+
+
+@needs_integers
+@pytest.mark.parametrize("limits", [U8, I8, (-0.5, 2.05)])
 def test_products_of_two_quantized_tensors(limits, tmp_path):
     model = Model()
     a = fake_quantize(model, model.parameter("a", "f32", (3, 5, 40)), *limits)

@@ -89,7 +89,7 @@ program(%0: i64[], %1: f32[1]) -> %3
       %1 = constant f32[1] = [2.0]
       %2 = constant boolean[] = True
       %3: boolean[1] = Less-1(%0, %1)  # `Less_2`, kernel
-      %4: f32[1] = If-8(%3, %0)  # `If_3`, kernel, open
+      %4: f32[1] = If-8(%3, %0)  # `If_3`, kernel
         then_body:
         program(%0: f32[1]) -> %1
           %1: f32[1] = Exp-1(%0)  # `Exp_1`, kernel, frees %0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -77,14 +77,17 @@ def compile(work: Work, team: Team) -> Compiled | None:
             for begin, size in zip(ends, sizes, strict=False)
         ]
         given = inputs[:own]
+        every = np.arange(len(target))
+        held = [array for array in (rows, target, nothing, every, *given) if array is not None]
+        known = {id(array): array.ctypes.data for array in held}  # to ask each time takes as long as a small bag
         filler: Any = None if default is None or default >= own else inputs[default]
 
         def call() -> None:
             starts, counts, indices, weights = find(given, len(target))
             number = -1 if filler is None else int(filler)
             empty = nothing if number < 0 else rows[number]
-            bags = Bags(starts, counts, np.arange(len(counts)), counts if mean else None)
-            sum_pieces(partial(_sum, team, empty), parts, rows, indices, weights, bags, target)
+            bags = Bags(starts, counts, every, counts if mean else None)
+            sum_pieces(partial(_sum, team, known, empty), parts, rows, indices, weights, bags, target)
 
         return [call]
 
@@ -92,8 +95,16 @@ def compile(work: Work, team: Team) -> Compiled | None:
 
 
 def _sum(
-    team: Team, empty: Array, table: Array, indices: Array, weights: Array | None, bags: Bags, target: Array
+    team: Team,
+    known: Mapping[int, int],
+    empty: Array,
+    table: Array,
+    indices: Array,
+    weights: Array | None,
+    bags: Bags,
+    target: Array,
 ) -> None:
+    """Sum bags of a piece at most. `known` are the addresses of arrays that are there in every call, by their ids."""
     count = len(bags.counts)
     if not count:
         return
@@ -114,7 +125,7 @@ def _sum(
         bags=count,
         rows=len(table),
         total=len(indices),
-        **{name: 0 if array is None else array.ctypes.data for name, array in given.items()},
+        **{name: 0 if array is None else known.get(id(array)) or array.ctypes.data for name, array in given.items()},
     )
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
     team.run(address, arguments.ctypes.data, shared=(len(indices) + count) * target.strides[0] >= SHARED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked, copied
@@ -30,9 +31,20 @@ MODULES = {
     "ScaledDotProductAttention-13": "attention",
     **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
     "SparseFillEmptyRows-16": "sparse",
+    "CumSum-3": "sums",
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11"), "resampling"),
+    **dict.fromkeys(("SoftMax-1", "SoftMax-8"), "softmax"),
+    "GatherElements-6": "elements",
+    **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
+
+UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
+"""Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
+
+LEAST = dict.fromkeys(("SoftMax-1", "SoftMax-8"), 1 << 16)
+"""Elements of the result of an op from which on its works are a reason to load llvmlite."""
 
 
 def op_of(name: str) -> Op | None:
@@ -69,6 +81,10 @@ class CompiledEngine:
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
         if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+            return None
+        if work.name in UNTAKEN and UNTAKEN[work.name] in work.attrs.items():
+            return None
+        if prod(work.outputs[0].shape) < LEAST.get(work.name, 0):
             return None
         if work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them

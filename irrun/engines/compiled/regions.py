@@ -49,8 +49,8 @@ def pool(
     line = np.empty(CHANNELS, np.float32)
     for region in range(begin, end):
         high, wide = sizes[2 * region] / np.float32(rows), sizes[2 * region + 1] / np.float32(columns)
-        down = ratio if ratio > 0 else max(int(np.ceil(high)), 0)
-        across = ratio if ratio > 0 else max(int(np.ceil(wide)), 0)
+        down = ratio if ratio > 0 else begun(high)
+        across = ratio if ratio > 0 else begun(wide)
         samples = np.float32(down * across)
         for bin in range(rows * columns):
             row, column = bin // columns, bin % columns
@@ -93,6 +93,11 @@ def pool(
                         result[target + k * rows * columns] = found[k] / samples
                     else:
                         result[target + k * rows * columns] = found[k]
+
+
+def begun(size: np.float32) -> int:
+    """How many pixels a size begins; none if it is not finite."""
+    return max(int(np.ceil(size)), 0) if size - size == 0 else 0
 
 
 def place(start: np.float32, bin: int, size: np.float32, sample: int, samples: int) -> np.float32:

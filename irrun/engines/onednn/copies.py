@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from irrun.engines.axes import canonical_strides, is_dense
 from irrun.engines.extents import bind_copy
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
-from irrun.engines.onednn.library import FEW_ELEMENTS, SRC, Descriptor, Library
-from irrun.engines.onednn.tensors import compiled, layout_of, order_of, ordered_strides
+from irrun.engines.onednn.library import DST, FEW_ELEMENTS, SRC, Descriptor, Library
+from irrun.engines.onednn.tensors import channels_last, compiled, itemsize, layout_of, order_of, ordered_strides
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -66,6 +68,50 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return None if primitive is None else compiled(work, primitive, {SRC: 0})
 
 
+def concatenate(library: Library, work: Work) -> Compiled | None:
+    """Concat-1 of [N, C, *spatial] along the channels, where these come last in most of the data, and in the result."""
+    inputs, (result,) = work.required(len(work.own)), work.outputs
+    last = sum(prod(operand.shape) for operand in inputs if _has_channels_last(operand))
+    if work.posts or 2 * last <= prod(result.shape) or work.attrs["axis"] % len(result.shape) != 1:
+        return None
+    target = channels_last(library, result.shape, result.type)
+    steps = target.strides
+    assert steps is not None
+    found = []
+    for operand in inputs:
+        if 0 in operand.shape:
+            return None
+        source, part = layout_of(library, operand), library.strided(operand.shape, steps, operand.type)
+        if source is None or part is None:
+            return None
+        primitive = library.primitive("reorder", source, part, small=_small(operand))
+        if primitive is None:
+            return None
+        found.append((source, part, primitive))
+    bounds = np.cumsum([operand.shape[1] for operand in inputs[:-1]])
+
+    def bind(arrays: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        parts = np.split(outputs[0], bounds, 1)
+        return chain(
+            [
+                primitive.bind([(SRC, source, array), (DST, part, written)], scratch)
+                for (source, part, primitive), array, written in zip(found, arrays, parts, strict=False)
+            ]
+        )
+
+    return Compiled(bind, max(primitive.scratch for _, _, primitive in found), gives={0: target})
+
+
+def _has_channels_last(operand: Operand) -> bool:
+    """Whether those of each place of an image lie side by side, which are next to those of other tensors or not."""
+    if operand.layout is not None or len(operand.shape) < 3 or operand.shape[1] == 1:
+        return False
+    places = [step for size, step in zip(operand.shape[2:], operand.strides[2:], strict=True) if size > 1]
+    return (
+        bool(places) and operand.strides[1] == itemsize(operand) and min(places) >= operand.shape[1] * itemsize(operand)
+    )
+
+
 def convert(library: Library, work: Work) -> Compiled | None:
     """Convert-1 of f32 to bf16 or f16 and back; the result has its axes in the order of those of the data."""
     (data,), type = work.required(1), work.outputs[0].type
@@ -84,5 +130,8 @@ def _small(operand: Operand) -> bool:
     return prod(operand.shape) < FEW_ELEMENTS
 
 
-COMPILERS = dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), compile)
+COMPILERS = {
+    **dict.fromkeys(("Reshape-1", "Squeeze-1", "Unsqueeze-1", "Transpose-1"), compile),
+    "Concat-1": concatenate,
+}
 BF16_COMPILERS = F16_COMPILERS = {"Convert-1": convert}

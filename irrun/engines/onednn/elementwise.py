@@ -12,6 +12,7 @@ from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC
 from irrun.engines.onednn.posts import (
     BINARY,
     CLIPPING,
+    FAKE_QUANTIZE,
     FUNCTIONS,
     INEXACT,
     MUL,
@@ -32,10 +33,10 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return None
     position, first = head
     data = work.required(2)[position]
-    if data.type != work.outputs[0].type:
+    shape, type = work.outputs[0].shape, work.outputs[0].type
+    if type in FLOATS and type != data.type:
         return None
     posts, exact = [first, *work.posts], data.type == "f32"
-    shape = work.outputs[0].shape
     if isinstance(data.layout, Descriptor):
         place = aligned_axes(library, shape)
         found = chain(posts, work, place, partial(_alike, data.layout), exact=exact)
@@ -67,6 +68,9 @@ def _as_post(work: Work) -> tuple[int, Post] | None:
     (first,), second = work.required(1), work.optional(1)
     if work.name == "PReLU-1" or work.attrs.get("auto_broadcast", "numpy") == "pdpd":
         return None
+    if work.name == FAKE_QUANTIZE:  # of which codes are made: NaN would not stay NaN, and codes have none
+        coding = bool(work.posts) and work.posts[-1].name == QUANTIZE
+        return (0, Post(work.name, work.attrs, parameters=(1, 2, 3, 4))) if coding else None
     if second is None:
         return 0, Post(work.name, work.attrs)
     if work.name == "Swish-4":
@@ -127,5 +131,7 @@ def _compiled(
     return compiled(work, primitive, inputs, free=free, constants=constants, gives=given)
 
 
-COMPILERS = dict.fromkeys({*FUNCTIONS, *BINARY, QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile)
+COMPILERS = dict.fromkeys(
+    {*FUNCTIONS, *BINARY, QUANTIZE, FAKE_QUANTIZE, "SquaredDifference-1"} - (INEXACT - CLIPPING), compile
+)
 BF16_COMPILERS = dict.fromkeys(INEXACT, compile)

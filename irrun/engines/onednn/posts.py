@@ -71,7 +71,7 @@ DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
 products, whose results are large beside what they take to compute, to look would cost 5 %."""
 
-QUANTIZE = "Quantize-0"
+QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
@@ -134,7 +134,7 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
         return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
     values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
     found = [value for value in values if value is not None]
-    if post.name != "FakeQuantize-1" or len(found) < 4:
+    if post.name != FAKE_QUANTIZE or len(found) < 4:
         return False
     (low, high, first, last), levels = found, post.attrs["levels"]
     if not (low < high and np.isfinite([high - low, last - first]).all()):
@@ -172,12 +172,13 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
         if least[0] > limits.min or most[0] < limits.max:
             result.posts.append(("eltwise", CLIP, float(least[0]), float(most[0])))
         return True
-    return _along_channels(result, MAX, least, rank, place) and _along_channels(result, MIN, most, rank, place)
+    bounds = [(MAX, least, least > limits.min), (MIN, most, most < limits.max)]
+    return all(_along_channels(result, kind, bound, rank, place) for kind, bound, needed in bounds if needed.any())
 
 
 def _along_channels(result: Chain, algorithm: int, vector: Array, rank: int, place: Place) -> bool:
     """Append an operation with a number for each channel, if it changes anything."""
-    if (algorithm == ADD and not vector.any()) or (algorithm == MAX and (vector <= -128).all()):
+    if algorithm == ADD and not vector.any():
         return True
     numbers = vector.astype(np.float32).reshape(1, -1, *[1] * (rank - 2))
     layout = place(Operand("f32", numbers.shape, numbers.strides, numbers))

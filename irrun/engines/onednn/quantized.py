@@ -85,13 +85,16 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         return None
     grouped = len(shape) > len(result)
     zeros, inputs = _zeros(work, grid)
-    sums, posts = Sums(factors, zeros, bias_values(work, added)).with_posts(posts)
+    sums, axes = Sums(factors, zeros, bias_values(work, added)), axes_of(work.attrs, data.shape[2:], kernel, result[2:])
+    if zeros[SRC] and not any(axis.begin or axis.reached for axis in axes):
+        sums = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
+    sums, posts = sums.with_posts(posts)
     shift = None if sums.bias is None else library.dense((result[1],))
     primitive = library.primitive(
         "convolution_forward",
         *(INFERENCE, DIRECT, channels_last(library, data.shape, data.type), library.any(shape, "i8")),
         *(shift, library.any(result, type)),
-        *geometry_of(axes_of(work.attrs, data.shape[2:], kernel, result[2:])),
+        *geometry_of(axes),
         posts=posts.posts,
         small=prod(result) * prod(shape) < FEW_CODES * result[1],
         quantities=sums.masks(3 if grouped else 1),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irrun.engines.onednn.library import POST, SCALES, SRC_1, WEIGHTS, ZERO_POINTS
+from irrun.engines.onednn.library import POST, SCALES, SRC, SRC_1, WEIGHTS, ZERO_POINTS
 from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RELU, Chain
 from irrun.spec.op import Array
 
@@ -38,6 +38,16 @@ class Sums:
                 break
             taken = number
         return sums, _without(chain, set(range(taken)))
+
+    def centered(self, totals: Array) -> Sums:
+        """The same with the zero point of the data in the bias, for which there are faster kernels.
+
+        `totals` are the sums of the weights of each channel, all of which every result must have multiplied with codes.
+        """
+        zero = self.zeros[SRC]
+        assert zero is not None
+        bias = -zero * self.factors * totals + (0.0 if self.bias is None else self.bias)
+        return replace(self, zeros={**self.zeros, SRC: 0}, bias=bias if np.any(bias) else None)
 
     def _linear(self, factor: Array, shift: Array) -> Sums:
         bias = shift if self.bias is None else self.bias * factor + shift

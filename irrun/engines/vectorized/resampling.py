@@ -37,25 +37,43 @@ ELEMENT_NANOSECONDS = 1.0
 def interpolate(work: Work, threads: Threads) -> Compiled | None:
     """Interpolate-4 and -11 to constant sizes, without pads."""
     (data,), output = work.required(1), work.outputs[0]
-    if any(operand is not None and operand.value is None for operand in work.own[1:]):
-        return None
-    if any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
-        return None
     changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
-    shrinking = {output.shape[axis] < data.shape[axis] for axis in changed}
-    if work.attrs["antialias"] and len(shrinking) > 1:
-        return None
-    if any(data.shape[axis] * output.shape[axis] > MAX_PROBED for axis in changed):
+    if not _constant(work, changed):
         return None
     if not changed or work.attrs["mode"] == "nearest":
         return _nearest(work, changed)
-    if data.type != "f32":
+    found = matrices(work)
+    return None if found is None else _products(work, found, threads)
+
+
+def matrices(work: Work) -> dict[int, Any] | None:
+    """The axes that change with what each is multiplied by, `[before, after]`, the one that shrinks most first.
+
+    None where that is not all that is done, or not of f32.
+    """
+    (data,), output = work.required(1), work.outputs[0]
+    changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
+    if data.type != "f32" or work.attrs["mode"] == "nearest" or not _constant(work, changed):
         return None
-    order = sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
-    return _products(work, {axis: _matrix(work, axis) for axis in order}, threads)
+    return {
+        axis: _matrix(work, axis) for axis in sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
+    }
 
 
-def _kernel(work: Work) -> Callable[..., Any]:
+def _constant(work: Work, changed: Sequence[int]) -> bool:
+    """Whether each axis that changes is resampled by itself, in a way that the data do not tell."""
+    (data,), output = work.required(1), work.outputs[0]
+    if any(operand is not None and operand.value is None for operand in work.own[1:]):
+        return False
+    if any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
+        return False
+    if work.attrs["antialias"] and len({output.shape[axis] < data.shape[axis] for axis in changed}) > 1:
+        return False
+    return all(data.shape[axis] * output.shape[axis] <= MAX_PROBED for axis in changed)
+
+
+def kernel_of(work: Work) -> Callable[..., Any]:
+    """The op's own kernel, with the attributes."""
     type, version = work.name.split("-")
     op = registry().find(type, f"opset{version}")
     assert op is not None, "the work is of a known op"
@@ -70,7 +88,7 @@ def _matrix(work: Work, axis: int) -> Any:
     targets = [None if value is None else value[place : place + 1] for value in values]
     unit = np.eye(data.shape[axis], dtype=np.float32)
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(_kernel(work)(unit, *targets, np.array([1])))
+        return np.ascontiguousarray(kernel_of(work)(unit, *targets, np.array([1])))
 
 
 def _nearest(work: Work, changed: Sequence[int]) -> Compiled | None:
@@ -120,7 +138,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
     ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
     copied = strides is not None and not is_dense(data)
-    kernel, count = _kernel(work), len(work.own)
+    kernel, count = kernel_of(work), len(work.own)
     shapes = [shape]
     for axis, matrix in matrices.items():
         place = axis - first

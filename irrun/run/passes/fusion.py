@@ -6,7 +6,8 @@ element-wise ops goes over memory once.
 
 Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
 type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal; but
-conversions between f32 and bf16 of known sizes are posts, too.
+conversions between f32 and bf16 of known sizes are posts, too. What a chain has in between is not rounded to 16 bits,
+so there is none behind such a result where the model is taken at its word.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def fuse(program: Program, setting: Setting) -> Program:
                 break
             if not _follows(program.instructions[follower], result, program):
                 break
+            if setting.literal and program.tensors[result].type in ROUNDED - {"f32"}:
+                break  # what is in between would not be rounded
             posts.append(program.instructions[follower])
             taken.add(follower)
             last = follower

@@ -12,7 +12,17 @@ from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import NEAR, Coding, Grid
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
-from irrun.spec.traits import Bounded, Convolving, MatrixProduct, Permutation, Quantizing, Reshaping, Selecting
+from irrun.spec.traits import (
+    Bounded,
+    Convolving,
+    Joining,
+    MatrixProduct,
+    Permutation,
+    Quantizing,
+    Reshaping,
+    Selecting,
+    Splitting,
+)
 
 LEVELS = 256
 """The most levels of a grid: as many as there are codes in a byte."""
@@ -75,10 +85,18 @@ class Grids:
         if maker.op.trait(Quantizing) is not None:
             coding = self.coding(maker)
             return None if coding is None else coding.grid
-        if not any(maker.op.trait(kind) for kind in KEEPING) or maker.outputs[0] != number:
-            return None
-        grid = self.of(maker.inputs[0])
+        sources = kept_by(maker, number)
+        grids = {self.of(source) for source in sources}
+        grid = next(iter(grids)) if len(grids) == 1 else None
         return grid if grid is not None and len(grid.scale) == 1 else None
+
+
+def kept_by(maker: Instruction, number: int) -> tuple[int | None, ...]:
+    """The inputs of `maker` whose values are all that its output `number` has; none where it has others."""
+    if maker.op.trait(Joining) is not None:
+        return maker.inputs
+    kept = any(maker.op.trait(kind) for kind in KEEPING) and maker.outputs[0] == number
+    return maker.inputs[:1] if kept or maker.op.trait(Splitting) is not None else ()
 
 
 def levels_of(instruction: Instruction) -> int:

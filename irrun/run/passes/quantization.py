@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from irrun.run.passes.grids import Grids
+from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
@@ -105,47 +105,52 @@ class _Quantization:
         return number is not None and self._old.tensors[number].static
 
     def _want(self, number: int | None) -> None:
-        while number is not None and number not in self.wanted and self._grids.of(number) is not None:
-            self.wanted.add(number)
-            maker = self._grids.makers[number]
-            number = maker.inputs[0] if maker.op.trait(Quantizing) is None else None
+        if number is None or number in self.wanted or self._grids.of(number) is None:
+            return
+        self.wanted.add(number)
+        maker = self._grids.makers[number]
+        if maker.op.trait(Quantizing) is None:
+            for source in kept_by(maker, number):
+                self._want(source)
 
     def made(self, setting: Setting) -> Program:
         """The program with codes where they are wanted."""
         for instruction in self._old.instructions:
-            if self.wanted.isdisjoint(instruction.outputs[:1]) or not self._coded(instruction):
+            if self.wanted.isdisjoint(instruction.outputs) or not self._coded(instruction):
                 self.program.instructions.append(instruction)
         self._expand(setting)
         return self.program
 
     def _coded(self, instruction: Instruction) -> bool:
         """Add the instruction on codes; False where it is left as it is."""
-        (result, *others), source = instruction.outputs, instruction.inputs[0]
-        grid = self._grids.of(result)
-        if grid is None or not closed(instruction, self._old) or source is None:
+        grids = {number: grid for number in instruction.outputs if (grid := self._grids.of(number)) is not None}
+        others = set(instruction.outputs) - grids.keys()
+        if not closed(instruction, self._old) or self._old.read().intersection(others):
             return False
         if instruction.op.trait(Quantizing) is not None:
-            self._quantized(instruction, source)
-        elif source in self._codes and not self._old.read().intersection(others):
-            codes = self._new(grid.type, result)
-            self.program.instructions.append(
-                instruction.changed(
-                    inputs=(self._codes[source], *instruction.inputs[1:]),
-                    outputs=(codes, *others),
-                    types=types_for(instruction, grid.type),
-                )
-            )
-            self._codes[result] = codes
+            self._quantized(instruction)
         else:
-            return False
-        attrs = {"grid": grid}
-        self.program.instructions.append(
-            Instruction(instruction.layer, DEQUANTIZE, attrs, {}, (self._codes[result],), (result,))
-        )
+            sources = kept_by(instruction, next(iter(grids)))
+            if not self._codes.keys() >= set(sources):
+                return False
+            inputs = (
+                *(self._codes[number] for number in sources if number is not None),
+                *instruction.inputs[len(sources) :],
+            )
+            self._codes |= {number: self._new(grid.type, number) for number, grid in grids.items()}
+            type = next(iter(grids.values())).type
+            outputs = tuple(self._codes.get(number, number) for number in instruction.outputs)
+            self.program.instructions.append(
+                instruction.changed(inputs=inputs, outputs=outputs, types=types_for(instruction, type))
+            )
+        for number, grid in grids.items():
+            self.program.instructions.append(
+                Instruction(instruction.layer, DEQUANTIZE, {"grid": grid}, {}, (self._codes[number],), (number,))
+            )
         return True
 
-    def _quantized(self, instruction: Instruction, source: int) -> None:
-        (result,), coding = instruction.outputs, self._grids.coding(instruction)
+    def _quantized(self, instruction: Instruction) -> None:
+        (result,), source, coding = instruction.outputs, instruction.inputs[0], self._grids.coding(instruction)
         assert coding is not None
         self._codes[result] = self._new(coding.grid.type, result)
         self.program.instructions.append(

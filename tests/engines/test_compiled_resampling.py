@@ -1,0 +1,95 @@
+"""Interpolation by compiled loops against the plain kernel."""
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, posted, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
+
+from irrun.engines.compiled import engine
+from irrun.engines.compiled.engine import MODULES, CompiledEngine
+from irrun.engines.compiled.resampling import COMPILERS, LINE
+from irrun.engines.work import Post
+
+ENGINE = CompiledEngine(2)
+ATTRS = {
+    "mode": "linear",
+    "shape_calculation_mode": "sizes",
+    "coordinate_transformation_mode": "half_pixel",
+    "nearest_mode": "round_prefer_floor",
+    "antialias": False,
+    "pads_begin": (0,),
+    "pads_end": (0,),
+    "cube_coeff": -0.75,
+}
+
+
+def prepared(attrs, arrays, posts=(), own=3):
+    attrs = ATTRS | attrs
+    expected = posted(posts, plain("Interpolate-11", attrs, arrays[:own]), arrays)
+    work = work_of("Interpolate-11", attrs, arrays, [(expected.shape, "f32")], posts, range(1, own))
+    return expected, work, ENGINE.compile(work)
+
+
+def check(attrs, *arrays, posts=(), own=3):
+    given = [np.asarray(array) for array in arrays]
+    expected, work, compiled = prepared(attrs, given, posts, own)
+    assert compiled is not None
+    np.testing.assert_allclose(computed(compiled, work, given)[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def numbers(*shape):
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize("transform", ["half_pixel", "align_corners", "asymmetric"])
+@pytest.mark.parametrize(("height", "width"), [(14, 40), (8, 33), (4, 5), (100, 9)])
+def test_images_are_those_of_the_kernel(mode, transform, height, width):
+    attrs = {"mode": mode, "coordinate_transformation_mode": transform}
+    check(attrs, numbers(2, 3, 7, 10), [height, width], [2, 3])
+    check(attrs, numbers(1, 7, 10, 3), [height, width], [1, 2])
+
+
+def test_other_axes_scales_and_large_images():
+    check({}, numbers(5, 6), [8, 13], [1, 0])
+    check({}, numbers(2, 5, 6, 4), [9, 3], [3, 2])
+    check({}, numbers(1, 1, 6), [4, 3], [1, 2])
+    check({"shape_calculation_mode": "scales"}, numbers(2, 5, 6), np.float32([1.7, 0.5]), [1, 2])
+    check({"antialias": True}, numbers(2, 50, 60), [33, 40], [1, 2])
+    check({}, numbers(3, 200, 150), [333, 401], [1, 2])
+
+
+def test_posts():
+    posts = (Post("Subtract-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {}))
+    check({}, numbers(2, 3, 7, 10), [9, 5], [2, 3], numbers(3, 1, 1), posts=posts)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_what_the_kernel_makes_of_it(value):
+    data = numbers(2, 3, 7, 10)
+    data[1, 2, 3, 4] = value
+    for mode in ("linear", "cubic"):
+        check({"mode": mode, "coordinate_transformation_mode": "align_corners"}, data, [13, 19], [2, 3])
+
+
+def test_what_is_left_to_others():
+    for attrs, data, sizes, axes in (
+        ({"mode": "nearest"}, numbers(4, 6), [8, 12], [0, 1]),
+        ({"antialias": True}, numbers(90, 90), [3, 3], [0, 1]),  # of many elements
+        ({}, numbers(4, 5, 6), [8, 12], [0, 2]),
+        ({}, numbers(4, 5, 6), [8], [0]),
+        ({}, numbers(5, 4).T, [8, 12], [0, 1]),
+        ({}, numbers(2, LINE + 1), [3, 7], [0, 1]),
+        ({"pads_begin": (1, 0)}, numbers(4, 6), [8, 12], [0, 1]),
+    ):
+        assert prepared(attrs, [data, np.array(sizes), np.array(axes)])[2] is None
+
+
+def test_nearest_elements_load_nothing(monkeypatch):
+    monkeypatch.setattr(engine, "_of_module", lambda *_: pytest.fail("asked for the module"))
+    assert prepared({"mode": "nearest"}, [numbers(4, 6), np.array([8, 12]), np.array([0, 1])])[2] is None
+
+
+def test_the_engine_finds_every_table():
+    assert {name for name, module in MODULES.items() if module == "resampling"} == set(COMPILERS)

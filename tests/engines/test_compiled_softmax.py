@@ -1,0 +1,68 @@
+"""Softmax by a compiled loop against the plain kernel."""
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
+
+from irrun.engines.compiled.engine import LEAST, MODULES, CompiledEngine
+from irrun.engines.compiled.softmax import COMPILERS
+from irrun.engines.compiled.team import Team
+from irrun.engines.work import Post
+
+TEAM, ENGINE = Team(2), CompiledEngine(2)
+
+
+def compiled(data, axis=-1, name="SoftMax-8"):
+    work = work_of(name, {"axis": axis}, [data], [(data.shape, "f32")])
+    return work, COMPILERS[name](work, TEAM)
+
+
+def check(data, **attrs):
+    work, found = compiled(data, **attrs)
+    assert found is not None
+    expected = plain(work.name, work.attrs, [data])
+    np.testing.assert_allclose(computed(found, work, [data])[0], expected, rtol=2e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 100, 1000, 9000])
+def test_rows_of_all_lengths(length):
+    rng = np.random.default_rng(length)
+    for rows in ((), (1,), (3, 5), (70,)):
+        check((rng.normal(size=(*rows, length)) * 5).astype(np.float32))
+
+
+def test_versions_and_axes():
+    data = np.random.default_rng(1).normal(size=(4, 5, 20)).astype(np.float32)
+    check(data, axis=2, name="SoftMax-1")
+    check(data, axis=-1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
+def test_numbers_that_are_not_finite_or_large(value):
+    rng = np.random.default_rng(2)
+    for place in (0, 15, 16, 19):
+        data = rng.normal(size=(3, 20)).astype(np.float32)
+        data[1, place] = value
+        check(data)
+    check(np.full((2, 20), value, np.float32))
+
+
+def test_what_is_left_to_others():
+    data = np.zeros((20, 30), np.float32)
+    assert compiled(data, axis=0)[1] is None
+    assert compiled(data.T)[1] is None
+    assert compiled(data[:, :15].copy())[1] is None
+    work = work_of("SoftMax-8", {"axis": 1}, [data], [(data.shape, "f32")], (Post("ReLU-1", {}),))
+    assert COMPILERS["SoftMax-8"](work, TEAM) is None
+
+
+def test_small_works_are_left_to_others():
+    for rows, taken in ((LEAST["SoftMax-8"] // 64 - 1, False), (LEAST["SoftMax-8"] // 64, True)):
+        work, _ = compiled(np.zeros((rows, 64), np.float32))
+        assert (ENGINE.compile(work) is not None) == taken
+
+
+def test_the_engine_finds_every_table():
+    assert {name for name, module in MODULES.items() if module == "softmax"} == set(COMPILERS)

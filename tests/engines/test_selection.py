@@ -1,0 +1,86 @@
+"""The largest and smallest elements by compiled loops, held against the op's kernel."""
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
+
+from irrun.engines.compiled.engine import MODULES, CompiledEngine
+from irrun.engines.compiled.selection import COMPILERS, MOST
+
+ENGINE = CompiledEngine(2)
+
+
+def selected(data, k, axis=-1, mode="max", sort="value", index="i32", outputs=2, name="TopK-11"):
+    """What is compiled, and the kernel's."""
+    attrs = {"axis": axis, "mode": mode, "sort": sort, "index_element_type": index}
+    attrs |= {"stable": False} if name == "TopK-11" else {}
+    arrays = [data, np.array(k)]
+    expected = plain(name, attrs, arrays)
+    types = "f32" if data.dtype.kind == "f" else "i32", index
+    results = [(result.shape, type) for result, type in zip(expected, types, strict=True)][:outputs]
+    work = work_of(name, attrs, arrays, results)
+    compiled = ENGINE.compile(work)
+    assert compiled is not None
+    return computed(compiled, work, arrays), expected
+
+
+def same(found, expected):
+    for own, other in zip(found, expected, strict=False):
+        assert own.dtype == other.dtype
+        np.testing.assert_array_equal(own.view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
+
+
+@pytest.mark.parametrize("index", ["i32", "i64"])
+@pytest.mark.parametrize("sort", ["value", "index"])
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_elements_are_those_of_the_kernel(mode, sort, index):
+    rng = np.random.default_rng(2)
+    shapes = (((300,), 0, 20), ((3, 5, 70), -1, 7), ((2, 90, 4), 1, 33), ((6, 2, 3), 0, 6), ((2, 2000), 1, 2))
+    for shape, axis, k in shapes:
+        numbers = rng.normal(size=shape).astype(np.float32)
+        for data in (numbers, numbers.round(), rng.integers(-3, 3, shape).astype(np.int32)):
+            same(*selected(data, k, axis, mode, sort, index))
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_every_version_is_compiled(name):
+    data = np.random.default_rng(1).normal(size=(4, 50)).astype(np.float32)
+    same(*selected(data, 5, sort="none", name=name))
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_zeros_nan_and_limits_come_in_their_order(mode):
+    rng = np.random.default_rng(3)
+    strange = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+    limits = np.array([-(2**31), 2**31 - 1, 0, -1, 1], np.int32)
+    for count in (2, 9, 100, 200):
+        same(*selected(rng.choice(strange, (3, 200)), count, mode=mode))
+        same(*selected(rng.choice(limits, (3, 200)), count, mode=mode))
+    values, indices = selected(np.array([1, np.nan, 2], np.float32), 3, mode=mode)[0]
+    assert indices.tolist() == ([1, 0, 2] if mode == "min" else [2, 0, 1])
+    assert np.isnan(values[0 if mode == "min" else 2])
+
+
+def test_rows_that_rise_and_fall_and_many_of_them():
+    rising = np.arange(5000, dtype=np.float32)
+    for data in (rising, rising[::-1].copy(), np.zeros(5000, np.float32)):
+        same(*selected(data, 700))
+        same(*selected(data, 5000, mode="min"))
+    same(*selected(np.random.default_rng(4).normal(size=(300, 700)).astype(np.float32), 9))
+
+
+def test_indices_that_nobody_reads_are_left_out():
+    same(*selected(np.random.default_rng(5).normal(size=(7, 90)).astype(np.float32), 4, outputs=1))
+
+
+def test_what_the_kernel_does_better_is_left_to_it():
+    for data, k in ((np.zeros(MOST + 1, np.float32), MOST + 1), (np.zeros(9, np.float32), 1), (np.zeros(9), 2)):
+        attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i32"}
+        type = "f32" if data.dtype == np.float32 else "f64"
+        assert ENGINE.compile(work_of("TopK-3", attrs, [data, np.array(k)], [((k,), type), ((k,), "i32")])) is None
+
+
+def test_the_engine_finds_every_table():
+    assert {name for name, module in MODULES.items() if module == "selection"} == set(COMPILERS)
