@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from weakref import finalize
+from weakref import ref
 
 import numpy as np
 
@@ -80,6 +80,14 @@ def outputs_text(tensors: Sequence[Tensor]) -> str:
     return f"{'outputs' if len(tensors) > 1 else 'an output'} of {shapes}{more}"
 
 
+class _Counted(ref[Array]):
+    """An array that a meter counts until nothing refers to it. A `finalize` takes twice as long to make."""
+
+    __slots__ = ("key", "size")
+    key: int
+    size: int
+
+
 class Meter:
     """The bytes of the arrays that a run has made and that are still in use."""
 
@@ -93,7 +101,7 @@ class Meter:
         self.limit = limit
         self.live = live
         self._known = owners(outside) | known
-        self._counted: set[int] = set()
+        self._counted: dict[int, _Counted] = {}
 
     def add(self, array: Array) -> None:
         """Count the memory of an array, unless it is tiny, from now on until nothing refers to it any more."""
@@ -102,9 +110,9 @@ class Meter:
             return
         key = id(owner)
         if key not in self._known and key not in self._counted:
-            self._counted.add(key)
+            counted = self._counted[key] = _Counted(owner, self._drop)
+            counted.key, counted.size = key, owner.nbytes
             self.live += owner.nbytes
-            finalize(owner, self._drop, key, owner.nbytes).atexit = False
 
     def hold(self, owner: int, size: int) -> None:
         """Count `size` bytes of a frame's memory, which the array with the id `owner` has, until it is let go of.
@@ -118,9 +126,10 @@ class Meter:
         self._known.discard(owner)
         self.live -= size
 
-    def _drop(self, key: int, size: int) -> None:
-        self._counted.discard(key)
-        self.live -= size
+    def _drop(self, counted: _Counted) -> None:
+        """Count an array no longer, which is gone."""
+        self._counted.pop(counted.key, None)
+        self.live -= counted.size
 
 
 def owner_of(array: Array) -> Array:

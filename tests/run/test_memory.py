@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun.run.memory import Meter
 from run.models import ADD, PLAIN, anything, branch, i64, loop, model, saved
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
@@ -197,3 +198,22 @@ def test_a_loop_that_grows_until_there_is_no_more_room(engine, tmp_path):
     assert result.shape == (1 << 14,)
     with pytest.raises(irrun.ExecutionError, match="E603"):
         ours.run([np.int64(60), np.ones(16, F32)])
+
+
+def test_a_meter_counts_an_array_once_and_until_nothing_refers_to_it():
+    meter = Meter(10**9, 100, [])
+    first, second = np.zeros(1 << 16), np.zeros(1 << 17, np.int8)
+    for array in (first, first[3:], second, first.reshape(2, -1)):
+        meter.add(array)
+    assert meter.live == 100 + (8 << 16) + (1 << 17)
+    del array, first
+    assert meter.live == 100 + (1 << 17)
+    kept = second[:5]
+    del second
+    assert meter.live == 100 + (1 << 17)
+    del kept
+    assert meter.live == 100
+    last = np.ones(1 << 16)
+    meter.add(last)
+    del meter
+    assert last.sum() == 1 << 16
