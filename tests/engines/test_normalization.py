@@ -80,6 +80,14 @@ def test_mean_and_variance(shape: tuple[int, ...], axes: list[int], mode: str) -
     check("MVN-6", attrs, np.ascontiguousarray(numbers(*shape).T).T, np.array(axes), constant=(1,))
 
 
+def test_lines_that_are_not_finite_less_their_mean() -> None:
+    data = numbers(6, 9)
+    data[1, 2], data[2, 3], data[4, 5] = np.inf, -np.inf, np.nan
+    attrs = MVN | {"normalize_variance": False}
+    check("MVN-6", attrs, data, np.array([1]), constant=(1,))
+    check("MVN-6", attrs, np.ascontiguousarray(data.T).T, np.array([0]), constant=(1,))
+
+
 @pytest.mark.parametrize("shape", [(3, 10, 48), (1, 900, 384), (1, 1, 5)])
 def test_layer_normalization_with_scale_and_shift(shape: tuple[int, ...]) -> None:
     posts = [Post("Multiply-1", NUMPY, 2), Post("Add-1", NUMPY, 3), Post("Swish-4", {})]
