@@ -144,7 +144,7 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
         def centre_again() -> None:
             add_rest()
             np.multiply(mean, count, mean)
-            np.copyto(mean, 0, where=np.isinf(mean))  # of what is infinite there is no rest
+            np.copyto(mean, 0, where=~np.isfinite(mean))  # of what is infinite there is no rest
             np.subtract(output, mean, output)
 
         def call() -> None:
