@@ -45,9 +45,7 @@ def test_numpy_on_views(name: str) -> None:
 
 
 @needs_onednn
-@pytest.mark.parametrize(
-    "name", sorted(onednn.COMPILERS["f32"].keys() - CLIPPING - {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE})
-)
+@pytest.mark.parametrize("name", sorted(onednn.COMPILERS["f32"].keys() - OF_CODES))
 def test_onednn_on_views(name: str) -> None:
     assert ENGINE is not None
     assert taken(ENGINE, name, range(100, 100 + 2 * SEEDS)) > 0
