@@ -113,7 +113,7 @@ class _Assignment:
                         outputs = [dense_operand(self.program.tensors[some.results[0]])]
                     work = Work(whole.name, whole.attrs, inputs, outputs, whole.posts[:count])
                 compiled = compile_work(engine, work, some)
-                if compiled is None or (some.open and not self._readable(some, compiled)):
+                if compiled is None or (some.open and not self._readable(some)):
                     continue
                 operands = [number for at, number in enumerate(some.operands) if at not in compiled.coded]
                 if self._numbers(operands):  # which may lie otherwise than was thought
@@ -147,10 +147,9 @@ class _Assignment:
     def _is_known(self, number: int) -> bool:
         return any(number in known for known in (self.program.constants, self.program.compressed, self.program.storage))
 
-    def _readable(self, instruction: Instruction, compiled: Compiled) -> bool:
+    def _readable(self, instruction: Instruction) -> bool:
         """Whether the inputs are at hand in a run as the op's rule can read them."""
-        inputs = range(len(instruction.inputs))
-        return not any(map(self._is_opaque, instruction.inputs)) and not set(compiled.wants).intersection(inputs)
+        return not any(map(self._is_opaque, instruction.inputs))
 
     def _is_opaque(self, number: int | None) -> bool:
         storage = None if number is None else self.program.storage.get(number)

@@ -52,10 +52,11 @@ def _fixed(program: Program) -> dict[int, Storage]:
 
 
 def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:
-    """The tensors that an instruction reads or makes in a run; with `checked`, also those that its kernels would."""
+    """The tensors that an instruction reads or makes in a run, its rule included; with `checked`, also those that its
+    kernels would."""
     compiled = instruction.compiled
     numbers = {*instruction.results, *instruction.reads} if instruction.reads or compiled else set()
-    if checked or not numbers or (compiled is not None and compiled.doubtful):
+    if checked or not numbers or instruction.open or (compiled is not None and compiled.doubtful):
         numbers |= {*instruction.operands, *instruction.results}
     return {number for number in numbers if number is not None}
 
