@@ -65,10 +65,10 @@ def test_integers_have_to_be_equal_and_nan_is_equal_to_nan(tmp_path):
     from irrun.run.results import Results
 
     results = Results([("n", np.int64([10**9, 5])), ("f", np.float32([np.nan, np.inf]))], {})
-    assert differences(results, {"n": np.int64([10**9, 5]), "f": np.float32([np.nan, np.inf])}) == []
-    (sentence,) = differences(results, {"n": np.int64([10**9 + 1, 5])})
+    assert differences(results, {"n": np.int64([10**9, 5]), "f": np.float32([np.nan, np.inf])}, 1e-3, 1e-5) == []
+    (sentence,) = differences(results, {"n": np.int64([10**9 + 1, 5])}, 1e-3, 1e-5)
     assert sentence == "`n` (i64) differs in 1 of 2 elements, most at [0]: 1000000000, expected 1000000001"
-    (sentence,) = differences(results, {"f": np.float32([np.nan, -np.inf])})
+    (sentence,) = differences(results, {"f": np.float32([np.nan, -np.inf])}, 1e-3, 1e-5)
     assert sentence.endswith("most at [1]: inf, expected -inf")
 
 

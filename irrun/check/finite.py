@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irrun.diagnostics import Diagnostic
-from irrun.ir.graph import Graph, Layer, Model
+from irrun.ir.graph import Model
 from irrun.ir.weights import Array, WeightsError
 from irrun.ir.xml import attribute_span
 
@@ -25,7 +25,7 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     """The Consts with NaN or infinity among the first `most` bytes of weights in the order of layers; None are all."""
     weights = model.weights
     searched = 0
-    for layer in _constants(model.graph):
+    for layer in (layer for layer in model.graph.walk() if layer.type == "Const"):
         blob = weights.checked(layer)
         if blob is None or blob.element_type not in _TYPES or not blob.elements or weights.doubts(layer):
             continue
@@ -43,14 +43,6 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "W913", f"the constant has {found} of {blob.elements:,} elements{found.place}", span, layer.label, help
             )
-
-
-def _constants(graph: Graph) -> Iterator[Layer]:
-    for layer in graph.layers:
-        if layer.type == "Const":
-            yield layer
-        for body in layer.bodies.values():
-            yield from _constants(body.graph)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from irrun.cli.options import (
     MAX_MEMORY,
     MODEL,
     PRECISION,
+    STANDARD,
     THREADS,
     WEIGHTS,
     colour,
@@ -39,11 +40,9 @@ if TYPE_CHECKING:
     from irrun.spec.op import Array
 
 
-STANDARD = Path("-")
-"""Standard input, or output."""
-
 RTOL, ATOL = 1e-3, 1e-5
-"""Those of irrun.run.expectation, which is imported only where it is needed: `irrun --help` must not wait."""
+"""How far floats may be from those expected, as a part of these and as a number: what rounding in another order makes
+of f32."""
 
 
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:

@@ -29,6 +29,9 @@ WEIGHTS = click.option(
     help="The .bin file; the one beside the model by default.",
 )
 
+STANDARD = Path("-")
+"""Standard input, or output."""
+
 FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 """The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
 
@@ -163,7 +166,7 @@ def codes_option(context: click.Context, parameter: click.Parameter, given: tupl
 
 def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """A file to write whose folder exists."""
-    if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
+    if path is not None and path != STANDARD and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
     return path
 

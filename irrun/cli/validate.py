@@ -13,6 +13,7 @@ import click
 from irrun.cli.configuration import read_defaults
 from irrun.cli.options import (
     FORMAT_NAMES,
+    STANDARD,
     WEIGHTS,
     codes_option,
     colour,
@@ -173,7 +174,7 @@ def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool
 
 def _write(context: click.Context, text: str, output: Path | None) -> None:
     text += "\n" * bool(text)
-    if output is None or output == Path("-"):
+    if output is None or output == STANDARD:
         click.echo(text.encode("utf-8", "backslashreplace").decode(), nl=False, color=colour())
         return
 

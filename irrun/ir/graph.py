@@ -5,6 +5,7 @@ This is what the file says, not whether it is right: the reader fills it, `irrun
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +148,13 @@ class Graph:
     def sinks(self) -> list[Layer]:
         """The layers that make others reachable: Results, and Assigns, which store state."""
         return [layer for layer in self.layers if layer.type in ("Result", "Assign")]
+
+    def walk(self) -> Iterator[Layer]:
+        """All layers, those of bodies behind the layer that owns them."""
+        for layer in self.layers:
+            yield layer
+            for body in layer.bodies.values():
+                yield from body.graph.walk()
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,20 +117,13 @@ def outputs(graph: Graph) -> tuple[TensorInfo, ...]:
 def variables(graph: Graph) -> tuple[TensorInfo, ...]:
     """The variables of a model, also of its bodies, by the layers that read and write them."""
     found: dict[str, TensorInfo] = {}
-    for layer in _layers(graph):
+    for layer in graph.walk():
         name = layer.attributes.get("variable_id") if layer.type in ("ReadValue", "Assign") else None
         if name is not None and (name not in found or layer.type == "ReadValue"):
             type = layer.attributes.get("variable_type", "dynamic")
             shape = _shape(layer.attributes.get("variable_shape", "..."))
             found[name] = described((name,), Tensor(type, shape))
     return tuple(found.values())
-
-
-def _layers(graph: Graph) -> Iterator[Layer]:
-    for layer in graph.layers:
-        yield layer
-        for body in layer.bodies.values():
-            yield from _layers(body.graph)
 
 
 def _shape(text: str) -> Shape | None:

@@ -147,7 +147,6 @@ class GraphExecutor:
         self._setting.quantized = integers and any(engine.quantized for engine in engines)
         self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
-        self._setting.encloses = not once
         self._inference, self._engines = inference, engines
         self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()

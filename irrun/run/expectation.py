@@ -12,15 +12,12 @@ from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
 
-RTOL, ATOL = 1e-3, 1e-5
-"""How far floats may be from those expected, as a part of these and as a number: what rounding in another order makes
-of f32. Anything else has to be equal."""
 
-
-def differences(results: Results, expected: Mapping[str, Array], rtol: float = RTOL, atol: float = ATOL) -> list[str]:
+def differences(results: Results, expected: Mapping[str, Array], rtol: float, atol: float) -> list[str]:
     """A sentence for each result that is not as `expected`; none where all are. Not all need be expected.
 
-    An element may be `atol + rtol * abs(expected)` from what is expected; NaN is equal to NaN.
+    An element may be `atol + rtol * abs(expected)` from what is expected, integers and others not at all; NaN is equal
+    to NaN.
     Raises InputError where there is no output of a name, or nothing is expected.
     """
     if not expected:
