@@ -256,7 +256,7 @@ def test_an_output_that_is_a_link_to_itself(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     for option in ("--output", "--trace-file"):
-        done = irrun("execute", CNN, "--random", 1, option, loop, status=1)
+        done = irrun("execute", CNN, "--random", 1, option, loop, status=2)
         assert f"error: {loop} cannot be written: Too many levels of symbolic links" in done.stderr
     done = irrun("validate", CNN, "--output", loop, status=2)
     assert f"{loop} cannot be written: Too many levels of symbolic links" in done.stderr

@@ -971,7 +971,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(large, tmp_path):
     out = tmp_path / "out.npz"
     out.write_text("old")
     limits = {resource.RLIMIT_FSIZE: 50_000_000}  # Python ignores the signal, so writing fails
-    output = bounded("execute", large, "--random", 1, "--output", out, status=1, memory=2 * GIB, limits=limits).output
+    output = bounded("execute", large, "--random", 1, "--output", out, status=2, memory=2 * GIB, limits=limits).output
     assert f"{out} cannot be written: File too large" in output
     assert out.read_text() == "old"
     assert not temporary(tmp_path)
@@ -979,7 +979,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(large, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_device_that_is_full(echo):
-    output = bounded("execute", echo, "--random", 1, "--output", "/dev/full", status=1, seconds=5).output
+    output = bounded("execute", echo, "--random", 1, "--output", "/dev/full", status=2, seconds=5).output
     assert "cannot be written: No space left on device" in output
 
 

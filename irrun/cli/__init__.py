@@ -64,6 +64,6 @@ class _Commands(click.Group):
 def main() -> None:
     """Validate and run OpenVINO IR models by the written specification, without OpenVINO.
 
-    Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use.
+    Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use, or a file that cannot be written.
     """
     atexit.register(gc.freeze)  # or else the end of the process would search all of the model for cycles

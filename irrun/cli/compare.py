@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.files import write_text, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     MAX_MEMORY,
-    STANDARD,
     THREADS,
     WEIGHTS,
     clock,
-    colour,
     failures_said,
     ops_option,
     paint,
-    say,
     show,
     warnings_said,
-    written_file,
 )
 
 if TYPE_CHECKING:
@@ -114,15 +111,15 @@ def compare(
             except (ValueError, EngineError) as error:
                 raise click.BadParameter(str(error), context, param_hint="OTHER") from None
     if output is not None:
-        _write(context, output, found)
+        write_text(context, json.dumps(found.to_dict(), indent=1) + "\n", output)
     if format == "text":
         from irrun.tools.compare.table import text
 
-        click.echo(text(found, top, paint).encode("utf-8", "backslashreplace").decode(), color=colour())
+        write_text(context, text(found, top, paint) + "\n", None)
     else:
         from irrun.check.render.formats import FORMATS
 
-        click.echo(FORMATS[format]([found.report]).encode("utf-8", "backslashreplace").decode())
+        write_text(context, FORMATS[format]([found.report]) + "\n", None)
     context.exit(0 if found.agrees else 1)
 
 
@@ -138,17 +135,3 @@ def _rechecked(context: click.Context, path: Path, tolerances: Given) -> Compari
         return found
     except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise click.BadParameter(f"{path} cannot be judged again: {error}", context, param_hint="--recheck") from None
-
-
-def _write(context: click.Context, path: Path, found: Comparison) -> None:
-    from irrun.files import atomic_write
-
-    text = json.dumps(found.to_dict(), indent=1)
-    if path == STANDARD:
-        click.echo(text)
-        return
-    try:
-        atomic_write(path, text.encode())
-    except OSError as error:
-        say("error", f"{path} cannot be written: {error.strerror or error}")
-        context.exit(1)

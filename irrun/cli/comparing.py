@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import parse_shape_option
+from irrun.cli.options import RANDOM, RANDOM_SHAPES
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
@@ -48,17 +48,8 @@ _INPUTS = (
         metavar="FILE",
         help="An .npz file with an array per input; several are a run each.",
     ),
-    click.option(
-        "--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given."
-    ),
-    click.option(
-        "--shape",
-        "shapes",
-        multiple=True,
-        metavar="NAME=1,3,224,224",
-        callback=parse_shape_option,
-        help="The shape of an input that --random makes up.",
-    ),
+    RANDOM,
+    RANDOM_SHAPES,
     click.option(
         "--steps", is_flag=True, help="The files of --inputs are steps of one session, such as prefill and decode."
     ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from irrun.cli.options import MAX_MEMORY, colour, failures_said, ops_option, warnings_said
+from irrun.cli.files import require_files, write_text
+from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, warnings_said
 
 ASPECTS = ("names", "ids", "order", "rt_info", "weights", "precision", "shapes")
 """`IGNORABLE` of irrun.tools.diff, which is imported only where it is needed: `irrun --help` must not wait."""
@@ -81,9 +81,7 @@ def diff(
 
     Exit status: 0 the same model; 1 another one, or one that cannot be read; 2 wrong use.
     """
-    for path in filter(None, (before, after, archive)):
-        if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {path}", context)
+    require_files(context, before, after, archive)
 
     from irrun.run.arrays import read_npz
     from irrun.tools.diff import diff as compare
@@ -97,5 +95,5 @@ def diff(
         inputs = read_npz(archive, max_memory) if archive else None
         found = compare(before, after, ignore=ignore, values=values, inputs=inputs, seed=seed, max_memory=max_memory)
         text = found.render(format)
-    click.echo(text.encode("utf-8", "backslashreplace").decode(), color=colour())
+    write_text(context, text + "\n", None)
     context.exit(DIFFERS if found else 0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from irrun.cli.options import MAX_MEMORY, existing_folder, failures_said, ops_option, say, show, warnings_said
+from irrun.cli.files import WRITTEN_MODEL, require_files, writing
+from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -80,15 +80,7 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FILE",
     help="The .bin of MODEL; the one beside it unless given.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="OUT.xml",
-    required=True,
-    callback=existing_folder,
-    help="Where the model goes, its .bin beside it.",
-)
+@WRITTEN_MODEL
 @_verbs
 @click.option("--map", "pairs", multiple=True, metavar="OUTPUT=INPUT", help="With --append: which output goes where.")
 @click.option(
@@ -124,9 +116,7 @@ def edit(
 
     Exit status: 0 fine; 1 the model is at fault, or results differ; 2 wrong use.
     """
-    for file in filter(None, (path, archive)):
-        if not os.path.exists(file):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {file}", context)
+    require_files(context, path, archive)
     steps = _steps(context, given, pairs)
     if not steps:
         raise click.UsageError("nothing to do: give at least one edit, such as --reshape", context)
@@ -151,10 +141,10 @@ def edit(
         if archive is not None:
             _verify(context, path, weights, model, archive, tolerance, max_memory)
         try:
-            write_model(model, output)
-        except (OSError, ValueError) as error:
-            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise click.UsageError(f"{output} cannot be written: {reason}", context) from None
+            with writing(context, output):
+                write_model(model, output)
+        except ValueError as error:
+            raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
     click.echo(f"{output}: {len(model.graph.layers)} layers", err=True)
 

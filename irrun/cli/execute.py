@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from irrun.cli.files import STANDARD, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     ENGINE,
     MAX_MEMORY,
     MODEL,
     PRECISION,
-    STANDARD,
+    RANDOM,
+    RANDOM_SHAPES,
     THREADS,
     WEIGHTS,
     clock,
@@ -25,12 +24,10 @@ from irrun.cli.options import (
     failures_said,
     ops_option,
     paint,
-    parse_shape_option,
     progress,
     say,
     show,
     warnings_said,
-    written_file,
 )
 from irrun.cli.watching import Wishes, watching, watching_options
 
@@ -71,15 +68,8 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     callback=_named_file,
     help="An .npy file for one input, by name or position; may be given several times.",
 )
-@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="NAME=1,3,224,224",
-    callback=parse_shape_option,
-    help="The shape of an input that --random makes up.",
-)
+@RANDOM
+@RANDOM_SHAPES
 @written_file("-o", "--output", help="Write the results to an .npz file; - is standard output.")
 @written_file("--save-inputs", help="Write the inputs to an .npz file, such as those that --random made up.")
 @click.option(
@@ -136,13 +126,9 @@ def execute(
     MODEL is an .xml file, or - for standard input.
     """
     wishes = Wishes(context, **watched)
-    read = [path for path in (model, weights, archive, expect, *files.values()) if path not in (None, STANDARD)]
-    for path in read:
-        if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {path}", context)
-    if weights is None and model != STANDARD:
-        read.append(model.with_suffix(".bin"))
-    _keep_apart(context, read, [path for path in (output, save_inputs, trace_file, wishes.dump) if path is not None])
+    arrays = [archive, expect, *files.values()]
+    require_files(context, model, weights, *arrays)
+    keep_apart(context, model, weights, arrays, [output, save_inputs, trace_file, wishes.dump])
 
     from irrun.check.render.text import one_line
     from irrun.files import atomic_write
@@ -177,10 +163,11 @@ def execute(
             say("note", executor.engines)
         if save_inputs is not None:
             kept = executor.named(inputs)
-            _write(context, save_inputs, lambda: write_npz(save_inputs, kept))
+            with writing(context, save_inputs):
+                write_npz(save_inputs, kept)
         times = []
         with (
-            _writing(context, wishes.dump),
+            writing(context, wishes.dump),
             warnings_said(),
             watching(wishes, executor, inputs) as session,
             progress(range(repeat), "running") as runs,
@@ -197,11 +184,13 @@ def execute(
         click.echo(_durations(times), err=True)
     if trace_file is not None and measured is not None:
         trace = measured.trace().encode()
-        _write(context, trace_file, lambda: atomic_write(trace_file, trace))
+        with writing(context, trace_file):
+            atomic_write(trace_file, trace)
     if output == STANDARD:
         _print_archive(context, results)
     elif output is not None:
-        _write(context, output, lambda: write_npz(output, results))
+        with writing(context, output):
+            write_npz(output, results)
         click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
     elif expect is None:
         for name, array in results.items():
@@ -214,18 +203,6 @@ def execute(
     if expect is not None and not differing:
         click.echo(f"as expected within {rtol:g} of each number and {atol:g}", err=True)
     context.exit(1 if differing or session.failed else 0)
-
-
-def _keep_apart(context: click.Context, read: list[Path], written: list[Path]) -> None:
-    """Refuse to write over a file that is read."""
-    for path in written:
-        for other in read:
-            with suppress(OSError):
-                if path.samefile(other):
-                    raise click.BadParameter(f"{path} is read by this run, and would be overwritten", context)
-    names = [os.path.realpath(path) for path in written if path != STANDARD]
-    if len(set(names)) < len(names):
-        raise click.BadParameter(f"{written[0]} would be written twice", context)
 
 
 def _print_archive(context: click.Context, results: Mapping[str, Array]) -> None:
@@ -259,21 +236,6 @@ def _not_finite(results: Mapping[str, Array]) -> str:
         if array.dtype.kind in "fV" and (doubt := not_finite([array.ravel()], array.shape)) is not None:
             found[name] = f"`{name}` ({doubt} of {array.size:,}{doubt.place})"
     return f"not finite: {', '.join(found.values())}" if found else ""
-
-
-def _write(context: click.Context, path: Path, write: Callable[[], None]) -> None:
-    with _writing(context, path):
-        write()
-
-
-@contextmanager
-def _writing(context: click.Context, path: Path | None) -> Iterator[None]:
-    """Exit with 1 where the file cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        say("error", f"{path} cannot be written: {error.strerror or error}")
-        context.exit(1)
 
 
 def _inputs(

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import advice
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing, written_file
 from irrun.cli.options import (
+    INPUTS,
     MAX_MEMORY,
     MODEL,
+    RANDOM,
+    RANDOM_SHAPES,
     WEIGHTS,
     clock,
     failures_said,
     ops_option,
-    parse_shape_option,
     say,
     warnings_said,
-    written_file,
 )
 
 if TYPE_CHECKING:
@@ -53,23 +55,10 @@ if TYPE_CHECKING:
     help="A part of a body in its iteration N, from 0 on, such as Loop_12[3], If_3/then_body, or "
     "Loop_12[3]/If_3/then_body; all of it unless more is said.",
 )
-@written_file("-o", "--output", required=True, help="The .xml file to write, with its .bin beside it.")
-@click.option(
-    "--inputs",
-    "archive",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="An .npz file with an array per input of MODEL, for a run that gives those of the part.",
-)
-@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="NAME=1,3,224,224",
-    callback=parse_shape_option,
-    help="The shape of an input that --random makes up.",
-)
+@WRITTEN_MODEL
+@INPUTS
+@RANDOM
+@RANDOM_SHAPES
 @click.option(
     "--dynamic",
     type=click.Choice(["keep", "static"]),
@@ -119,7 +108,7 @@ def extract(
     if not (begins or ends or around or body):
         raise click.UsageError("say which part: --from, --to, --around or --body", context)
     kept = (save_inputs or _beside(output, "inputs"), save_outputs or _beside(output, "expected"))
-    _keep_apart(context, model, weights, archive, [output, output.with_suffix(".bin"), *(kept if running else ())])
+    keep_apart(context, model, weights, [archive], [output, output.with_suffix(".bin"), *(kept if running else ())])
 
     from irrun.diagnostics import InputError
     from irrun.ir.reader import read_model
@@ -162,14 +151,12 @@ def _write(context: click.Context, found: Extracted, output: Path, inputs: Path,
     from irrun.ir.writer import write_model
     from irrun.run.arrays import write_npz
 
-    try:
+    with writing(context, output):
         write_model(found.model, output)
-        if found.inputs is not None and found.outputs is not None:
-            write_npz(inputs, found.inputs)
-            write_npz(outputs, found.outputs)
-    except OSError as error:
-        say("error", f"{error.filename or output} cannot be written: {error.strerror or error}")
-        context.exit(1)
+    for path, arrays in ((inputs, found.inputs), (outputs, found.outputs)):
+        if arrays is not None:
+            with writing(context, path):
+                write_npz(path, arrays)
     graph = found.model.graph
     taken = ", ".join(f"{info.name}: {info}" for info in found.model.inputs) or "none"
     given = ", ".join(f"{info.name}: {info}" for info in found.model.outputs)
@@ -187,17 +174,3 @@ def _write(context: click.Context, found: Extracted, output: Path, inputs: Path,
 
 def _beside(output: Path, what: str) -> Path:
     return output.with_name(f"{output.stem}_{what}.npz")
-
-
-def _keep_apart(
-    context: click.Context, model: Path, weights: Path | None, archive: Path | None, written: list[Path]
-) -> None:
-    """Refuse to write over a file that is read, or twice over one."""
-    if written[0].suffix.lower() != ".xml":
-        raise click.BadParameter(f"{written[0]} is not the name of an .xml file", context, param_hint="-o")
-    read = [path for path in (model, weights or model.with_suffix(".bin"), archive) if path and path.exists()]
-    for path in written:
-        if any(path.exists() and path.samefile(other) for other in read):
-            raise click.BadParameter(f"{path} is read by this run, and would be overwritten", context)
-    if len({path.resolve() for path in written}) < len(written):
-        raise click.BadParameter("two of the files to write are the same", context)

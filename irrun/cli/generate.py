@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from time import perf_counter
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from irrun.cli.files import require_files
 from irrun.cli.options import (
     ENGINE,
     MAX_MEMORY,
@@ -126,9 +126,7 @@ def generate(
         raise click.UsageError("give one of --prompt-ids, --prompt-file and --prompt", context)
     if texts and folder is None:
         raise click.UsageError("--prompt is a text, which takes --tokenizer DIR", context)
-    for path in filter(None, (model, weights, prompt_file, archive, folder and folder / "tokenizer.json")):
-        if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {path}", context)
+    require_files(context, model, weights, prompt_file, archive, folder and folder / "tokenizer.json")
     tokenizer = _tokenizer(context, folder / "tokenizer.json") if folder else None
     if prompt_file:
         content = _read(context, prompt_file)

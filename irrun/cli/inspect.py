@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import STANDARD, colour, ops_option, paint, parse_shape_option, say, written_file
+from irrun.cli.files import STANDARD, STDIN, require_files, write_text, written_file
+from irrun.cli.options import colour, ops_option, paint, parse_shape_option, say
 
 if TYPE_CHECKING:
     from irrun.tools.inspect.inspection import Inspection
-
-STDIN = Path("<stdin>")
-"""What the model from standard input is called."""
 
 
 def _target(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
@@ -119,7 +117,7 @@ def inspect(
             text = render_text(found, list_layers, list_weights, plain if output else paint)
         else:
             text = render_json(found) if format == "json" else render_csv(found, list_weights)
-    _write(context, text, output)
+    write_text(context, text + "\n", output)
     _show(found)
     failures = [failure for condition in conditions if (failure := condition.failure(found)) is not None]
     for failure in failures:
@@ -139,10 +137,9 @@ def _inspected(
     from irrun.ir.reader import MAX_XML_BYTES
     from irrun.tools.inspect.inspection import inspect as look
 
+    require_files(context, model)
     content = sys.stdin.buffer.read(MAX_XML_BYTES + 1) if model == STANDARD else None
     path = STDIN if model == STANDARD else model
-    if content is None and not path.exists():
-        raise click.BadParameter(f"there is no file {path}", context, param_hint="MODEL")
     try:
         return look(
             path, shapes, bin_file, target=target, past=past, read_weights=read_weights or None, content=content
@@ -160,18 +157,3 @@ def _show(found: Inspection) -> None:
     for diagnostic in found.diagnostics:
         text = render_diagnostic(diagnostic, source, paint)
         click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
-
-
-def _write(context: click.Context, text: str, output: Path | None) -> None:
-    data = (text + "\n").encode("utf-8", "backslashreplace")
-    if output is None or output == STANDARD:
-        click.echo(data.decode(), nl=False, color=colour())
-        return
-
-    from irrun.files import whole_file
-
-    try:
-        with whole_file(output) as stream:
-            stream.write(data)
-    except OSError as error:
-        raise click.UsageError(f"{output} cannot be written: {error.strerror or error}", context) from None

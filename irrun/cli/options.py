@@ -35,9 +35,6 @@ WEIGHTS = click.option(
 PATIENCE = 2.0
 """Seconds after which people want to know that something is still going on."""
 
-STANDARD = Path("-")
-"""Standard input, or output."""
-
 FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 """The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
 
@@ -171,25 +168,6 @@ def codes_option(context: click.Context, parameter: click.Parameter, given: tupl
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A file to write whose folder exists."""
-    if path is not None and path != STANDARD and not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
-    return path
-
-
-def written_file(*names: str, help: str, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """An option for a file to write; its folder has to exist."""
-    return click.option(
-        *names,
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        callback=existing_folder,
-        required=required,
-        help=help,
-    )
-
-
 def parse_shape_option(
     context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[str]]:
@@ -202,6 +180,26 @@ def parse_shape_option(
             raise click.BadParameter(f"`{text}` is not of the form NAME=1,?,2..8,seq", context, parameter)
         shapes[name] = ["?" if part == "-1" else part for part in parts]
     return shapes
+
+
+INPUTS = click.option(
+    "--inputs",
+    "archive",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="An .npz file with an array per input.",
+)
+RANDOM = click.option(
+    "--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given."
+)
+RANDOM_SHAPES = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=1,3,224,224",
+    callback=parse_shape_option,
+    help="The shape of an input that --random makes up.",
+)
 
 
 def show(diagnostics: Sequence[Diagnostic]) -> None:

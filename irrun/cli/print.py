@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import click
 
-from irrun.cli.options import STANDARD, WEIGHTS, colour, failures_said, ops_option, say
+from irrun.cli.files import STANDARD, require_files, write_text
+from irrun.cli.options import WEIGHTS, failures_said, ops_option, say
 
 
 @click.command(name="print")
@@ -41,9 +41,7 @@ def print_(
     no_weights |= textconv
     if no_weights and weights is not None:
         raise click.UsageError("--weights does not go with --no-weights and --textconv", context)
-    for path in filter(None, (model, weights)):
-        if path != STANDARD and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {path}", context)
+    require_files(context, model, weights)
 
     from irrun.diagnostics import IRError
     from irrun.ir.reader import MAX_XML_BYTES
@@ -58,7 +56,7 @@ def print_(
                 raise
             _pass_on(context, model)
             return
-    click.echo(text.encode("utf-8", "backslashreplace").decode(), nl=False, color=colour())
+    write_text(context, text, None)
 
 
 def _pass_on(context: click.Context, path: Path) -> None:

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, advice
+from irrun.cli.files import writing
 from irrun.cli.options import (
+    INPUTS,
     MAX_MEMORY,
     MODEL,
+    RANDOM,
+    RANDOM_SHAPES,
     WEIGHTS,
     clock,
     failures_said,
     ops_option,
-    parse_shape_option,
     say,
     warnings_said,
 )
@@ -37,22 +40,9 @@ def _pattern(context: click.Context, parameter: click.Parameter, text: str | Non
 @click.command()
 @MODEL
 @WEIGHTS
-@click.option(
-    "--inputs",
-    "archive",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="An .npz file with an array per input.",
-)
-@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="NAME=1,3,224,224",
-    callback=parse_shape_option,
-    help="The shape of an input that --random makes up.",
-)
+@INPUTS
+@RANDOM
+@RANDOM_SHAPES
 @click.option(
     "-o",
     "--output",
@@ -173,7 +163,8 @@ def reduce(
             inputs = executor.named(arrays if seed is None else executor.random_inputs(seed, shapes, arrays))
             del executor
         try:
-            found = reduced(given, inputs, check, folder, Limits(max_checks, max_time), told, _said)
+            with writing(context, folder):
+                found = reduced(given, inputs, check, folder, Limits(max_checks, max_time), told, _said)
         except NoFailure as error:
             say("error", f"{model} does not fail: {str(error) or 'the check finds nothing wrong'}")
             context.exit(1)
@@ -181,9 +172,6 @@ def reduce(
             raise
         except ValueError as error:
             raise click.BadParameter(str(error), context) from None
-        except OSError as error:
-            say("error", f"{error.filename or folder} cannot be written: {error.strerror or error}")
-            context.exit(1)
     if found.exhausted:
         say("note", "all checks, or all the time, were used up; --max-checks and --max-time allow more")
     for kind, count in found.others.items():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.options import MODEL, WEIGHTS, clock, failures_said, ops_option, say, written_file
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
+from irrun.cli.options import MODEL, WEIGHTS, clock, failures_said, ops_option, say
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @MODEL
 @WEIGHTS
-@written_file("-o", "--output", required=True, help="The .xml file to write, with its .bin beside it.")
+@WRITTEN_MODEL
 @click.option(
     "--values",
     type=click.Choice(["random", "zero", "keep"]),
@@ -82,12 +83,9 @@ def strip(
         searched = None if pattern is None else re.compile(pattern, re.MULTILINE)
     except re.error as error:
         raise click.BadParameter(str(error), context, param_hint="--fail-regex") from None
-    if output.suffix.lower() != ".xml":
-        raise click.BadParameter(f"{output} is not the name of an .xml file", context, param_hint="-o")
-    bins = [path for path in (model, weights or model.with_suffix(".bin")) if path.exists()]
-    for path in (output, output.with_suffix(".bin")):
-        if any(path.exists() and path.samefile(other) for other in bins):
-            raise click.BadParameter(f"{path} is read by this run, and would be overwritten", context)
+    inputs = output.with_name(f"{output.stem}_inputs.npz")
+    targets = [output, output.with_suffix(".bin"), inputs if archive else None]
+    keep_apart(context, model, weights, [archive], targets)
 
     from irrun.diagnostics import InputError
     from irrun.ir.reader import read_model
@@ -103,7 +101,6 @@ def strip(
             raise InputError(str(error)) from None
         arrays = read_npz(archive) if archive else {}
     renamed = {found.names.get(name, name): array for name, array in arrays.items()}
-    inputs = output.with_name(f"{output.stem}_inputs.npz")
     _write(context, found.model, output, inputs, renamed)
     click.echo(f"{output}: {found.constants} constants and {len(found.names)} names are others")
     if command is None:
@@ -130,10 +127,8 @@ def _write(context: click.Context, model: Model, output: Path, inputs: Path, arr
     from irrun.ir.writer import write_model
     from irrun.run.arrays import write_npz
 
-    try:
+    with writing(context, output):
         write_model(model, output)
-        if arrays:
+    if arrays:
+        with writing(context, inputs):
             write_npz(inputs, arrays)
-    except OSError as error:
-        say("error", f"{error.filename or output} cannot be written: {error.strerror or error}")
-        context.exit(1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
 from irrun.cli.options import (
     MAX_MEMORY,
     MODEL,
@@ -17,10 +18,8 @@ from irrun.cli.options import (
     clock,
     failures_said,
     ops_option,
-    say,
     show,
     warnings_said,
-    written_file,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     "--checks", type=click.IntRange(3), default=30, show_default=True, help="How many sets of marks are tried."
 )
 @TIMEOUT
-@written_file("-o", "--output", help="Where the marked model goes, with its .bin beside it.", required=True)
+@WRITTEN_MODEL
 @MAX_MEMORY
 @ops_option
 @click.pass_context
@@ -74,8 +73,7 @@ def tune(
     from irrun.tools.tune import Marking
     from irrun.tools.tune import tune as tuned
 
-    if output.suffix != ".xml" or (output.exists() and model.exists() and output.samefile(model)):
-        raise click.BadParameter(f"{output} must be another .xml file than the model", context, param_hint="-o")
+    keep_apart(context, model, weights, list(archives), [output, output.with_suffix(".bin")])
     held = {} if max_memory is None else {"max_bytes": max_memory}
     options = Options(config, timeout, **held)  # type: ignore[arg-type]
     with failures_said(context, partial(advice, archives, seed)), warnings_said(), clock("tuning") as told:
@@ -99,19 +97,18 @@ def tune(
 
 
 def _write(context: click.Context, output: Path, content: bytes, weights: Path | None) -> None:
-    """The weights first, as a model without them is of no use; each file is new as a whole or not at all."""
-    from irrun.files import atomic_write, whole_file
+    """The marked .xml, and a copy of the .bin beside it."""
+    import shutil
 
-    target = output.with_suffix(".bin")
-    try:
-        if weights is not None and weights.exists() and not (target.exists() and target.samefile(weights)):
-            with weights.open("rb") as source, whole_file(target) as copy:
-                while chunk := source.read(1 << 24):
-                    copy.write(chunk)
-        atomic_write(output, content)
-    except OSError as error:
-        say("error", f"{output} cannot be written: {error.strerror or error}")
-        context.exit(1)
+    from irrun.files import atomic_write, open_regular, whole_pair
+
+    with writing(context, output):
+        if weights is None or not weights.exists():
+            atomic_write(output, content)
+            return
+        with open_regular(weights) as source, whole_pair(output.with_suffix(".bin"), output) as (bin, xml):
+            shutil.copyfileobj(source, bin, 1 << 24)
+            xml.write(content)
 
 
 def _tell(found: Tuned, device: str, output: Path) -> None:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.configuration import read_defaults
+from irrun.cli.files import STDIN, write_text, writing, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
-    STANDARD,
     WEIGHTS,
     codes_option,
-    colour,
-    existing_folder,
     ops_option,
     paint,
     parse_shape_option,
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 _WITH_FIXES = ("json", "jsonl", "sarif")
 """The formats in which programs are told of fixes."""
-
-STDIN = Path("<stdin>")
-"""What the model from standard input is called."""
 
 
 @click.command()
@@ -48,14 +43,7 @@ STDIN = Path("<stdin>")
 @click.option("--trace", "with_steps", is_flag=True, help="Trace every offending shape, type and value to its origin.")
 @click.option("--shapes", "list_shapes", is_flag=True, help="Print the inferred types and shapes of every layer too.")
 @click.option("--format", type=click.Choice(FORMAT_NAMES), default="text", show_default=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    callback=existing_folder,
-    help="Write the report to a file, whole or not at all.",
-)
+@written_file("-o", "--output", help="Write the report to a file, whole or not at all.")
 @click.option(
     "--select",
     multiple=True,
@@ -160,7 +148,7 @@ def validate(
         from irrun.check.render.formats import FORMATS
 
         text = FORMATS[format](reports)
-    _write(context, text, output)
+    write_text(context, text + "\n" * bool(text), output)
     if len(paths) != 1 or skipped or diff:
         click.echo(overview(reports, skipped), err=True)
     failed = any(report.errors or (strict and report.warnings) for report in reports)
@@ -223,10 +211,8 @@ def _mended(
     if result.content != content and not diff:
         from irrun.files import atomic_write
 
-        try:
+        with writing(context, path):
             atomic_write(path, result.content)
-        except OSError as error:
-            raise click.UsageError(f"{path} cannot be written: {error.strerror or error}", context) from None
     return result.report, result.diff if diff else ""
 
 
@@ -258,18 +244,3 @@ def _checked(
 
 def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
     return (not select or code.startswith(select)) and not code.startswith(ignore)
-
-
-def _write(context: click.Context, text: str, output: Path | None) -> None:
-    text += "\n" * bool(text)
-    if output is None or output == STANDARD:
-        click.echo(text.encode("utf-8", "backslashreplace").decode(), nl=False, color=colour())
-        return
-
-    from irrun.files import whole_file
-
-    try:
-        with whole_file(output) as stream:
-            stream.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise click.UsageError(f"{output} cannot be written: {error.strerror or error}", context) from None

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from irrun.cli.options import existing_folder, say, show
+from irrun.cli.files import existing_folder
+from irrun.cli.options import say, show
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor

@@ -1,0 +1,103 @@
+"""The files that commands read and write: options for them, and what is said where one is missing or in the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from irrun.cli.options import colour, say
+
+STANDARD = Path("-")
+"""Standard input, or output."""
+
+STDIN = Path("<stdin>")
+"""What the model from standard input is called."""
+
+UNWRITABLE = 2
+"""The exit status where a file cannot be written."""
+
+
+def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A file to write whose folder exists."""
+    if path is not None and path != STANDARD and not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
+    return path
+
+
+def _model_name(context: click.Context, parameter: click.Parameter, path: Path) -> Path:
+    if path.suffix.lower() != ".xml":
+        raise click.BadParameter(f"{path} is not the name of an .xml file", context, parameter)
+    existing_folder(context, parameter, path)
+    return path
+
+
+def written_file(*names: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option for a file to write; its folder has to exist."""
+    return click.option(
+        *names, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", callback=existing_folder, help=help
+    )
+
+
+WRITTEN_MODEL = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="OUT.xml",
+    required=True,
+    callback=_model_name,
+    help="Where the model goes, its .bin beside it.",
+)
+
+
+def require_files(context: click.Context, *paths: Path | None) -> None:
+    """Wrong use where one of the files is not there."""
+    for path in paths:
+        if path not in (None, STANDARD) and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
+            raise click.BadParameter(f"there is no file {path}", context)
+
+
+def keep_apart(
+    context: click.Context, model: Path, weights: Path | None, others: list[Path | None], written: list[Path | None]
+) -> None:
+    """Refuse to write over a file that is read, the model and its .bin among them, or twice over one."""
+    read = [path for path in (model, weights, *others) if path not in (None, STANDARD)]
+    if weights is None and model != STANDARD:
+        read.append(model.with_suffix(".bin"))
+    targets = [path for path in written if path not in (None, STANDARD)]
+    for path in targets:
+        for other in read:
+            with suppress(OSError):
+                if path.samefile(other):
+                    raise click.BadParameter(f"{path} is read by this run, and would be overwritten", context)
+    places = [os.path.realpath(path) for path in targets]
+    for number, path in enumerate(targets):
+        if places[number] in places[:number]:
+            raise click.BadParameter(f"{path} would be written twice", context)
+
+
+@contextmanager
+def writing(context: click.Context, path: Path | None) -> Iterator[None]:
+    """Exit where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        say("error", f"{path} cannot be written: {error.strerror or error}")
+        context.exit(UNWRITABLE)
+
+
+def write_text(context: click.Context, text: str, output: Path | None) -> None:
+    """Write to a file, whole or not at all; without one, or to `-`, to standard output."""
+    data = text.encode("utf-8", "backslashreplace")
+    if output is None or output == STANDARD:
+        click.echo(data.decode(), nl=False, color=colour())
+        return
+
+    from irrun.files import atomic_write
+
+    with writing(context, output):
+        atomic_write(output, data)
