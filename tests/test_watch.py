@@ -4,6 +4,7 @@ import json
 import math
 import struct
 import zipfile
+from hashlib import blake2b
 from pathlib import Path
 
 import ml_dtypes
@@ -462,3 +463,35 @@ def test_members_have_no_time_and_are_stored(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int64])
+def test_hashes_tell_places_ends_and_numbers_of_elements_apart(dtype):
+    rng = np.random.default_rng(3)
+    for size in (1, 3, 8, 70_001):
+        array = rng.integers(1, 100, size).astype(dtype)
+        known = {measured(array)[1], measured(np.append(array, dtype(0)))[1]}
+        assert len(known) == 2
+        for index in {0, size // 2, size - 1}:
+            other = array.copy()
+            other[index] += 1
+            assert measured(other)[1] not in known
+        assert measured(array.copy())[1] in known
+        turned = np.roll(array, 1)
+        assert (measured(turned)[1] in known) == np.array_equal(turned, array)
+
+
+def test_the_hash_is_what_the_index_says_of_it():
+    array = np.arange(1, 6, dtype=np.float32)
+
+    def splitmix64(number):
+        state = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
+        state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
+        return state ^ (state >> 31)
+
+    content = array.tobytes()
+    words = [int.from_bytes(content[start : start + 8], "little") for start in range(0, len(content), 8)]
+    total = sum(word * (splitmix64(number) | 1) for number, word in enumerate(words)) + len(content)
+    digest = blake2b((total % 2**64).to_bytes(8, "little"), digest_size=8).hexdigest()
+    assert measured(array)[1] == digest

@@ -12,7 +12,6 @@ from hashlib import blake2b
 from math import isfinite, sqrt
 from threading import local
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -31,7 +30,11 @@ LARGEST_F16 = 65504.0
 FLUSHED_F16, FLUSHED_BF16 = 2.0**-25, 2.0**-134
 """Half of the least subnormal number: what is not more becomes 0."""
 
-HASH = "blake2b-64 of the CRC-32 of each 65536 elements, in C order"
+HASH = (
+    "blake2b-64 of a number for each 65536 elements, in C order: the sum, modulo 2**64, of their little-endian words "
+    "of 8 bytes, the last one filled up with 0, times splitmix64(0) | 1, splitmix64(1) | 1, ...; plus how many bytes"
+)
+"""CRC-32 takes four times as long as this, and nobody who writes tensors wants two to be taken for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +82,39 @@ def measured(array: Array) -> tuple[Statistics, str]:
         found = [part for parts in pool[0].map(lambda piece: _parts(flat, piece, kind), pieces) for part in parts]
     else:
         found = _parts(flat, starts, kind)
-    digest = blake2b(struct.pack(f"<{len(found)}I", *(part.crc for part in found)), digest_size=8).hexdigest()
+    digest = blake2b(struct.pack(f"<{len(found)}Q", *(part.sum for part in found)), digest_size=8).hexdigest()
     return _together(found, flat.size), digest
 
 
 def hashed(content: bytes) -> str:
     """The hash of bytes in which no element is told from another."""
-    return blake2b(crc32(content).to_bytes(4, "little"), digest_size=8).hexdigest()
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def _sum(block: Array) -> int:
+    """A number of the bytes, as `HASH` has it."""
+    content = block.view(np.uint8)
+    even = content.size & ~7
+    words, rest = content[:even].view("<u8"), content[even:].tobytes()
+    factors = _factors()
+    total = int(np.dot(words, factors[: words.size])) if words.size else 0
+    return (total + int.from_bytes(rest, "little") * int(factors[words.size]) + content.size) % (1 << 64)
+
+
+@cache
+def _factors() -> Array:
+    """As many as a block of the widest elements has words, and one."""
+    state = np.arange(1, 2 * BLOCK + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (state ^ (state >> np.uint64(31))) | np.uint64(1)
 
 
 @dataclass(slots=True)
 class _Part:
     """What is known of one block; `squares` is the sum of the squares of how far numbers are from their mean."""
 
-    crc: int
+    sum: int
     finite: int = 0
     minimum: Any = None
     maximum: Any = None
@@ -136,7 +158,7 @@ def _parts(flat: Array, starts: Sequence[int], kind: _Kind) -> list[_Part]:
 
 
 def _part(block: Array, kind: _Kind) -> _Part:
-    part = _Part(crc32(block.view(np.uint8).data))
+    part = _Part(_sum(block))
     if kind.wide is None:
         _integers(block, part)
     else:
