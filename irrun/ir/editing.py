@@ -15,7 +15,7 @@ import numpy as np
 from irrun.ir.attribute_editing import attribute_text, data_of, set_attribute
 from irrun.ir.bodies import UNCONNECTED
 from irrun.ir.encoding import encode
-from irrun.ir.graph import Graph, Layer, LayerBody, Model, Port, Value
+from irrun.ir.graph import Graph, Layer, LayerBody, Model, Port, Value, leading_to
 from irrun.ir.xml import Element
 from irrun.spec.attributes import parse_shape
 from irrun.spec.dtypes import element_type
@@ -199,13 +199,7 @@ def rewire(layer: Layer, number: int, source: Source) -> None:
 
 def prune(graph: Graph, parameters: bool) -> list[Layer]:
     """Remove what leads to no Result and no Assign, in bodies too; with `parameters` also Parameters nobody reads."""
-    alive = set(graph.sinks)
-    stack = graph.sinks
-    while stack:
-        for value in stack.pop().inputs:
-            if value and value.layer not in alive:
-                alive.add(value.layer)
-                stack.append(value.layer)
+    alive = leading_to(graph.sinks)
     kept = {"Parameter"} if not parameters or graph.owner else set()
     dead = [layer for layer in graph.layers if layer not in alive and layer.type not in kept]
     for layer in dead:

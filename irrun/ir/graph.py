@@ -5,7 +5,7 @@ This is what the file says, not whether it is right: the reader fills it, `irrun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -336,6 +336,18 @@ class Model:
             return _read_again, model_bytes(self)
         weights = self.weights.path if self.weights.content is None else bytes(self.weights.content)
         return _read_again, (self.path if self.content is None else self.content, weights)
+
+
+def leading_to(layers: Iterable[Layer]) -> set[Layer]:
+    """These layers, and all that they are computed from in their graph."""
+    found = set(layers)
+    stack = list(found)
+    while stack:
+        for value in stack.pop().inputs:
+            if value and value.layer not in found:
+                found.add(value.layer)
+                stack.append(value.layer)
+    return found
 
 
 def _read_again(source: Path | bytes, weights: Path | bytes | None) -> Model:

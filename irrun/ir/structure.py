@@ -6,7 +6,7 @@ from collections import deque
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.spelling import close_matches
 
 MAX_CYCLES = 100
@@ -168,13 +168,7 @@ def _loose(layer: Layer) -> bool:
 
 def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
     """One warning for each layer that nothing reads; those that only feed it are counted with it."""
-    alive = set(graph.sinks)
-    stack = graph.sinks
-    while stack:
-        for value in stack.pop().inputs:
-            if value and value.layer not in alive:
-                alive.add(value.layer)
-                stack.append(value.layer)
+    alive = leading_to(graph.sinks)
     # a Parameter is an input all the same, and OpenVINO itself leaves Consts behind that nothing reads
     harmless = {layer for layer in graph.layers if layer.type == "Parameter" or _loose(layer)}
     dead = {layer for layer in graph.layers if layer not in alive and layer not in harmless}

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from irrun.diagnostics import Diagnostic
-from irrun.ir.graph import Layer, Model
+from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.signature import names_of, names_of_results
 from irrun.ir.sources import Source
 from irrun.run.executor import GraphExecutor
@@ -28,7 +28,7 @@ from irrun.tools.compare.locating import first_wrong
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.passes import Transforming, trace
-from irrun.tools.compare.reasons import reasons
+from irrun.tools.compare.reasons import folded, reasons
 from irrun.tools.compare.replay import Beside, Course, Given, unknown_names
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult, Where
 from irrun.tools.compare.sides.contract import Observation, Options, Side, SideFailed, Stepwise
@@ -179,6 +179,8 @@ class _Flow:
         if failing and cured is not None and not self._rounded():
             self._tell(f"{side.name} runs models that end earlier")
             self._located(course, cured, observed[cured])
+        if failing and side.kind == "device" and not any(seen.differing for seen in self._tensors.values()):
+            self._folded()
 
     def comparison(self) -> Comparison:
         graph, path = self._executor.model.graph, self._executor.model.path
@@ -354,6 +356,18 @@ class _Flow:
         found = reasons(self._beside, self._side, course, observed, first, caused)
         for name, cause in found.items():
             self._tensors[name].cause = cause
+
+    def _folded(self) -> None:
+        """What is known of layers that outputs come from and no tensor shows, as they are computed of constants."""
+        graph = self._executor.model.graph
+        off = {
+            layer
+            for layer, (name, *_) in zip(graph.results, names_of_results(graph), strict=True)
+            if name in self._outputs and self._outputs[name].differing
+        }
+        for layer, does, because in folded(self._beside, self._side, leading_to(off)):
+            path = self._executor.model.path
+            self._notes.append(findings.of_folded(path, self._side.name, layer, does, because))
 
     def _located(self, course: Course, step: int, observation: Observation) -> None:
         """The first layer at which a model that ends there is wrong."""

@@ -34,6 +34,13 @@ def of_input(model: Model, layer: Layer, where: Where, cause: Cause) -> Diagnost
     return Diagnostic(cause.code, message, layer.span, layer.label, cause.help, notes, file=str(model.path))
 
 
+def of_folded(path: Path, side: str, layer: Layer, does: str, because: str) -> Diagnostic:
+    """That outputs come from a layer of constants that the other side is known to compute otherwise."""
+    message = f"{layer.type} `{layer.name}`, which is computed of constants: a known deviation: {does}"
+    notes = (Note(because), Note(f"{side} computes it while it compiles and shows it to nobody"))
+    return Diagnostic("N104", message, layer.span, layer.label, notes=notes, file=str(path))
+
+
 def unsteady(model: Model, side: str, name: str, measured: Measured) -> Diagnostic:
     """That two equal runs of the other side give different outputs."""
     metrics = measured.metrics

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from irrun.check.deviations import explaining
+from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer
 from irrun.run.session import Calculation, Event, Observer
 from irrun.spec.op import Array, Op
@@ -17,11 +17,12 @@ from irrun.tools.compare.blocks import is_exact, is_number
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
-from irrun.tools.compare.replay import Beside, Course
+from irrun.tools.compare.replay import Beside, Course, fitting
 from irrun.tools.compare.results import Measured
 from irrun.tools.compare.sides.constants import is_constant
 from irrun.tools.compare.sides.contract import Observation, Side, Weighing
 from irrun.tools.compare.sides.failures import of_device
+from irrun.tools.folding import computed
 
 MAX_EARLIER = 4
 """Steps and iterations before one that its tensor is held against, the latest ones."""
@@ -99,30 +100,54 @@ def reasons(
     return found
 
 
+def folded(beside: Beside, side: Side, layers: Collection[Layer]) -> list[tuple[Layer, str, str]]:
+    """Those of `layers` that are made of constants and that a device is known to compute otherwise, what it does and
+    because of what.
+
+    It computes these while it compiles, so that no tap shows them.
+    """
+    inference = beside.executor.report.inference
+    if inference is None:
+        return []
+    doubtful = [layer for layer in layers if is_constant(layer) and concerning(layer, inference)]
+    values = [value for layer in doubtful for value in (*layer.inputs, *layer.outputs) if value is not None]
+    arrays = dict(zip(values, computed(beside.executor.model, values), strict=True)) if values else {}
+    found: list[tuple[Layer, str, str]] = []
+    for layer in doubtful:
+        inputs = [None if value is None else arrays[value] for value in layer.inputs]
+        told = _known(explaining(layer, inference, inputs, [arrays[value] for value in layer.outputs]), side.name)
+        found += [(layer, does, because) for does, because, condition in told if not condition][:1]
+    return sorted(found, key=lambda each: each[0].span.line)
+
+
 def _fitting(theirs: Mapping[int, Array], inputs: Sequence[Array | None]) -> dict[int, Array]:
     """The other side's own constants, by the number of the input, in the types of ours."""
     found = {}
     for number, other in theirs.items():
         ours = inputs[number] if number < len(inputs) else None
-        if ours is not None and other.shape == ours.shape and is_number(other) == is_number(ours):
-            with np.errstate(all="ignore"):
-                found[number] = other.astype(ours.dtype)
+        fits = None if ours is None else fitting(other, ours)
+        if fits is not None:
+            found[number] = fits
     return found
 
 
 def _deviations(
     beside: Beside, side: str, event: Event, layer: Layer | None, op: Op | None, inputs: Sequence[Array | None]
-) -> list[tuple[str, str]]:
-    """What the device of a side is known to do otherwise with a layer on these inputs, and because of what.
+) -> list[tuple[str, str, str]]:
+    """What the device of a side is known to do otherwise with a layer on these inputs, because of what, and, where only
+    somebody who knows the data can tell, on which condition.
 
     One that it is known to refuse, but has computed, is not among them.
     """
     inference = beside.executor.report.inference
     if layer is None or inference is None:
         return []
-    found = explaining(layer, inference, inputs, _computed(event.calculation, inputs))
-    sure = [deviation for deviation in found if not deviation.when and deviation.kind != "refuses"]
-    return [(deviation.does, deviation.because) for deviation in sure if of_device(deviation, side)]
+    return _known(explaining(layer, inference, inputs, _computed(event.calculation, inputs)), side)
+
+
+def _known(found: Sequence[Deviation], side: str) -> list[tuple[str, str, str]]:
+    computing = [deviation for deviation in found if deviation.kind != "refuses" and of_device(deviation, side)]
+    return [(deviation.does, deviation.because, deviation.conditions) for deviation in computing]
 
 
 def _constants(event: Event) -> frozenset[int]:

@@ -75,8 +75,8 @@ class Beside:
         held = element_type(other.dtype)
         return held if said in DIGITS and held in DIGITS and DIGITS[held] > DIGITS[said] else said
 
-    def allowed(self, event: Event, other: Array) -> Tolerance:
-        """How far what a layer makes may be from what the kernel of its op makes of the same inputs."""
+    def allowed(self, event: Event, precision: str) -> Tolerance:
+        """How far what a layer makes in `precision` may be from what the kernel of its op makes of the same inputs."""
         asked = named([entry for entry in self.tolerances if entry[0] is not None], event.layer.name, event.name)
         if asked is not None:
             return asked
@@ -84,7 +84,7 @@ class Beside:
         op, attributes, inputs = calculation.op, calculation.attributes, calculation.inputs
         shapes = [None if array is None else array.shape for array in inputs]
         count = terms(op, attributes, shapes, event.array.shape)
-        return own(self.computed_in(event, other), count, grid_step(op, attributes, inputs))
+        return own(precision, count, grid_step(op, attributes, inputs))
 
     def standing(self, other: Array | None, ours: Array) -> Array | None:
         """The other side's tensor as it stands in our model.
@@ -132,8 +132,8 @@ class Beside:
                 other = self.standing(theirs.get(event.name), event.array)
                 if other is None:
                     return None
-                tolerance = self.allowed(event, other)
                 precision = self.computed_in(event, other)
+                tolerance = self.allowed(event, precision)
                 told(event, other, Measured(where, glance(other, event.array, tolerance, precision), tolerance))
                 return fitting(other, event.array)
 

@@ -72,7 +72,7 @@ def fold(model: Model, given: Sequence[str]) -> None:
 
     Not of those that are larger than what they are made of, such as unpacked weights, and of quantizations.
     """
-    from irrun.run.executor import GraphExecutor
+    from irrun.tools.folding import computed
 
     inference = infer(model.graph, model.weights)
     constant = _constant(model.graph, inference)
@@ -85,20 +85,8 @@ def fold(model: Model, given: Sequence[str]) -> None:
     ]
     if not frontier:
         return
-    part = model.copy()
-    copies = dict(zip(model.graph.layers, part.graph.layers, strict=True))
-    for sink in part.graph.sinks:
-        for value in sink.outputs:
-            value.consumers = []
-        part.remove(sink)
-    for number, value in enumerate(frontier):
-        copy = copies[value.layer].outputs[value.index]
-        copy.port.names = (f"folded {number}",)
-        part.add_result(copy)
-    part.prune(parameters=True)
-    results = GraphExecutor(part, engine="reference").run({})
-    for number, value in enumerate(frontier):
-        layer = model.add_constant(results[f"folded {number}"], type=inference.tensor(value).type)
+    for value, array in zip(frontier, computed(model, frontier), strict=True):
+        layer = model.add_constant(array, type=inference.tensor(value).type)
         names = value.port.names
         model.replace(value, layer)
         layer.outputs[0].port.names = names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.ir.structure import topological_order
 from irrun.spec.registry import registry
 from irrun.tools.extract.places import Place
@@ -35,7 +35,7 @@ def closed(graph: Graph, layers: Iterable[Layer], ends: Sequence[Value] | None =
     if ends is None:
         # what is made of constants alone is nobody's result
         made = [value for layer in graph.layers if layer in kept - constants for value in layer.outputs]
-        living = alive(graph)
+        living = leading_to(graph.sinks)
         outside = [value for value in made if any(reader in living - kept for reader, _ in value.consumers)]
         loose = [] if outside else [value for value in made if not value.consumers]
         ends = outside + [value for value in loose if value.layer.type != "Parameter"]
@@ -84,7 +84,7 @@ def around(graph: Graph, place: Place, distance: int) -> Region:
         reached += [reader for layer in front for value in layer.outputs for reader, _ in value.consumers]
         front = [layer for layer in dict.fromkeys(reached) if layer not in seen and layer.type != "Const"]
         seen.update(front)
-    seen &= alive(graph) | {place.layer}
+    seen &= leading_to(graph.sinks) | {place.layer}
     kept = {layer for layer in seen if layer.type not in ("Result", "Parameter") and not stateful(layer)}
     if not kept:
         raise ValueError(f"there is no layer to compute within {distance} of `{place.layer.name}`")
@@ -108,18 +108,6 @@ def constant_layers(graph: Graph) -> set[Layer]:
             if op is not None and op.pure and not layer.bodies:
                 found.add(layer)
     return found
-
-
-def alive(graph: Graph) -> set[Layer]:
-    """The layers that lead to an output or a variable: no others are computed in a run."""
-    seen = set(graph.sinks)
-    stack = list(seen)
-    while stack:
-        for value in stack.pop().inputs:
-            if value and value.layer not in seen:
-                seen.add(value.layer)
-                stack.append(value.layer)
-    return seen
 
 
 def stateful(layer: Layer) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irrun.check.infer import infer
 from irrun.diagnostics import ExecutionError, IRError
-from irrun.ir.graph import Layer, Model, Value
+from irrun.ir.graph import Layer, Model, Value, leading_to
 from irrun.ir.structure import topological_order
 from irrun.run.executor import GraphExecutor
 from irrun.run.session import Event
@@ -17,7 +17,7 @@ from irrun.tools.extract.cutting import cut
 from irrun.tools.extract.extraction import part_inputs, recorded
 from irrun.tools.extract.places import Home
 from irrun.tools.extract.recording import Recording, record
-from irrun.tools.extract.regions import Region, alive, closed, constant_layers, stateful
+from irrun.tools.extract.regions import Region, closed, constant_layers, stateful
 from irrun.tools.reduce.outcome import Outcome
 from irrun.tools.reduce.trials import QUIET, Trials
 
@@ -108,7 +108,7 @@ class _Search:
         self._best = subject
         scene.enter(home)
         graph = home.graph
-        living, constants = alive(graph), constant_layers(graph)
+        living, constants = leading_to(graph.sinks), constant_layers(graph)
         self.layers = [
             layer
             for layer in topological_order(graph)

@@ -11,13 +11,13 @@ from irrun.check.attributes import read_attributes
 from irrun.diagnostics import IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.weights import WeightsError
-from irrun.run.executor import GraphExecutor
 from irrun.spec.attributes import REQUIRED
 from irrun.spec.dtypes import CODES
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
 from irrun.tools.editing import redeclare
 from irrun.tools.extract.regions import constant_layers
+from irrun.tools.folding import computed
 from irrun.tools.reduce.layers import Subject
 from irrun.tools.reduce.trials import Trials
 
@@ -55,16 +55,8 @@ def _folded(subject: Subject, trials: Trials) -> Subject:
     ]
     if not edge:
         return subject
-    values = model.copy()
-    twins = dict(zip(model.graph.layers, values.graph.layers, strict=True))
-    for result in values.graph.results:
-        values.remove(result)
     try:
-        for value in edge:
-            values.add_result(twins[value.layer].outputs[value.index])
-        values.prune(parameters=True)
-        arrays = GraphExecutor(values, engine="reference", precision="declared").run({}).values()
-        for value, array in zip(edge, arrays, strict=True):
+        for value, array in zip(edge, computed(model, edge), strict=True):
             model.replace(value, model.add_constant(array))
         model.prune()
         redeclare(model)

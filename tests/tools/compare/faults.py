@@ -196,7 +196,7 @@ def fused(layer, right, chance):
 
 def known(layer, right, chance):
     found = right + 1 + right.std() * normal(chance, right.shape)
-    return found, {}, {"deviations": lambda *_: [("rounds down", "the page leaves it open")]}
+    return found, {}, {"deviations": lambda *_: [("rounds down", "the page leaves it open", "")]}
 
 
 def garbage(layer, right, chance):

@@ -457,3 +457,34 @@ def test_a_result_of_another_shape_may_be_a_known_deviation(tmp_path):
     assert [d.message for d in found.diagnostics if d.code == "N104"] == [
         "`none:0` differs, which is explained: a known deviation: gives one number"
     ]
+
+
+def test_a_deviation_of_what_a_device_computes_while_it_compiles(tmp_path):
+    b = Builder()
+    (y,) = b.layer("Atanh", [b.constant(np.array([1, 0], np.int64))], [("i64", (2,))], "opset4", name="folded")
+    b.result(y)
+    (z,) = b.layer("Atanh", [b.constant(np.array([0], np.int64))], [("i64", (1,))], "opset4", name="right")
+    b.result(z)
+    found = irrun.compare(b.save(tmp_path), "ov:CPU", {})
+    (said,) = [d for d in found.diagnostics if d.code == "N104"]
+    assert said.message == (
+        "Atanh `folded`, which is computed of constants: a known deviation: hands i64 out through i32"
+    )
+    assert "shows it to nobody" in said.notes[1].message
+
+
+def test_a_deviation_on_a_condition_that_only_people_can_judge_is_a_note(tmp_path):
+    b = Builder()
+    rois = np.array([[0, 0.1, 0.1, 0.95, 0.98], [0, 0.2, 0.2, 0.99, 0.99]], F32)
+    given = {"x": np.random.default_rng(5).standard_normal((1, 4, 7, 7)).astype(F32), "rois": rois}
+    data = {"output_dim": "1", "spatial_bins_x": "2", "spatial_bins_y": "2", "group_size": "2", "spatial_scale": "1.0"}
+    inputs = [b.parameter("x", "f32", (1, 4, 7, 7)), b.parameter("rois", "f32", (2, 5))]
+    (y,) = b.layer("PSROIPooling", inputs, [("f32", (2, 1, 2, 2))], name="pooled", mode="bilinear", **data)
+    b.result(y)
+    model = b.save(tmp_path)
+    found = irrun.compare(
+        model, Made(model, {"pooled:0": lambda a: a + np.arange(8, dtype=F32).reshape(a.shape) ** 2}), given
+    )
+    (said,) = [d for d in found.diagnostics if "`pooled:0`" in d.message]
+    assert said.code != "N104"
+    assert any(note.message.startswith("a known deviation where a region ends between") for note in said.notes)

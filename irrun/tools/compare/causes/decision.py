@@ -53,6 +53,9 @@ TESTS: tuple[Test, ...] = (
     replay.since_the_first_step,
 )
 
+MAX_DOUBTS = 2
+"""Known deviations that are named though they may not be the cause."""
+
 _AS_WHOLE = {"input": ("N213", "the model's input differs"), "constant": ("N212", "the weights differ")}
 """What structure means in what no layer has computed."""
 
@@ -82,8 +85,16 @@ def decide(observed: Observed, context: Context) -> Cause:
     for test in TESTS:
         cause = test(case)
         if cause is not None:
-            return cause
-    return _passes(case) or _unexplained(case)
+            return _with_doubts(case, cause)
+    return _with_doubts(case, _passes(case) or _unexplained(case))
+
+
+def _with_doubts(case: Case, cause: Cause) -> Cause:
+    """The cause, with what is known of the device on conditions that only somebody who knows the data can judge."""
+    seen, known = case.observed, case.context.deviations
+    doubts = [] if known is None else [entry for entry in known(seen.layer, seen.op, seen.inputs) if entry[2]]
+    notes = tuple(f"a known deviation where {when}: {does}; {because}" for does, because, when in doubts[:MAX_DOUBTS])
+    return replace(cause, evidence=(*cause.evidence, *notes))
 
 
 def _of_right(case: Case) -> Cause:
@@ -112,10 +123,10 @@ def _deviation(case: Case) -> Cause | None:
     seen = case.observed
     if case.context.deviations is None:
         return None
-    found = case.context.deviations(seen.layer, seen.op, seen.inputs)
+    found = [known for known in case.context.deviations(seen.layer, seen.op, seen.inputs) if not known[2]]
     if not found:
         return None
-    does, because = found[0]
+    does, because, _ = found[0]
     m = case.metrics
     if m.comparable:
         differing = f"{case.counts} values differ, by {number(m.max_abs)} at most"
