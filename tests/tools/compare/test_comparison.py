@@ -475,7 +475,7 @@ def test_a_deviation_of_what_a_device_computes_while_it_compiles(tmp_path):
 
 def test_a_deviation_on_a_condition_that_only_people_can_judge_is_a_note(tmp_path):
     b = Builder()
-    rois = np.array([[0, 0.1, 0.1, 0.95, 0.98], [0, 0.2, 0.2, 0.99, 0.99]], F32)
+    rois = np.array([[0, 0.1, 0.1, 0.95, 0.98], [0, 0.2, 0.2, 6.5, 6.5]], F32)
     given = {"x": np.random.default_rng(5).standard_normal((1, 4, 7, 7)).astype(F32), "rois": rois}
     data = {"output_dim": "1", "spatial_bins_x": "2", "spatial_bins_y": "2", "group_size": "2", "spatial_scale": "1.0"}
     inputs = [b.parameter("x", "f32", (1, 4, 7, 7)), b.parameter("rois", "f32", (2, 5))]
