@@ -15,6 +15,7 @@ from irrun.tools.compare.sides.contract import Observation, Options, Runtime, Si
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub, Writer
 from irrun.tools.compare.sides.failures import explained, shortened
 from irrun.tools.compare.sides.matching import fitted, matched
+from irrun.tools.compare.sides.observing import folder_within, observations, tensors_of_steps
 from irrun.tools.compare.sides.process import Worker
 from irrun.tools.compare.sides.tensors import bound, keys_of_results, tensors_of, wanted
 
@@ -73,32 +74,25 @@ class OnnxSide:
         self._why = NO_VALUE if values else "onnx is not installed, which makes outputs of values: pip install onnx"
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
-        folder = self._folder()
+        folder = folder_within(self._scratch, self.name)
         return [self._named(step["outputs"], folder) for step in self._asked("outputs", folder, steps)["steps"]]
 
     def observe(self, steps: Steps, keys: Collection[str] | None = None) -> list[Observation]:
-        folder, names = self._folder(), self._wanted(keys)
+        folder, names = folder_within(self._scratch, self.name), self._wanted(keys)
         more = {"names": list(names.values()), "max_bytes": self._options.max_bytes}
         answer = self._asked("observe", folder, steps, **more)
         listed = list(names)
         self.untapped.update({listed[int(n)]: shortened(reason) for n, reason in answer["untapped"].items()})
-        found = []
-        for step in answer["steps"]:
-            first, *others = step["runs"]
-            tensors = {listed[int(number)]: stub for number, stub in step["tensors"].items()}
-            repeats = tuple(self._named(run["outputs"], folder) for run in others)
-            outputs = self._named(first["outputs"], folder)
-            found.append(Observation(outputs, Stored(tensors, folder), first["seconds"], repeats))
-        return found
+        return observations(answer, listed, self._named, folder)
 
     def cut(self, steps: Steps, keys: Collection[str]) -> list[Mapping[str, Array]]:
-        folder, names = self._folder(), self._wanted(keys)
+        folder, names = folder_within(self._scratch, self.name), self._wanted(keys)
         if not names:
             return [{} for _ in steps]
         answer = self._asked("cut", folder, steps, names=list(names.values()))
         listed = list(names)
         self.untapped.update({listed[int(n)]: shortened(reason) for n, reason in answer["untapped"].items()})
-        return [Stored({listed[int(n)]: stub for n, stub in step.items()}, folder) for step in answer["steps"]]
+        return tensors_of_steps(answer, listed, folder)
 
     def runtime(self) -> Mapping[str, Runtime]:
         return {}
@@ -115,12 +109,6 @@ class OnnxSide:
         values = wanted(self._tensors, keys)
         self.untapped.update({key: self._why for key in values if key not in self._values})
         return {key: self._values[key] for key in values if key in self._values}
-
-    def _folder(self) -> Scratch:
-        try:
-            return Scratch(self._scratch.path)
-        except OSError as error:
-            raise SideFailed(self.name, "start", f"no folder for its files: {error.strerror or error}") from None
 
     def _asked(self, do: str, folder: Scratch, steps: Steps, **more: Any) -> dict[str, Any]:
         writer, given = Writer(folder.path, "i"), list[dict[str, Stub]]()

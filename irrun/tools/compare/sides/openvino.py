@@ -17,6 +17,7 @@ from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed, Steps
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub, Writer
 from irrun.tools.compare.sides.failures import explained, shortened
+from irrun.tools.compare.sides.observing import folder_within, observations, tensors_of_steps
 from irrun.tools.compare.sides.process import Watch, Worker
 from irrun.tools.compare.sides.tensors import bound, declared, keys_of_results, tensors_of, unclear, wanted
 
@@ -85,30 +86,23 @@ class OpenvinoSide:
         self._settings: list[str] = owner._settings if owner else self._looked_for()
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
-        folder = self._folder()
+        folder = folder_within(self._scratch, self.name)
         answer = self._asked("outputs", folder, steps)
         return [self._named(step["outputs"], folder) for step in answer["steps"]]
 
     def observe(self, steps: Steps, keys: Collection[str] | None = None) -> list[Observation]:
-        folder, taps = self._folder(), self._wanted(keys)
+        folder, taps = folder_within(self._scratch, self.name), self._wanted(keys)
         answer = self._asked("observe", folder, steps, taps=self._taps(taps), max_bytes=self._options.max_bytes)
         names = list(taps)
         self._leave_out(names, answer["untapped"], keys)
-        found = []
-        for step in answer["steps"]:
-            first, *others = step["runs"]
-            tensors = {names[int(number)]: stub for number, stub in step["tensors"].items()}
-            repeats = tuple(self._named(run["outputs"], folder) for run in others)
-            outputs = self._named(first["outputs"], folder)
-            found.append(Observation(outputs, Stored(tensors, folder), first["seconds"], repeats))
-        return found
+        return observations(answer, names, self._named, folder)
 
     def cut(self, steps: Steps, keys: Collection[str]) -> list[Mapping[str, Array]]:
-        folder, taps = self._folder(), self._wanted(keys)
+        folder, taps = folder_within(self._scratch, self.name), self._wanted(keys)
         answer = self._asked("cut", folder, steps, taps=self._taps(taps))
         names = list(taps)
         self._leave_out(names, answer["untapped"], keys)
-        return [Stored({names[int(number)]: stub for number, stub in step.items()}, folder) for step in answer["steps"]]
+        return tensors_of_steps(answer, names, folder)
 
     @property
     def precision(self) -> str | None:
@@ -149,7 +143,7 @@ class OpenvinoSide:
 
         The files are there until `close`. Those of a large model take its size hundreds of times: give a pattern.
         """
-        folder = self._folder()
+        folder = folder_within(self._scratch, self.name)
         self._kept.append(folder)
         worker = Worker(WORKER, self.name, self._options.timeout, {TRACING: pattern or "1"})
 
@@ -175,13 +169,6 @@ class OpenvinoSide:
 
     def _derived(self, options: Options, path: Path | None) -> OpenvinoSide:
         return OpenvinoSide(self._model, self._device, options, path, self._owner or self)
-
-    def _folder(self) -> Scratch:
-        """A new folder for what goes through files."""
-        try:
-            return Scratch(self._scratch.path)
-        except OSError as error:
-            raise SideFailed(self.name, "start", f"no folder for its files: {error.strerror or error}") from None
 
     def _located(self) -> tuple[Path, Path | None]:
         """The files of the model; one that came from memory is written down."""

@@ -1,0 +1,37 @@
+"""What workers answer about tensors that lie in a folder, as observations of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from irrun.spec.op import Array
+from irrun.tools.compare.sides.contract import Observation, SideFailed
+from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub
+
+Named = Callable[[Sequence[Stub], Scratch], Mapping[str, Array]]
+"""Outputs that lie in a folder, by the keys that they have in our model."""
+
+
+def folder_within(scratch: Scratch, side: str) -> Scratch:
+    """A new folder for what goes through files. Raises SideFailed."""
+    try:
+        return Scratch(scratch.path)
+    except OSError as error:
+        raise SideFailed(side, "start", f"no folder for its files: {error.strerror or error}") from None
+
+
+def observations(answer: Mapping[str, Any], keys: Sequence[str], named: Named, folder: Scratch) -> list[Observation]:
+    """Of each step the outputs of its runs, and the tensors: `keys` are those of the numbers that the worker tells."""
+    found = []
+    for step in answer["steps"]:
+        first, *others = step["runs"]
+        tensors = {keys[int(number)]: stub for number, stub in step["tensors"].items()}
+        repeats = tuple(named(run["outputs"], folder) for run in others)
+        found.append(Observation(named(first["outputs"], folder), Stored(tensors, folder), first["seconds"], repeats))
+    return found
+
+
+def tensors_of_steps(answer: Mapping[str, Any], keys: Sequence[str], folder: Scratch) -> list[Mapping[str, Array]]:
+    """The tensors of each step alone."""
+    return [Stored({keys[int(number)]: stub for number, stub in step.items()}, folder) for step in answer["steps"]]
