@@ -6,7 +6,7 @@ from importlib import import_module
 from defects import operations
 from defects.planting import Defect, Valid
 
-MODULES = []  # type: list[str]
+MODULES = ["form", "parts", "contents", "graphs_inside"]
 
 
 def defects() -> list[Defect]:

@@ -53,11 +53,16 @@ def ask(model: Defect | Valid) -> Measured:
 
 
 def verdict(defect: Defect, measured: Measured) -> dict[str, bool]:
-    """found: something is said; at_line: some of it where the cause is; layer: with the layer's name; once: nothing else."""
-    here = [said for said in measured.said if said.line in defect.lines]
-    named = defect.layer is None or any(said.layer == defect.layer or f"`{defect.layer}`" in said.message for said in here)
+    """found: something is said; at_line: some of it where the cause is; layer: with the layer's name; once: nothing else.
+
+    That the declared sizes of an operation are not what it gives does not count: they are those of the valid line."""
+    said = measured.said
+    if defect.family.startswith("operations"):
+        said = tuple(one for one in said if "is declared as" not in one.message)
+    here = [one for one in said if one.line in defect.lines]
+    named = defect.layer is None or any(one.layer == defect.layer for one in here)
     return {
-        "found": bool(measured.said),
+        "found": bool(said),
         "at_line": bool(here),
         "layer": bool(here) and named,
         "once": bool(here) and len(measured.said) == 1,

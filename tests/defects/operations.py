@@ -5,8 +5,8 @@
       more batch dims than indices have: batch_dims=2
 
 Inputs with numbers are constants, the others Parameters. A change replaces an input (`2=`), an attribute (`key=`),
-removes either (`-2`, `-key`), or adds an input (`+f32[1]`). Blamed is the layer. `?` before the name: arguable, with the
-reason in parentheses at the end. What the outputs of the valid layers are was asked of OpenVINO once (`record.py`)."""
+removes either (`-2`, `-key`), or adds an input (`+f32[1]`). Blamed is the layer. What is arguable has the reason in
+parentheses at its end. What the outputs of the valid layers are was asked of OpenVINO once (`record.py`)."""
 
 import json
 import re
@@ -99,9 +99,8 @@ def defects() -> list[Defect]:
             name, _, what = change.partition(": ")
             what, _, reason = what.partition(" (")
             text, weights = model(broken(line, what), recorded()[line])
-            arguable = reason.removesuffix(")") if name.startswith("?") else ""
-            title = f"{line.split()[0].split('.')[1]}, {name.lstrip('?')}"
-            made.append(marked(f"operations/{table}", title, text, weights, NAME, arguable))
+            title = f"{line.split()[0]}, {name}"
+            made.append(marked(f"operations/{table}", title, text, weights, NAME, reason.removesuffix(")")))
     return made
 
 

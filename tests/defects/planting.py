@@ -89,10 +89,9 @@ def changed(text: str, layer: str | None, old: str, new: str) -> str:
     `new` the first line of what has changed is marked, or the layer itself if `old` begins with `^`."""
     start = 0
     if layer is not None:
-        start = text.index(f'name="{layer}"')
-        start = text.rindex("<layer", 0, start)
-        end = text.find("</layer>", start)
-        assert end > 0, layer
+        opening = re.search(rf'<layer [^>]*name="{re.escape(layer)}"', text)
+        assert opening, layer
+        start = opening.start()
     whole = old.startswith("^")
     old = old.removeprefix("^")
     at = text.index(old, start)
