@@ -3,7 +3,7 @@
 from collections import Counter
 from importlib import import_module
 
-from defects import operations
+from defects import operations, unusual
 from defects.planting import Defect, Valid
 
 MODULES = ["form", "parts", "contents", "graphs_inside"]
@@ -17,7 +17,7 @@ def defects() -> list[Defect]:
 
 
 def valid() -> list[Valid]:
-    made = operations.valid_lines()
+    made = [*operations.valid_lines(), *unusual.valid()]
     unique(Counter(model.key for model in made))
     return made
 

@@ -59,7 +59,7 @@ def verdict(defect: Defect, measured: Measured) -> dict[str, bool]:
     said = measured.said
     if defect.family.startswith("operations"):
         said = tuple(one for one in said if "is declared as" not in one.message)
-    here = [one for one in said if one.line in defect.lines]
+    here = [one for one in said if (one.line or 0) in defect.lines]
     named = defect.layer is None or any(one.layer == defect.layer for one in here)
     return {
         "found": bool(said),

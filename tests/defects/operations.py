@@ -13,10 +13,11 @@ import re
 from functools import cache
 from pathlib import Path
 
-from defects.graphs import Graph, Tensor
+from defects.graphs import Graph
 from defects.planting import MARK, Defect, Valid, marked
 
 FOLDER = Path(__file__).parent
+UNUSUAL = FOLDER / "operations" / "unusual.lines"
 NAME = "node"
 
 
@@ -102,9 +103,3 @@ def defects() -> list[Defect]:
             title = f"{line.split()[0]}, {name}"
             made.append(marked(f"operations/{table}", title, text, weights, NAME, reason.removesuffix(")")))
     return made
-
-
-def shape_of(text: str) -> str:
-    """A tensor of the tables without its numbers."""
-    tensor = Tensor.parse(text)
-    return f"{tensor.type}[{tensor.shape}]"

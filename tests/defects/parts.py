@@ -48,17 +48,15 @@ LAYERS: list[tuple[str, str | None, str, str]] = [
     ("util", "sum", 'version="opset1"', 'version="util"'),
     ("op of a later opset", "relu", 'type="ReLU" version="opset1"', 'type="HSwish" version="opset1"'),
     ("op of opset 16 in opset 8", "relu", 'type="ReLU" version="opset1"', 'type="Identity" version="opset8"'),
-    ("an unreachable layer of no opset", "sum", "</layer>", '</layer>\n<layer id="50" name="spare" type="Foo" version="opset1"/>'),
+    ("an unreachable layer of no opset", "sum", "</layer>", '</layer>\n¤<layer id="50" name="spare" type="Foo" version="opset1"/>'),
     ("an id with a plus", "sum", 'id="4"', 'id="+4"'),
     ("an id with a blank", "sum", 'id="4"', 'id="4 "'),
-    ("Parameter without data", "image", '<data shape="2,3" element_type="f32"/>', ""),
+    ("Parameter without data", "image", '^<data shape="2,3" element_type="f32"/>', ""),
     ("Result with two inputs", "out", "<input>", '<input><port id="1" precision="FP32"/>'),
-    ("Result without an input port", "out", "^<input>", "<input></input><!--"),
 ]
-LAYERS.pop()  # one cause only: the last would cut the text
 
 LAYER_ARGUABLE = {
-    "an id with a blank": "blanks behind a number may be read by its prefix",
+    "an id with a plus": "OpenVINO reads it",
     "experimental": "some layers do have this version",
     "an id in hexadecimal": "0x4 may be read as 0, and two layers have it then",
     "result in lower case": "the model has no Result then: the root may be blamed as well",
@@ -92,13 +90,13 @@ PORTS: list[tuple[str, str | None, str, str]] = [
     ("a dim of letters behind", "sum", "<dim>2</dim>", "<dim>2x</dim>"),
     ("a dim beyond 64 bits", "sum", "<dim>2</dim>", "<dim>99999999999999999999</dim>"),
     ("an element without slash in a dim", "sum", "<dim>2</dim>", "<dim/>"),
-    ("another input dim", "sum", "<dim>2</dim>", "<dim>5</dim>"),
-    ("another output dim", "relu", '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t<dim>2</dim>', '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t¤<dim>5</dim>'),
-    ("an input dim too much", "sum", "<dim>2</dim>", "<dim>1</dim><dim>2</dim>"),
-    ("another dim of a Parameter", "image", "<dim>3</dim>", "<dim>4</dim>"),
-    ("another dim of a Const", "bias", "<dim>4</dim>", "<dim>5</dim>"),
-    ("an unknown dim where it is known", "relu", '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t<dim>2</dim>', '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t¤<dim>-1</dim>'),
-    ("another dim of a Result", "out", "<dim>4</dim>", "<dim>44</dim>"),
+    ("another input dim", "sum", '<port id="0" precision="FP32">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="0" precision="FP32">\n\t\t\t\t\t¤<dim>5</dim>'),
+    ("another output dim", "relu", '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="1" precision="FP32" names="y">\n\t\t\t\t\t¤<dim>5</dim>'),
+    ("an input dim too much", "sum", '<port id="0" precision="FP32">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="0" precision="FP32">\n\t\t\t\t\t¤<dim>1</dim><dim>2</dim>'),
+    ("another dim of a Parameter", "image", '<port id="0" precision="FP32" names="x">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="0" precision="FP32" names="x">\n\t\t\t\t\t¤<dim>4</dim>'),
+    ("another dim of a Const", "bias", '<port id="0" precision="FP32">\n\t\t\t\t\t<dim>1</dim>', '¤<port id="0" precision="FP32">\n\t\t\t\t\t¤<dim>5</dim>'),
+    ("an unknown dim where it is known", "relu", '<port id="1" precision="FP32" names="y">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="1" precision="FP32" names="y">\n\t\t\t\t\t¤<dim>-1</dim>'),
+    ("another dim of a Result", "out", '<port id="0" precision="FP32">\n\t\t\t\t\t<dim>2</dim>', '¤<port id="0" precision="FP32">\n\t\t\t\t\t¤<dim>22</dim>'),
     ("an input port that no edge reaches", "sum", "</input>", '<port id="9" precision="FP32"/></input>'),
     ("an output port that the op has not", "relu", "</output>", '<port id="5" precision="FP32"/></output>'),
     ("a Parameter with an input", "image", "<output>", '<input><port id="7" precision="FP32"/></input><output>'),
@@ -148,10 +146,8 @@ EDGES: list[tuple[str, str | None, str, str]] = [
     ("a link for an edge", None, EDGE, EDGE.replace("<edge", "<link")),
     ("beyond 64 bits", None, EDGE, EDGE.replace('to-layer="2"', 'to-layer="18446744073709551616"')),
     ("an attribute twice", None, EDGE, EDGE.replace('to-port="0"', 'to-port="0" to-port="1"')),
-    ("inputs in the wrong order", None, EDGE, EDGE.replace('to-port="0"', 'to-port="¤1"').replace("¤", "")),
     ("a source of another shape", None, '<edge from-layer="3" from-port="0"', '<edge from-layer="1" from-port="0"'),
 ]
-EDGES = [row for row in EDGES if row[0] != "inputs in the wrong order"]
 EDGE_ARGUABLE = {
     "a source of another shape": "the layer that cannot be computed may be blamed, or its ports",
     "a cycle": "any edge of the cycle",

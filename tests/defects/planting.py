@@ -1,4 +1,4 @@
-"""Defects: one cause planted into a valid model, with the lines and the layer that should be blamed for it.
+"""Defects: one cause planted into a valid model, with the lines and the layer that should be blamed for it. 0 among the lines stands for the file as a whole.
 
 The sign `¤` in the text of a model marks the line to blame: a line of its own, or, where it opens a layer, all lines
 of this layer but those of layers inside it. Whoever plants a defect writes the mark before anybody has looked at it."""
@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 MARK = "¤"
+FILE = "¢"
 OPENING = re.compile(r"<layer[\s>]")
 
 
@@ -79,9 +80,9 @@ def marked(
     family: str, name: str, text: str, weights: bytes | None, layer: str | None = None, arguable: str = ""
 ) -> Defect:
     """The defect of a text that has marks."""
-    lines = blamed(text)
+    lines = blamed(text) | ({0} if FILE in text else frozenset())
     assert lines, (family, name, "no mark")
-    return Defect(family, name, text.replace(MARK, "").encode(), weights, lines, layer, arguable)
+    return Defect(family, name, text.replace(MARK, "").replace(FILE, "").encode(), weights, lines, layer, arguable)
 
 
 def changed(text: str, layer: str | None, old: str, new: str) -> str:
@@ -106,6 +107,13 @@ def changed(text: str, layer: str | None, old: str, new: str) -> str:
     return text[:at] + new + text[at + len(old) :]
 
 
+def renamed(text: str, layer: str | None, tag: str, name: str) -> str:
+    """The text with an element of another name, from its opening tag, which is marked, to its closing tag."""
+    text = changed(text, layer, f"<{tag}>", f"<{name}>")
+    at = text.index(f"</{tag}>", text.index(f"{MARK}<{name}>"))
+    return text[:at] + f"</{name}>" + text[at + len(tag) + 3 :]
+
+
 def plant(
     family: str,
     base: Base,
@@ -113,11 +121,16 @@ def plant(
     arguable: dict[str, str] | None = None,
     named: bool = True,
 ) -> list[Defect]:
-    """A defect for each row: name, the layer to look in and to be named, what is replaced, by what."""
+    """A defect for each row: name, the layer to look in and to be named, what is replaced, by what; where both are a tag,
+    the whole element has the other name."""
     made = []
     for name, layer, old, new in table:
+        opening, other = re.fullmatch(r"<(\w+)>", old), re.fullmatch(r"<(\w+)>", new)
         try:
-            text = changed(base.text, layer, old, new)
+            if opening and other:
+                text = renamed(base.text, layer, opening[1], other[1])
+            else:
+                text = changed(base.text, layer, old, new)
         except (AssertionError, ValueError) as error:
             raise AssertionError(f"{family}: {name}: {error}") from error
         why = (arguable or {}).get(name, "")

@@ -32,6 +32,7 @@ def asked(models: list[tuple[bytes, bytes | None]], how: str) -> list[dict[str, 
 
 def outputs() -> None:
     lines = [line for _, line, _ in operations.tables()]
+    lines += [line for line in operations.UNUSUAL.read_text().splitlines() if line and not line.startswith("#")]
     models = []
     for line in lines:
         text, weights = operations.model(line, ["f32[]"])
