@@ -225,13 +225,28 @@ def variables() -> list[Defect]:
         g.op("keep", "opset6.Assign", [y], [tensor], variable_id="v")
         g.result("r", read)
         made.append(placed(g, "variables", f"{what} are kept, without an initial value", "keep"))
-    for what in ("two more columns", "halves", "another rank"):
+    later: list[tuple[str, str, dict[str, str], str]] = [
+        ("two more columns", "opset1.Concat @ y", {"axis": "1"}, "f32[2,5]"),
+        ("halves", "opset1.Convert @", {"destination_type": "f16"}, "f16[2,3]"),
+        ("another rank", "opset1.Unsqueeze @ i64[1]{0}", {}, "f32[1,2,3]"),
+    ]
+    for what, words, attributes, tensor in later:
         g = Graph()
-        y, zero = g.parameter("y", kept[what][0]), g.const("zero", "f32[2,3]{*}")
+        y, zero = g.parameter("y", "f32[2,2]"), g.const("zero", "f32[2,3]{*}")
         read = g.op("read", "opset3.ReadValue", [zero], ["f32[2,3]"], variable_id="v")[0]
-        g.op("keep", "opset3.Assign", [y], [kept[what][0]], variable_id="v")
+        op, *inputs = words.split()
+        ports = [{"@": read, "y": y}.get(word) or g.const("c", word) for word in inputs]
+        made_of = g.op("made", op, ports, [tensor], attributes=attributes)[0]
+        g.op("keep", "opset3.Assign", [made_of], [tensor], variable_id="v")
         g.result("r", read)
         made.append(placed(g, "variables", f"{what} are kept, of opset3", "keep"))
+    g = Graph()
+    y, zero = g.parameter("y", "f32[2,3]"), g.const("zero", "f32[2,3]{*}")
+    read = g.op("read", "opset3.ReadValue", [zero], ["f32[2,3]"], variable_id="v")[0]
+    g.op("keep", "opset3.Assign", [y], ["f32[2,3]"], variable_id="v")
+    g.result("r", read)
+    why = "the page is silent; OpenVINO does not find the variable"
+    made.append(placed(g, "variables", "an Assign of opset3 to which no ReadValue leads", "keep", why))
     return made
 
 

@@ -89,7 +89,6 @@ ARGUABLE = {
     "an attribute on a dim": "nobody reads it",
     "an element in a dim": "nobody reads it",
     "two hyphens in a comment": "OpenVINO's parser takes it",
-    "another input precision": "nobody reads it",
     "a precision on the layer": "files before version 10 have it",
     "attributes as elements": "blame may also be the missing attribute's default",
     "a root in a namespace": "nobody reads it, and the elements stay the same",
@@ -108,6 +107,8 @@ RT_INFO: list[tuple[str, str | None, str, str]] = [
 ]  # fmt: skip
 RT_ARGUABLE = {
     "an unknown element": "elements of rt_info that are not known are passed over",
+    "an attribute without a name": "OpenVINO passes over it",
+    "a version that is a word": "OpenVINO passes over it",
     "an attribute without a version": "OpenVINO may pass over it",
 }
 

@@ -212,7 +212,6 @@ VARIABLES: list[tuple[str, str | None, str, str]] = [
 ]
 VARIABLE_ARGUABLE = {
     "two ReadValues of one variable": "two readers of one variable are read by some",
-    "an Assign of opset3 for a variable of opset6": "OpenVINO mixes them",
     "an initial value of another size": "the ReadValue may be blamed",
     "what is assigned has another type": "the sum may be blamed, which is first to read it",
     "a type that is not assigned": "the product that reads the variable may be blamed, or the Assign",

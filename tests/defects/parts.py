@@ -117,6 +117,7 @@ PORT_ARGUABLE = {
     "names of an input port": "nobody reads it",
     "an input precision that is none": "nobody reads it",
     "another input precision": "nobody reads it",
+    "another input precision of a Result": "nobody reads it",
 }
 
 EDGES: list[tuple[str, str | None, str, str]] = [
