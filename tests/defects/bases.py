@@ -1,5 +1,7 @@
 """Valid models that defects of the format are planted in."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 from functools import cache
 
 from defects.graphs import Graph
@@ -29,7 +31,9 @@ def dense() -> Base:
         '<layer id="5" name="relu" type="ReLU" version="opset1">\n\t\t\t<rt_info>\n'
         '\t\t\t\t<attribute name="fused_names" version="0" value="relu"/>\n\t\t\t</rt_info>',
     )
-    return Base(text.replace("</net>", '\t<rt_info>\n\t\t<Runtime_version value="2026.4"/>\n\t</rt_info>\n</net>'), base.weights)
+    return Base(
+        text.replace("</net>", '\t<rt_info>\n\t\t<Runtime_version value="2026.4"/>\n\t</rt_info>\n</net>'), base.weights
+    )
 
 
 @cache
@@ -69,7 +73,9 @@ def state() -> Base:
         variable_id="total", variable_type="f32", variable_shape="2,3",
     )[0]  # fmt: skip
     total = g.op("sum", "opset1.Add", [kept, x], ["f32[2,3]"], auto_broadcast="numpy")[0]
-    last = g.op("last", "opset6.ReadValue", [], ["f32[2,3]"], variable_id="last", variable_type="f32", variable_shape="2,3")[0]
+    last = g.op(
+        "last", "opset6.ReadValue", [], ["f32[2,3]"], variable_id="last", variable_type="f32", variable_shape="2,3"
+    )[0]
     product = g.op("product", "opset1.Multiply", [last, total], ["f32[2,3]"], auto_broadcast="numpy")[0]
     g.op("keep", "opset6.Assign", [total], ["f32[2,3]"], variable_id="total")
     g.op("keep_last", "opset6.Assign", [x], ["f32[2,3]"], variable_id="last")

@@ -6,7 +6,7 @@ from importlib import import_module
 from defects import operations, unusual
 from defects.planting import Defect, Valid
 
-MODULES = ["form", "parts", "contents", "graphs_inside", "chains", "patterns", "systematic", "elements"]
+MODULES = ["form", "parts", "contents", "values", "graphs_inside", "chains", "patterns", "systematic", "elements"]
 
 
 def defects() -> list[Defect]:

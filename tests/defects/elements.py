@@ -1,6 +1,8 @@
 """The same few defects in every kind of element that the format has: an attribute that is not known, that is missing, empty,
 a word or below zero; a child that is not known; text. Blamed is the line of the element."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 import re
 
 from defects import bases
@@ -12,6 +14,7 @@ OPTIONAL = FREE | {"axis", "start", "end", "stride", "part_size", "purpose", "sp
 NUMBERS = {"version", "id", "offset", "size", "from-layer", "to-layer", "from-port", "to-port", "internal_layer_id"}
 TEXTUAL = {"dim"}
 MARK_LINE = "\x02"
+
 
 def doubt(what: str, path: str) -> str:
     tail = "/".join(path.split("/")[-2:])

@@ -1,5 +1,7 @@
 """Defects of the XML itself, of the root, and of what stands where nothing of the kind may stand."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 from defects import bases
 from defects.planting import FILE, MARK, Defect, marked, plant
 
@@ -31,7 +33,7 @@ XML: list[tuple[str, str | None, str, str]] = [
     ("a processing instruction that is not closed", "sum", "<input>", "<?x <input>"),
     ("an XML declaration in the middle", "sum", "<input>", '<?xml version="1.0"?><input>'),
     ("typographic quotes", "sum", 'type="Add"', "type=“Add”"),
-]
+]  # fmt: skip
 
 ROOT: list[tuple[str, str | None, str, str]] = [
     ("version 9", None, 'version="11">', 'version="9">'),
@@ -53,7 +55,7 @@ ROOT: list[tuple[str, str | None, str, str]] = [
     ("an unknown attribute of the root", None, 'version="11">', 'version="11" precision="FP32">'),
     ("a root in a namespace", None, "<net ", '<net xmlns="http://openvino.ai" '),
     ("edges misspelt", None, "<edges>", "<egdes>"),
-]
+]  # fmt: skip
 
 ELEMENTS: list[tuple[str, str | None, str, str]] = [
     ("an unknown element between layers", "sum", PRODUCT[:0] + "<input>", "<inputs/><input>"),
@@ -83,7 +85,7 @@ ELEMENTS: list[tuple[str, str | None, str, str]] = [
     ("two dims in one", "sum", "<dim>2</dim>", "<dim>2,4</dim>"),
     ("an element in a dim", "sum", "<dim>2</dim>", "<dim><n/>2</dim>"),
     ("a result inside of edges' list", None, "</edges>", "<result/></edges>"),
-]
+]  # fmt: skip
 
 ARGUABLE = {
     "an attribute on a dim": "nobody reads it",
@@ -137,7 +139,10 @@ def texts() -> list[Defect]:
     add("cut before the last tag", base.text.rstrip().removesuffix("</net>") + MARK)
     add("another root", base.text.replace("<net", MARK + "<model").replace("</net", "</model"))
     add("a document type with entities", base.text.replace("<net", f'{MARK}<!DOCTYPE net [<!ENTITY a "b">]>\n<net', 1))
-    add("a declaration of another encoding", base.text.replace('version="1.0"?', f'{MARK}version="1.0" encoding="UTF-16"?'))
+    add(
+        "a declaration of another encoding",
+        base.text.replace('version="1.0"?', f'{MARK}version="1.0" encoding="UTF-16"?'),
+    )
     return made
 
 

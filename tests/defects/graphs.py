@@ -59,7 +59,9 @@ class Tensor:
             return struct.pack("<ii", count, 0) + ends.tobytes() + b"".join(texts)
         if self.type in BITS or self.type.startswith("f8"):
             return bytes((BITS.get(self.type, 8) * count + 7) // 8)
-        numbers = np.arange(count) % 7 if self.values == "*" else [float(v) for v in (self.values or "").split(",") if v]
+        numbers = (
+            np.arange(count) % 7 if self.values == "*" else [float(v) for v in (self.values or "").split(",") if v]
+        )
         array = np.zeros(count, FORMATS[self.type])
         array[:] = np.asarray(numbers).astype(array.dtype)
         return array.tobytes()
@@ -118,9 +120,9 @@ class Graph:
 
     def parameter(self, name: str, text: str, names: str = "") -> tuple[int, int]:
         tensor = Tensor.parse(text)
-        return self.op(
-            name, "opset1.Parameter", [], [text], names=names, shape=tensor.shape, element_type=tensor.type
-        )[0]
+        return self.op(name, "opset1.Parameter", [], [text], names=names, shape=tensor.shape, element_type=tensor.type)[
+            0
+        ]
 
     def const(self, name: str, text: str) -> tuple[int, int]:
         tensor = Tensor.parse(text)

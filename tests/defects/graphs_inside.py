@@ -1,5 +1,7 @@
 """Defects of bodies (If, Loop, TensorIterator), of their port maps and back edges, and of variables."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 from defects import bases
 from defects.graphs import Graph
 from defects.planting import MARK, Defect, marked, plant
@@ -209,7 +211,7 @@ VARIABLES: list[tuple[str, str | None, str, str]] = [
     ("a name for an id", "keep", 'variable_id="total"', 'variable_name="total"'),
     ("an initial value of another size", "zero", 'shape="2,3"', 'shape="1,3"'),
     ("what is assigned has another type", "x", 'element_type="f32"', 'element_type="f64"'),
-]
+]  # fmt: skip
 VARIABLE_ARGUABLE = {
     "two ReadValues of one variable": "two readers of one variable are read by some",
     "an initial value of another size": "the ReadValue may be blamed",
@@ -235,7 +237,15 @@ def chains() -> list[Defect]:
         x = g.parameter("x", "f32[2,3]")
         zero = g.const("zero", "f32[2,3]{*}")
         dims = ",".join("?" if part == "?" else part for part in shape.split(","))
-        read = g.op("read", "opset6.ReadValue", [zero], [f"f32[{dims}]"], variable_id="v", variable_type=type, variable_shape=shape)[0]
+        read = g.op(
+            "read",
+            "opset6.ReadValue",
+            [zero],
+            [f"f32[{dims}]"],
+            variable_id="v",
+            variable_type=type,
+            variable_shape=shape,
+        )[0]
         return g, x, read
 
     g, x, read = started("2,3")
@@ -244,7 +254,9 @@ def chains() -> list[Defect]:
     g.result("r", wide)
     add("what is kept grows beyond a fixed shape", g, "keep")
     g, x, read = started("?,3")
-    turned = g.op("turned", "opset1.Reshape", [read, g.const("s", "i64[3]{-1,3,1}")], ["f32[?,3,1]"], special_zero="false")[0]
+    turned = g.op(
+        "turned", "opset1.Reshape", [read, g.const("s", "i64[3]{-1,3,1}")], ["f32[?,3,1]"], special_zero="false"
+    )[0]
     g.op("keep", "opset6.Assign", [turned], ["f32[?,3,1]"], variable_id="v")
     g.result("r", turned)
     add("what is kept has another rank", g, "keep")

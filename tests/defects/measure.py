@@ -53,7 +53,7 @@ def ask(model: Defect | Valid) -> Measured:
 
 
 def verdict(defect: Defect, measured: Measured) -> dict[str, bool]:
-    """found: something is said; at_line: some of it where the cause is; layer: with the layer's name; once: nothing else.
+    """found: something is said; at_line: some of it where the cause is; layer: with the layer's name; once: no more.
 
     That the declared sizes of an operation are not what it gives does not count: they are those of the valid line."""
     said = measured.said

@@ -67,7 +67,9 @@ def broken(line: str, change: str) -> str:
         else:
             key, value = part.split("=", 1)
             attributes[key] = value
-    return f"{op} {' '.join(slots[key] for key in sorted(slots))} | {' '.join(f'{k}={v}' for k, v in attributes.items())}"
+    return (
+        f"{op} {' '.join(slots[key] for key in sorted(slots))} | {' '.join(f'{k}={v}' for k, v in attributes.items())}"
+    )
 
 
 def tables() -> list[tuple[str, str, list[str]]]:

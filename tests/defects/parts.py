@@ -1,5 +1,7 @@
 """Defects of layers, ids, names, versions, ports and edges."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 from defects import bases
 from defects.planting import Defect, plant
 
@@ -53,7 +55,7 @@ LAYERS: list[tuple[str, str | None, str, str]] = [
     ("an id with a blank", "sum", 'id="4"', 'id="4 "'),
     ("Parameter without data", "image", '^<data shape="2,3" element_type="f32"/>', ""),
     ("Result with two inputs", "out", "<input>", '<input><port id="1" precision="FP32"/>'),
-]
+]  # fmt: skip
 
 LAYER_ARGUABLE = {
     "an id with a plus": "OpenVINO reads it",
@@ -108,7 +110,7 @@ PORTS: list[tuple[str, str | None, str, str]] = [
     ("empty names between commas", "relu", 'names="y"', 'names="y,,z"'),
     ("names of an input port", "sum", '<port id="0" precision="FP32"', '<port id="0" precision="FP32" names="a"'),
     ("name for names", "relu", 'names="y"', 'name="y"'),
-]
+]  # fmt: skip
 PORT_ARGUABLE = {
     "an unknown dim where it is known": "it is true, only less than what is known",
     "a name twice at one port": "it is one name",
@@ -148,7 +150,7 @@ EDGES: list[tuple[str, str | None, str, str]] = [
     ("beyond 64 bits", None, EDGE, EDGE.replace('to-layer="2"', 'to-layer="18446744073709551616"')),
     ("an attribute twice", None, EDGE, EDGE.replace('to-port="0"', 'to-port="0" to-port="1"')),
     ("a source of another shape", None, '<edge from-layer="3" from-port="0"', '<edge from-layer="1" from-port="0"'),
-]
+]  # fmt: skip
 EDGE_ARGUABLE = {
     "a source of another shape": "the layer that cannot be computed may be blamed, or its ports",
     "a cycle": "any edge of the cycle",

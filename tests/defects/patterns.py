@@ -1,5 +1,7 @@
 """Defects in the chains of layers that exporters write around shapes: the cause is in numbers that come from sizes."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 from defects.chains import placed
 from defects.graphs import Graph
 from defects.planting import Defect
@@ -56,7 +58,9 @@ def defects() -> list[Defect]:
         known = {"x": g.parameter("x", ROW)}
         used = any("shape" in row[2].split() for row in rows)
         for layer, op, words, attributes, output in rows if used else rows[1:]:
-            ports = [known[word] if word in known else g.const(f"{layer}_{k}", word) for k, word in enumerate(words.split())]
+            ports = [
+                known[word] if word in known else g.const(f"{layer}_{k}", word) for k, word in enumerate(words.split())
+            ]
             results = g.op(layer, op, ports, output.split(), attributes=attributes)
             known |= {layer: results[0]} | {f"{layer}.{k}": result for k, result in enumerate(results)}
         g.result("r", known["node"])

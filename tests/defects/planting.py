@@ -1,7 +1,8 @@
-"""Defects: one cause planted into a valid model, with the lines and the layer that should be blamed for it. 0 among the lines stands for the file as a whole.
+"""Defects: one cause planted into a valid model, with the lines and the layer that should be blamed for it.
 
 The sign `¤` in the text of a model marks the line to blame: a line of its own, or, where it opens a layer, all lines
-of this layer but those of layers inside it. Whoever plants a defect writes the mark before anybody has looked at it."""
+of this layer but those of layers inside it. `¢` stands for the file as a whole, and is line 0. Whoever plants a defect
+writes the mark before anybody has looked at it."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ OPENING = re.compile(r"<layer[\s>]")
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A model with one cause, `lines` are those to blame (from 1), `layer` the name of the layer that is to be named."""
+    """A model with one cause: `lines` are those to blame (from 1), `layer` the name that is to be named."""
 
     family: str
     name: str
@@ -121,8 +122,8 @@ def plant(
     arguable: dict[str, str] | None = None,
     named: bool = True,
 ) -> list[Defect]:
-    """A defect for each row: name, the layer to look in and to be named, what is replaced, by what; where both are a tag,
-    the whole element has the other name."""
+    """A defect for each row: name, the layer to look in and to be named, what is replaced, by what; where both are
+    a tag, the whole element has the other name."""
     made = []
     for name, layer, old, new in table:
         opening, other = re.fullmatch(r"<(\w+)>", old), re.fullmatch(r"<(\w+)>", new)

@@ -1,6 +1,6 @@
 """Measures irrun on the defects and the valid models of this folder, and prints the rates by family.
 
-Run as `python tests/defects/report.py`; with `--misses FOLDER` what is missed is written there, with what was expected."""
+Run as `python tests/defects/report.py`; `--misses FOLDER` writes what is missed there, with what was expected."""
 
 import argparse
 import json
@@ -54,8 +54,9 @@ def main() -> None:
         print(f"  {model.key} [{answers.get(model.key)}]")
         print("".join(f"    {said}\n" for said in measured.said) + (measured.fault or ""), end="")
     for defect, measured, result in missed if options.list else []:
+        doubt = f"  ARGUABLE {defect.arguable}" if defect.arguable else ""
         short = next(column for column in COLUMNS if not result[column])
-        print(f"NOT {short:<8}[{answers.get(defect.key)}] {defect.key}{'  ARGUABLE ' + defect.arguable if defect.arguable else ''}")
+        print(f"NOT {short:<8}[{answers.get(defect.key)}] {defect.key}{doubt}")
         print(f"      expected at {sorted(defect.lines)[:12]} of `{defect.layer}`")
         for said in measured.said:
             print(f"      {said.line} {said.code} {said.layer} {said.message[:230]}")
@@ -64,8 +65,11 @@ def main() -> None:
             name = re.sub(r"\W+", "_", defect.key).strip("_")[:120]
             path = write(options.misses, name, defect)
             lines = [f"{said.line}: {said.code} {said.layer}: {said.message}" for said in measured.said]
-            expected = f"expected at lines {sorted(defect.lines)}, layer `{defect.layer}`; {result}; OpenVINO {answers.get(defect.key)}"
-            path.with_suffix(".txt").write_text("\n".join([defect.key, expected, defect.arguable, "irrun says:", *lines, ""]))
+            where = f"expected at lines {sorted(defect.lines)}, layer `{defect.layer}`"
+            expected = f"{where}; {result}; OpenVINO {answers.get(defect.key)}"
+            path.with_suffix(".txt").write_text(
+                "\n".join([defect.key, expected, defect.arguable, "irrun says:", *lines, ""])
+            )
 
 
 if __name__ == "__main__":

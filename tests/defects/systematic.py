@@ -1,6 +1,8 @@
 """The same few defects in every valid line of the tables: an attribute that is no value, one that is not known, ports that
 declare another type or rank, an input whose edge is missing."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 import re
 
 from defects import operations

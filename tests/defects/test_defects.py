@@ -34,7 +34,9 @@ def listed(name: str) -> dict[str, str]:
 def params(models: list[Defect] | list[Valid], table: str) -> list[object]:
     known = listed(table)
     return [
-        pytest.param(model, id=model.key, marks=[pytest.mark.xfail(reason=known[model.key])] if model.key in known else [])
+        pytest.param(
+            model, id=model.key, marks=[pytest.mark.xfail(reason=known[model.key])] if model.key in known else []
+        )
         for model in models
     ]
 

@@ -1,12 +1,13 @@
 """Models that nobody would write by hand, and that OpenVINO reads and computes: nothing may be said of them as an error."""
 
+# ruff: noqa: E501 (a row of a table is a line)
+
 import re
 from collections.abc import Callable
 
 from defects import bases, operations
 from defects.graphs import Graph
 from defects.planting import MARK, Valid
-
 
 REWRITTEN: list[tuple[str, str, str]] = [
     ("no declaration", '<?xml version="1.0"?>\n', ""),
@@ -28,7 +29,7 @@ REWRITTEN: list[tuple[str, str, str]] = [
     ("a name with escapes", 'name="sum"', 'name="a&lt;b&gt;&amp;&quot;c&apos;"'),
     ("a name with references", 'name="sum"', 'name="&#x41;&#66;"'),
     ("a name in Greek", 'name="sum"', 'name="άθροισμα"'),
-    ("a name of emoji", 'name="sum"', 'name="➕🧮"'),
+    ("a name of emoji", 'name="sum"', 'name="🧮🧮"'),
     ("an empty name", 'name="sum"', 'name=""'),
     ("a name of blanks", 'name="sum"', 'name="  "'),
     ("a name with slashes", 'name="sum"', 'name="a/b:0/c.d-e"'),
@@ -67,7 +68,8 @@ REWRITTEN: list[tuple[str, str, str]] = [
 
 def swap(text: str, first: str, second: str) -> str:
     a, b = re.search(first, text, re.S), re.search(second, text, re.S)
-    assert a and b
+    assert a
+    assert b
     return text[: a.start()] + b[0] + text[a.end() : b.start()] + a[0] + text[b.end() :]
 
 
@@ -92,11 +94,14 @@ def rewritten() -> list[Valid]:
     layers = re.findall(r"<layer .*?</layer>", base.text, re.S)
     start, end = base.text.index(layers[0]), base.text.index("</layers>")
     add("layers in reverse", base.text[:start] + "\n".join(reversed(layers)) + base.text[end:])
-    add("layers with gaps between ids", renumbered(base.text, lambda id: id * 1000 + 7))
-    add("ids of layers near the limit", renumbered(base.text, lambda id: 2**63 - 1 - id))
-    add("ids of layers in reverse", renumbered(base.text, lambda id: 6 - id))
+    add("layers with gaps between ids", renumbered(base.text, lambda old: old * 1000 + 7))
+    add("ids of layers near the limit", renumbered(base.text, lambda old: 2**63 - 1 - old))
+    add("ids of layers in reverse", renumbered(base.text, lambda old: 6 - old))
     edges = re.findall(r"<edge .*?/>", base.text)
-    add("edges in reverse", re.sub(r"<edges>.*</edges>", f"<edges>{''.join(reversed(edges))}</edges>", base.text, flags=re.S))
+    add(
+        "edges in reverse",
+        re.sub(r"<edges>.*</edges>", f"<edges>{''.join(reversed(edges))}</edges>", base.text, flags=re.S),
+    )
     add("all on one line", re.sub(r">\s+<", "><", base.text))
     add("no indentation", re.sub(r"\n\s+", "\n", base.text))
     add("lines of Windows", base.text.replace("\n", "\r\n"))
@@ -105,19 +110,31 @@ def rewritten() -> list[Valid]:
     add("a byte order mark", b"\xef\xbb\xbf" + base.text.encode())
     add("blanks in tags", base.text.replace("/>", "  />").replace("</dim>", "</dim >"))
     add("closing tags for empty elements", re.sub(r"<(data|edge)( [^>]*)/>", r"<\1\2></\1>", base.text))
-    add("output before input", re.sub(r"(<input>.*?</input>)(\s*)(<output>.*?</output>)", r"\3\2\1", base.text, flags=re.S))
-    add("data behind the ports", re.sub(r"(<data auto[^>]*/>)(.*?)(</layer>)", r"\2\1\3", base.text, count=1, flags=re.S))
+    add(
+        "output before input",
+        re.sub(r"(<input>.*?</input>)(\s*)(<output>.*?</output>)", r"\3\2\1", base.text, flags=re.S),
+    )
+    add(
+        "data behind the ports",
+        re.sub(r"(<data auto[^>]*/>)(.*?)(</layer>)", r"\2\1\3", base.text, count=1, flags=re.S),
+    )
     add("bytes that nobody reads behind the weights", base.text, base.weights + b"\0" * 100)
     moved = base.text.replace('offset="0" size="48"', 'offset="5" size="48"').replace('offset="48"', 'offset="53"')
     add("offsets that are not aligned", moved, b"\0" * 5 + base.weights)
     add("bytes that two constants share", base.text.replace('offset="48" size="16"', 'offset="0" size="16"'))
     ids = re.sub(r'<port id="(\d)"', lambda m: f'<port id="{int(m[1]) * 10 + 5}"', base.text)
-    add("ids of ports that nobody expects", re.sub(r'((?:from|to)-port=")(\d)"', lambda m: f'{m[1]}{int(m[2]) * 10 + 5}"', ids))
+    add(
+        "ids of ports that nobody expects",
+        re.sub(r'((?:from|to)-port=")(\d)"', lambda m: f'{m[1]}{int(m[2]) * 10 + 5}"', ids),
+    )
     spare = '<layer id="80" name="spare" type="Const" version="opset1"><data element_type="f32" shape="4" offset="0" size="16"/><output><port id="0" precision="FP32"><dim>4</dim></port></output></layer>'
     add("a constant that nobody reads", base.text.replace("</layers>", spare + "</layers>"))
     unread = '<layer id="80" name="unread" type="Parameter" version="opset1"><data shape="4" element_type="f32"/><output><port id="0" precision="FP32"><dim>4</dim></port></output></layer>'
     add("a Parameter that nobody reads", base.text.replace("</layers>", unread + "</layers>"))
-    add("no precision of any input port", re.sub(r'(<input>.*?</input>)', lambda m: m[1].replace(' precision="FP32"', ""), base.text, flags=re.S))
+    add(
+        "no precision of any input port",
+        re.sub(r"(<input>.*?</input>)", lambda m: m[1].replace(' precision="FP32"', ""), base.text, flags=re.S),
+    )
     return made
 
 
@@ -140,7 +157,11 @@ def wiring() -> list[Valid]:
     def add(name: str, g: Graph, change: tuple[str, str] = ("", "")) -> None:
         text = g.text()
         assert change[0] in text
-        made.append(Valid("unusual graphs", name, text.replace(*change).encode() if change[0] else text.encode(), bytes(g.weights)))
+        made.append(
+            Valid(
+                "unusual graphs", name, text.replace(*change).encode() if change[0] else text.encode(), bytes(g.weights)
+            )
+        )
 
     g = Graph()
     g.result("r", g.parameter("x", "f32[2]"))
@@ -163,11 +184,43 @@ def wiring() -> list[Valid]:
         x = g.op(f"n{index}", "opset1.Sigmoid", [x], ["f32[1]"])[0]
     g.result("r", x)
     add("two hundred layers in a row", g)
-    for type in ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "boolean", "u4", "i4", "string"):
+    for type in (
+        "f64",
+        "f32",
+        "f16",
+        "bf16",
+        "i64",
+        "i32",
+        "i16",
+        "i8",
+        "u64",
+        "u32",
+        "u16",
+        "u8",
+        "boolean",
+        "u4",
+        "i4",
+        "string",
+    ):
         g = Graph()
         g.result("r", g.parameter("x", f"{type}[2,2]"))
         add(f"a Parameter of {type}", g)
-    for type in ("f64", "f16", "bf16", "i16", "u64", "u32", "u8", "u1", "u4", "i4", "nf4", "f8e4m3", "f8e5m2", "boolean"):
+    for type in (
+        "f64",
+        "f16",
+        "bf16",
+        "i16",
+        "u64",
+        "u32",
+        "u8",
+        "u1",
+        "u4",
+        "i4",
+        "nf4",
+        "f8e4m3",
+        "f8e5m2",
+        "boolean",
+    ):
         g = Graph()
         c = g.const("c", f"{type}[3,3]{{*}}")
         g.result("r", g.op("f", "opset1.Convert", [c], ["f32[3,3]"], destination_type="f32")[0])
@@ -182,7 +235,9 @@ def wiring() -> list[Valid]:
     add("a constant without elements", g, ('size="0"', 'size="0"'))
     g = Graph()
     x = g.parameter("x", "f32[2,3]")
-    unused = g.op("parts", "opset1.Split", [x, g.const("a", "i64[]{1}")], ["f32[2,1]", "f32[2,1]", "f32[2,1]"], num_splits="3")
+    unused = g.op(
+        "parts", "opset1.Split", [x, g.const("a", "i64[]{1}")], ["f32[2,1]", "f32[2,1]", "f32[2,1]"], num_splits="3"
+    )
     g.result("r", unused[1])
     add("outputs that nobody reads", g)
     g = Graph()

@@ -67,7 +67,8 @@ def ask(paths: Iterable[Path], how: str) -> list[dict[str, Any]]:
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         process.stdin.write(f"{how} {path}\n")
         process.stdin.flush()
         ready, _, _ = select.select([process.stdout], [], [], SECONDS)
