@@ -6,7 +6,18 @@ from importlib import import_module
 from defects import operations, unusual
 from defects.planting import Defect, Valid
 
-MODULES = ["form", "parts", "contents", "values", "graphs_inside", "chains", "patterns", "systematic", "elements"]
+MODULES = [
+    "form",
+    "parts",
+    "contents",
+    "values",
+    "graphs_inside",
+    "chains",
+    "patterns",
+    "systematic",
+    "elements",
+    "branches",
+]
 
 
 def defects() -> list[Defect]:
