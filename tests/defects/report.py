@@ -63,7 +63,8 @@ def main() -> None:
     if options.misses:
         for defect, measured, result in missed:
             name = re.sub(r"\W+", "_", defect.key).strip("_")[:120]
-            path = write(options.misses, name, defect)
+            kind = "arguable" if defect.arguable else next(f"not_{column}" for column in COLUMNS if not result[column])
+            path = write(options.misses / kind, name, defect)
             lines = [f"{said.line}: {said.code} {said.layer}: {said.message}" for said in measured.said]
             where = f"expected at lines {sorted(defect.lines)}, layer `{defect.layer}`"
             expected = f"{where}; {result}; OpenVINO {answers.get(defect.key)}"
