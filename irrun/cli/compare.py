@@ -17,13 +17,13 @@ from irrun.cli.options import (
     MAX_MEMORY,
     THREADS,
     WEIGHTS,
-    clock,
     failures_said,
     ops_option,
     paint,
     show,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.tools.compare.replay import Given
@@ -95,13 +95,13 @@ def compare(
 
         held = {} if max_memory is None else {"max_bytes": max_memory}
         options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
-        with failures_said(context, partial(advice, archives, seed)), warnings_said(), clock("comparing") as told:
+        with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("comparing") as shown:
             executor = reference(model, weights, max_memory)
             courses = courses_of(executor, archives, seed, shapes, steps)
             try:
                 with closing(open_side(other, executor.model, options)) as side:
                     found = compared(
-                        executor, side, courses, tolerances, outputs_only=outputs_only, passes=passes, tell=told
+                        executor, side, courses, tolerances, outputs_only=outputs_only, passes=passes, tell=shown.tell
                     )
             except SideFailed as error:
                 show([error.diagnostic(model)])

@@ -19,16 +19,15 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     THREADS,
     WEIGHTS,
-    clock,
     colour,
     failures_said,
     ops_option,
     paint,
-    progress,
     say,
     show,
     warnings_said,
 )
+from irrun.cli.progress import progress
 from irrun.cli.watching import Wishes, watching, watching_options
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def execute(
         return None if archive or files or seed is not None else given
 
     with failures_said(context, advice):
-        with warnings_said(), clock("preparing"):
+        with warnings_said(), progress("preparing"):
             executor = GraphExecutor(
                 sys.stdin.buffer if model == STANDARD else model,
                 weights,
@@ -170,9 +169,10 @@ def execute(
             writing(context, wishes.dump),
             warnings_said(),
             watching(wishes, executor, inputs) as session,
-            progress(range(repeat), "running") as runs,
+            progress("running", repeat) as shown,
         ):
-            for number in runs:
+            shown.tell(lambda: session.doing)
+            for number in shown.each(range(repeat)):
                 begin = perf_counter()
                 results = session.run(inputs, measured, number)
                 times.append(perf_counter() - begin)

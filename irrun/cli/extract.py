@@ -17,12 +17,12 @@ from irrun.cli.options import (
     RANDOM,
     RANDOM_SHAPES,
     WEIGHTS,
-    clock,
     failures_said,
     ops_option,
     say,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.tools.extract.extraction import Extracted
@@ -119,7 +119,7 @@ def extract(
     with (
         failures_said(context, partial(advice, (archive,) if archive else (), seed)),
         warnings_said(),
-        clock("extracting"),
+        progress("extracting"),
     ):
         given = read_model(model, weights)
         inputs = None

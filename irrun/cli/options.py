@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +18,6 @@ from irrun.engines import ENGINES, PRECISIONS
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
 
-Item = TypeVar("Item")
-
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 WEIGHTS = click.option(
     "--weights",
@@ -31,9 +25,6 @@ WEIGHTS = click.option(
     metavar="FILE",
     help="The .bin file; the one beside the model by default.",
 )
-
-PATIENCE = 2.0
-"""Seconds after which people want to know that something is still going on."""
 
 FORMAT_NAMES = ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 """The keys of irrun.check.render.formats, which is imported only where it is needed: `irrun --help` must not wait."""
@@ -215,53 +206,6 @@ def say(kind: str, message: str) -> None:
     from irrun.check.render.text import one_line
 
     click.echo(f"{paint(kind, 'bold' if kind == 'note' else kind)}: {one_line(message)}", err=True, color=colour())
-
-
-def progress(items: Sequence[Item], label: str) -> AbstractContextManager[Iterable[Item]]:
-    """The items, where people may wait for them with a bar on stderr; for a single one, with a clock."""
-    if not sys.stderr.isatty():
-        return nullcontext(items)
-    if len(items) < 2:
-        return _timed(items, label)
-    return click.progressbar(items, label=label, file=sys.stderr, show_pos=True)
-
-
-@contextmanager
-def clock(label: str) -> Iterator[Callable[[str], None]]:
-    """How long something takes already, on stderr, once a second after the first two; only on a terminal.
-
-    What is given can be told what is being done now. A thread of its own tells the time, so that what is waited for is
-    not held up.
-    """
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    done, doing = threading.Event(), [label]
-    teller = threading.Thread(target=_tell, args=(doing, done), daemon=True)
-    teller.start()
-    try:
-        yield partial(doing.__setitem__, 0)
-    finally:
-        done.set()
-        teller.join()
-
-
-def _tell(doing: Sequence[str], done: threading.Event) -> None:
-    begin, written = monotonic(), 0
-    with suppress(OSError, ValueError):  # a terminal that has gone away
-        while not done.wait(1 if written else PATIENCE):
-            text = f"{doing[0]}, {monotonic() - begin:.0f} s"
-            sys.stderr.write(f"{text.ljust(written)}\r")  # what is written next goes over it
-            sys.stderr.flush()
-            written = max(written, len(text))
-        sys.stderr.write(" " * written + "\r" * bool(written))
-        sys.stderr.flush()
-
-
-@contextmanager
-def _timed(items: Sequence[Item], label: str) -> Iterator[Iterable[Item]]:
-    with clock(label):
-        yield items
 
 
 @contextmanager

@@ -19,12 +19,12 @@ from irrun.cli.options import (
     RANDOM,
     RANDOM_SHAPES,
     WEIGHTS,
-    clock,
     failures_said,
     ops_option,
     say,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.tools.reduce.outcome import Check
@@ -153,7 +153,7 @@ def reduce(
     with (
         failures_said(context, partial(advice, (archive,) if archive else (), seed)),
         warnings_said(),
-        clock("reducing") as told,
+        progress("reducing") as shown,
     ):
         given = read_model(model, weights)
         inputs = None
@@ -164,7 +164,7 @@ def reduce(
             del executor
         try:
             with writing(context, folder):
-                found = reduced(given, inputs, check, folder, Limits(max_checks, max_time), told, _said)
+                found = reduced(given, inputs, check, folder, Limits(max_checks, max_time), shown.tell, _said)
         except NoFailure as error:
             say("error", f"{model} does not fail: {str(error) or 'the check finds nothing wrong'}")
             context.exit(1)

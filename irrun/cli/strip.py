@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
-from irrun.cli.options import MODEL, WEIGHTS, clock, failures_said, ops_option, say
+from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -93,7 +94,7 @@ def strip(
     from irrun.run.arrays import read_npz
     from irrun.tools.strip.stripping import strip as stripped
 
-    with failures_said(context, lambda _: None), clock("stripping"):
+    with failures_said(context, lambda _: None), progress("stripping"):
         given = read_model(model, weights)
         try:
             found = stripped(given, weights=values, names=names, seed=seed)

@@ -15,12 +15,12 @@ from irrun.cli.options import (
     MAX_MEMORY,
     MODEL,
     WEIGHTS,
-    clock,
     failures_said,
     ops_option,
     show,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.tools.compare.replay import Given
@@ -76,14 +76,14 @@ def tune(
     keep_apart(context, model, weights, list(archives), [output, output.with_suffix(".bin")])
     held = {} if max_memory is None else {"max_bytes": max_memory}
     options = Options(config, timeout, **held)  # type: ignore[arg-type]
-    with failures_said(context, partial(advice, archives, seed)), warnings_said(), clock("tuning") as told:
+    with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("tuning") as shown:
         executor = reference(model, weights, max_memory)
         courses = courses_of(executor, archives, seed, shapes, steps)
         try:
             with closing(open_side(device, executor.model, options)) as side:
                 if not isinstance(side, Marking):
                     raise click.BadParameter(f"{device} heeds no marks; give ov:CPU or the like", context)
-                found = tuned(executor, side, courses, tolerances, checks, told)
+                found = tuned(executor, side, courses, tolerances, checks, shown.tell)
         except SideFailed as error:
             show([error.diagnostic(model)])
             context.exit(FAILED)

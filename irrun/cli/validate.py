@@ -19,8 +19,8 @@ from irrun.cli.options import (
     ops_option,
     paint,
     parse_shape_option,
-    progress,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.check.validate import Report
@@ -119,11 +119,11 @@ def validate(
     reports: list[Report] = []
     tables: list[str] = []
     diffs: list[str] = []
-    with collector_paused(), progress(paths, "checking") as named:
+    with collector_paused(), progress("checking", len(paths)) as shown:
         from irrun.check.render.shapes import render_shapes
         from irrun.check.render.text import overview, plain, render_report
 
-        for path in named:
+        for path in shown.each(paths, str):
             if reports:
                 gc.collect()  # what a large model took is given back before the next one is read
             report = _checked(context, path, weights, shapes, deep)

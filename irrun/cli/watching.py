@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from irrun.tools.watch.selection import Selection
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-PATIENCE = 2.0
-"""Seconds after which people are told how far a run is, and then every fifth of one."""
 
 MAX_NAMED = 5
 """Layers that a note names."""
@@ -167,6 +162,13 @@ class Watched:
     search: Search | None
     glance: Glance | None
     failed: bool = False
+    _tensors: int = 0
+
+    @property
+    def doing(self) -> str:
+        """What is computed now, for people who wait."""
+        now = self.session.now
+        return f"running{now and f' {now}'}{f', {self._tensors:,} tensors' if self._tensors else ''}"
 
     def run(self, inputs: Any, profile: Profile | None, number: int) -> Results:
         """A run, number 0 first; later ones are looked at where they may differ from the first one."""
@@ -174,8 +176,7 @@ class Watched:
             return self.session.run(inputs, profile=profile)
         if self.recording is not None:
             self.recording.step = number + 1
-            with _told(self._look) as observer:
-                results = self.session.run(inputs, profile=profile, observer=observer)
+            results = self.session.run(inputs, profile=profile, observer=self._look)
             self.recording.finish()
             return results
         if self.search is None or self.glance is None or self.search.found is not None:
@@ -184,12 +185,12 @@ class Watched:
         results = self.session.run(inputs, profile=profile, observer=self.glance.observer())
         if self.glance.suspects:
             self.session = before
-            with _told(self._look) as observer:
-                results = self.session.run(inputs, observer=observer)
+            results = self.session.run(inputs, observer=self._look)
             self._doubt()
         return results
 
     def _look(self, event: Event) -> None:
+        self._tensors += 1
         if self.recording is not None:
             self.recording(event)
         if self.search is not None:
@@ -267,26 +268,6 @@ class _Counting:
     def __call__(self, entry: Any, array: Any) -> None:
         self.count += 1
         self._writer.add(entry, array)
-
-
-@contextmanager
-def _told(look: Callable[[Event], None]) -> Iterator[Callable[[Event], None]]:
-    """An observer that says on a terminal how many tensors there are while people wait."""
-    count, begin = 0, monotonic()
-    shown = begin + PATIENCE
-    terminal = sys.stderr.isatty()
-
-    def told(event: Event) -> None:
-        nonlocal count, shown
-        look(event)
-        count += 1
-        if terminal and monotonic() > shown:
-            shown = monotonic() + PATIENCE / 10
-            click.echo(f"\r{count:,} tensors, {monotonic() - begin:.0f} s", nl=False, err=True)
-
-    yield told
-    if terminal and shown > begin + PATIENCE:
-        click.echo("\r" + " " * 40 + "\r", nl=False, err=True)
 
 
 def _listed(layers: list[Any]) -> str:

@@ -94,6 +94,7 @@ class Frame:
             self._arrays[number] = arrays[position]
         self._run = run
         calls = iter(self._calls)
+        run.trail.append((self._instructions, calls))
         try:
             if run.observer is None and run.profile is None:
                 for call in calls:
@@ -113,6 +114,7 @@ class Frame:
             return [made[number] for number in self.program.results]  # type: ignore[misc] # all are made
         finally:
             del self._run
+            run.trail.pop()
             if self._loose:
                 for number in self._loose:
                     self._arrays[number] = None

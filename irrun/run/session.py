@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from irrun.engines.work import chain
+from irrun.engines.work import Call, chain
 from irrun.ir.graph import Layer
 from irrun.run.generation import MAX_TOKENS, generate
 from irrun.run.keys import key
@@ -22,10 +23,11 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Op
 
 if TYPE_CHECKING:
-    from irrun.run.executor import GraphExecutor
+    from irrun.run.executor import GraphExecutor, _Part
     from irrun.run.inputs import Inputs
     from irrun.run.memory import Meter
     from irrun.run.profile import Profile
+    from irrun.run.program import Instruction
     from irrun.run.results import Results
 
 
@@ -234,7 +236,10 @@ class Variables(MutableMapping[str, Array]):
 
 @dataclass(slots=True)
 class Run:
-    """What is passed along through one run. `meter` counts its memory where only the run can tell how much it takes."""
+    """What is passed along through one run. `meter` counts its memory where only the run can tell how much it takes.
+
+    `trail` is where it is: of each program that it is in, outermost first, the instructions and those to come.
+    """
 
     variables: Variables
     meter: Meter | None = None
@@ -242,6 +247,7 @@ class Run:
     observer: Observer | None = None
     path: tuple[tuple[str, str, int], ...] = ()
     warnings: list[tuple[Layer, str]] = field(default_factory=list)
+    trail: list[tuple[Sequence[Instruction], Iterator[Call]]] = field(default_factory=list)
 
     @property
     def watched(self) -> bool:
@@ -300,6 +306,7 @@ class Session:
     def __init__(self, executor: GraphExecutor) -> None:
         self._executor = executor
         self._lock = RLock()
+        self._trail: Sequence[tuple[Sequence[Instruction], Iterator[Call]]] = ()
         self._forget()
 
     def _forget(self) -> None:
@@ -322,10 +329,28 @@ class Session:
         part = self._executor.part(outputs)
         arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:
-            return self._executor.execute(part, arrays, Run(Variables({}), profile=profile, observer=observer))
+            return self._executed(part, arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
             variables = Variables(self._kept, self._buffers)
-            return self._executor.execute(part, arrays, Run(variables, profile=profile, observer=observer))
+            return self._executed(part, arrays, Run(variables, profile=profile, observer=observer))
+
+    def _executed(self, part: _Part, arrays: list[Array], run: Run) -> Results:
+        self._trail = run.trail
+        return self._executor.execute(part, arrays, run)
+
+    @property
+    def now(self) -> str:
+        """What the latest run computes at present, such as `Loop_12/MatMul_4, 3 of 7`; nothing before and after it.
+
+        This is for whoever waits in another thread: a run does nothing for it but to say where it goes.
+        """
+        trail = [(steps, max(len(steps) - length_hint(calls), 1)) for steps, calls in [*self._trail] if steps]
+        if not trail:
+            return ""
+        present = [steps[number - 1] for steps, number in trail]
+        layers = [instruction.layer.name for instruction in present if instruction.enclosed is None]
+        steps, number = trail[0]
+        return f"{'/'.join(layers)}, {number} of {len(steps)}"
 
     def generate(
         self,
