@@ -17,8 +17,8 @@ from irrun.tools.viewers.model_explorer.graphs import graph_ids, node_ids
 _GRADIENT = ((0.0, "#fff7ec"), (0.5, "#fc8d59"), (1.0, "#7f0000"))
 """From little to much, in the eyes of those who see no red and green, too."""
 
-_WORST = "#7f0000"
-"""The colour of what has no number, such as an error of NaN."""
+_WORST = _GRADIENT[-1][1]
+"""The colour of what has no number, such as an error of NaN, and of a number that is the only one of its graph."""
 
 
 def _cost(size: Size | None) -> Number | None:
@@ -57,6 +57,11 @@ def node_data(viewed: Viewed) -> dict[str, dict[str, Any]]:
             data = found.setdefault(key, {}).setdefault(names[graph], _empty(title))
             result = {"value": value} | ({"bgColor": _WORST} if isinstance(value, str) else {})
             data["results"][ids[graph][facts.layer]] = result
+    for data in (data for graphs in found.values() for data in graphs.values()):
+        numbers = [result for result in data["results"].values() if not isinstance(result["value"], str)]
+        if len({number["value"] for number in numbers}) == 1:  # no gradient lies between a number and itself
+            for number in numbers:
+                number["bgColor"] = _WORST
     return found
 
 

@@ -1,0 +1,1 @@
+"""What viewers that other people make show of models: their own code opens what is written for them."""
