@@ -2,15 +2,13 @@
 
 import json
 import os
-import pty
 import re
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, irrun
+from command_line import irrun
 
 from irrun.ir.discovery import find_models, is_foreign, root_tag
 
@@ -265,30 +263,6 @@ def test_a_bad_configuration_is_wrong_use(text, message, tmp_path):
 def test_configuration_means_nothing_to_other_commands(tmp_path):
     configured(tmp_path, "[tool.irrun]\nselekt = []\n")
     irrun("ops", "Add", cwd=tmp_path)
-
-
-def on_a_terminal(*args):
-    """What irrun writes to stderr where that is a terminal."""
-    reader, writer = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen([*COMMAND, *map(str, args)], stdout=subprocess.DEVNULL, stderr=writer, env=environment)
-    os.close(writer)
-    shown = b""
-    try:
-        while chunk := os.read(reader, 1000):
-            shown += chunk
-    except OSError:  # Linux says so when the other end is closed
-        pass
-    os.close(reader)
-    process.wait(60)
-    return shown.decode()
-
-
-def test_a_bar_shows_on_a_terminal_and_for_several_models_only():
-    assert "checking" in on_a_terminal("validate", SAMPLES)
-    assert "[" not in on_a_terminal("validate", CNN)
-    number = len(list(SAMPLES.rglob("*.xml")))
-    assert irrun("validate", SAMPLES).stderr == f"{number} models: {number} ok\n"
 
 
 def test_a_name_that_is_no_text_does_not_stop_any_format(tmp_path):

@@ -8,6 +8,7 @@ import click
 
 from irrun.cli.files import require_files, write_text
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, warnings_said
+from irrun.cli.progress import progress
 
 ASPECTS = ("names", "ids", "order", "rt_info", "weights", "precision", "shapes")
 """`IGNORABLE` of irrun.tools.diff, which is imported only where it is needed: `irrun --help` must not wait."""
@@ -91,7 +92,7 @@ def diff(
             return "give it with --numeric FILE, or --random SEED to make it up"
         return None
 
-    with failures_said(context, advice), warnings_said():
+    with failures_said(context, advice), warnings_said(), progress("comparing"):
         inputs = read_npz(archive, max_memory) if archive else None
         found = compare(before, after, ignore=ignore, values=values, inputs=inputs, seed=seed, max_memory=max_memory)
         text = found.render(format)

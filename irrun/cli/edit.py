@@ -10,6 +10,7 @@ import click
 
 from irrun.cli.files import WRITTEN_MODEL, require_files, writing
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -127,7 +128,7 @@ def edit(
     from irrun.tools.edit import EditError, Step
     from irrun.tools.edit import edit as edited
 
-    with failures_said(context, lambda _: None), warnings_said():
+    with failures_said(context, lambda _: None), warnings_said(), progress("editing"):
         model = read_model(path, weights)
         try:
             edited(model, [Step(verb, text) for verb, text in steps])

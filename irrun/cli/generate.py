@@ -25,6 +25,7 @@ from irrun.cli.options import (
     show,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -153,14 +154,14 @@ def generate(
 
     with failures_said(context, advice):
         begin = perf_counter()
-        with warnings_said():
+        with warnings_said(), progress("preparing"):
             executor = GraphExecutor(
                 model, weights, max_memory=max_memory, engine=engine, threads=threads, precision=precision
             )
         show(executor.report.warnings)
         inputs: dict[str, Any] = read_npz(archive, executor.max_memory) if archive else {}
         loaded = perf_counter()
-        with warnings_said():
+        with warnings_said(), progress("generating", max_tokens) as shown:
             tokens = generation.generate(
                 executor,
                 executor.session(),
@@ -171,8 +172,9 @@ def generate(
                 profile=measured,
             )
             steps.append(next(tokens))
+            shown.advance()
             first = perf_counter()
-            steps += tokens
+            steps += shown.each(tokens)
         end = perf_counter()
     if measured is not None:
         click.echo(measured.table(), err=True)

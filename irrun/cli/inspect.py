@@ -10,6 +10,7 @@ import click
 
 from irrun.cli.files import STANDARD, STDIN, require_files, write_text, written_file
 from irrun.cli.options import colour, ops_option, paint, parse_shape_option, say
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.tools.inspect.inspection import Inspection
@@ -107,7 +108,7 @@ def inspect(
     """
     from irrun.ir.xml import collector_paused
 
-    with collector_paused():
+    with collector_paused(), progress("inspecting"):
         found = _inspected(context, model, bin_file, shapes, past, target, list_weights)
         from irrun.check.render.text import plain
         from irrun.tools.inspect.rendering import render_json, render_text

@@ -348,7 +348,7 @@ class Session:
         if not trail:
             return ""
         present = [steps[number - 1] for steps, number in trail]
-        layers = [instruction.layer.name for instruction in present if instruction.enclosed is None]
+        layers = [step.layer.name for step in present if step.enclosed is None or step is present[-1]]
         steps, number = trail[0]
         return f"{'/'.join(layers)}, {number} of {len(steps)}"
 

@@ -67,10 +67,15 @@ class Trials:
         return time.monotonic() - self._begin
 
     @property
+    def reached(self) -> str:
+        """`567 -> 41 -> 3 layers, 38 checks`."""
+        steps = " -> ".join(map(str, self.sizes)) or "0"
+        return f"{steps} layers, {self.checks} checks"
+
+    @property
     def progress(self) -> str:
         """`567 -> 41 -> 3 layers, 38 checks, 52 s`."""
-        steps = " -> ".join(map(str, self.sizes)) or "0"
-        return f"{steps} layers, {self.checks} checks, {self.seconds:.0f} s"
+        return f"{self.reached}, {self.seconds:.0f} s"
 
     def first(self, model: Model, inputs: Mapping[str, Array] | None) -> Outcome:
         """The failure of the whole model, which all others are held against."""
@@ -112,7 +117,7 @@ class Trials:
             raise Exhausted
         self.checks += 1
         count = computing(model.graph)
-        self.tell(f"{self.progress}: {step}, {count} layers")
+        self.tell(f"{self.reached}: {step}, {count} layers")
         self.journal.begin(hash)
         begin = time.monotonic()
         outcome = self.check(target / "model.xml", target / "inputs.npz")
