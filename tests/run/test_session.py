@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,3 +229,35 @@ def test_nothing_of_a_run_is_left_on_the_executor(engine, index, tmp_path):
     del x, observer
     gc.collect()
     assert [reference() for reference in alive] == [None, None]
+
+
+LOOP = Path(__file__).parents[2] / "samples/stateful-loop/model.xml"
+
+
+def test_a_session_says_what_its_run_computes_at_present():
+    session = irrun.GraphExecutor(LOOP, engine="numpy").session()
+    inputs = [np.ones((1, 4), F32), np.int32(2)]
+    seen = []
+    session.run(inputs, observer=lambda event: seen.append(session.now))
+    assert seen[:3] == ["ReadValue_13274, 1 of 4", "Loop_13276/MatMul_13265, 2 of 4", "Loop_13276/Add_13266, 2 of 4"]
+    assert seen[-1] == "Assign_13279, 4 of 4"
+    assert session.now == ""
+    with pytest.raises(irrun.ExecutionError):
+        session.run(inputs, observer=lambda event: 1 / 0)
+    assert session.now == ""
+
+
+def test_another_thread_may_ask_at_any_time():
+    session = irrun.GraphExecutor(LOOP, engine="numpy").session()
+    inputs = [np.ones((1, 4), F32), np.int32(9)]
+    seen = set()
+
+    def work(number):
+        for _ in range(300):
+            if number:
+                seen.add(session.now)
+            else:
+                session.run(inputs)
+
+    together(3, work)
+    assert all(now == "" or now.endswith(" of 4") for now in seen)
