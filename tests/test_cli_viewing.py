@@ -39,13 +39,13 @@ def test_both_are_written_and_it_is_said_what_to_do_with_them(tmp_path):
         f"{explorer}: model-explorer {explorer}",
     ]
     assert json.loads(netron.read_text())["signature"] == "netron:attachment"
-    assert [graph["id"] for graph in json.loads(explorer.read_text())["graphs"]] == ["model"]
+    assert [graph["id"] for graph in json.loads(explorer.read_text())["graphs"]] == ["model.xml"]
     fixed = tmp_path / "fixed.xml"
     fixed.write_text(CNN.read_text().replace('shape="?,3,16,16"', 'shape="1,3,16,16"').replace("<dim>-1<", "<dim>1<"))
     assert (
         said(fixed, "--model-explorer", explorer) == f"{explorer}: model-explorer {explorer} --node_data_paths {data}\n"
     )
-    assert json.loads((tmp_path / "graphs_macs.json").read_text())["model"]["results"]["2"] == {"value": 55296}
+    assert json.loads((tmp_path / "graphs_macs.json").read_text())["fixed.xml"]["results"]["2"] == {"value": 55296}
 
 
 def test_nothing_is_written_where_nothing_is_asked_for(tmp_path):

@@ -52,7 +52,7 @@ def named(graph: dict, name: str) -> dict:
 
 
 def test_model_explorer_lays_out_a_network_with_types_on_its_edges(explored):
-    graph = explored(CNN)["model"]
+    graph = explored(CNN)["model.xml"]
     assert (len(graph["nodes"]), graph["placed"], graph["groups"]) == (19, 19, [])
     assert graph["root"] == {
         "layers": "19",
@@ -73,23 +73,26 @@ def test_model_explorer_lays_out_a_network_with_types_on_its_edges(explored):
 def test_bodies_are_graphs_that_their_layers_lead_to(explored, tmp_path):
     found = explored(strange(tmp_path))
     assert list(found) == [
-        "model",
-        "each/body",
-        "choice/then_body",
-        "choice/then_body/nested/then_body",
-        "choice/then_body/nested/else_body",
-        "choice/else_body",
+        "strange.xml",
+        "strange.xml/each/body",
+        "strange.xml/choice/then_body",
+        "strange.xml/choice/then_body/nested/then_body",
+        "strange.xml/choice/then_body/nested/else_body",
+        "strange.xml/choice/else_body",
     ]
-    assert named(found["model"], "choice")["subgraphIds"] == ["choice/then_body", "choice/else_body"]
-    assert named(found["each/body"], "alike")["outputsMetadata"]["0"]["shape"] == "f32[1, 2]"
+    assert named(found["strange.xml"], "choice")["subgraphIds"] == [
+        "strange.xml/choice/then_body",
+        "strange.xml/choice/else_body",
+    ]
+    assert named(found["strange.xml/each/body"], "alike")["outputsMetadata"]["0"]["shape"] == "f32[1, 2]"
     for graph in found.values():
         assert graph["placed"] == len(graph["nodes"]) > 1
-    twins = [node for node in found["model"]["nodes"].values() if node["attrs"]["name"] == "twin"]
+    twins = [node for node in found["strange.xml"]["nodes"].values() if node["attrs"]["name"] == "twin"]
     assert [twin["label"] for twin in twins] == ["Tanh", "Sigmoid"]
     assert twins[1]["style"]["borderColor"] == "#e37400"
     assert "two layers are named `twin`" in twins[1]["attrs"]["W903"]
     for name in (MARKUP, LINES, "__proto__"):
-        assert named(found["model"], name)
+        assert named(found["strange.xml"], name)
 
 
 def test_names_of_any_length_and_depth_are_cut(tmp_path):
@@ -101,7 +104,7 @@ def test_names_of_any_length_and_depth_are_cut(tmp_path):
 
 
 def test_seven_thousand_layers_are_groups(explored, tmp_path):
-    graph = explored(long(tmp_path), "model/layers.998/mlp___group___")["model"]
+    graph = explored(long(tmp_path), "model/layers.998/mlp___group___")["model.xml"]
     assert len(graph["nodes"]) == 7003
     assert len(graph["roots"]) == 4  # the input, the weights, the output, and the group of all else
     assert "model/layers.3/mlp___group___" in graph["groups"]
@@ -143,11 +146,11 @@ def test_nodes_have_a_number_and_a_gradient_for_each_metric(compared, tmp_path):
         "model_own_error.json",
         "model_accumulated_error.json",
     ]
-    macs = json.loads(written[0].read_text())["model"]
+    macs = json.loads(written[0].read_text())["model.xml"]
     assert macs["name"] == "MACs"
     assert macs["results"] == {"2": {"value": 55296}, "8": {"value": 73728}, "16": {"value": 160}}
     assert [stop["stop"] for stop in macs["gradient"]] == [0, 0.5, 1]
-    errors = json.loads(written[3].read_text())["model"]["results"]
+    errors = json.loads(written[3].read_text())["model.xml"]["results"]
     assert -120 < errors["2"]["value"] < -40  # dB, of rounding to f16
 
 
@@ -156,8 +159,8 @@ def test_what_no_gradient_colours_has_a_colour(compared):
     bad = replace(layer.own, metrics=measure(np.float32([np.nan, 1]), np.float32([0, 1])))
     alone = replace(layer, own=bad, time=(0.5, "numpy"))
     found = node_data(replace(compared, layers=[alone]))
-    assert list(found["own_error"]["model"]["results"].values()) == [{"value": "not finite", "bgColor": "#7f0000"}]
-    assert list(found["time"]["model"]["results"].values()) == [{"value": 500.0, "bgColor": "#7f0000"}]
+    assert list(found["own_error"]["model.xml"]["results"].values()) == [{"value": "not finite", "bgColor": "#7f0000"}]
+    assert list(found["time"]["model.xml"]["results"].values()) == [{"value": 500.0, "bgColor": "#7f0000"}]
 
 
 def test_a_file_that_has_an_id_twice_still_has_nodes_of_their_own(tmp_path):
@@ -177,7 +180,7 @@ def test_its_server_converts_a_model_by_the_adapter(model_explorer, tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     found = model_explorer(tmp_path / "graphs.json")
     assert len(found) == 6
-    assert named(found["model"], "alike")["outputsMetadata"]["0"]["shape"] == "f32[4, 2]"
+    assert named(found["strange.xml"], "alike")["outputsMetadata"]["0"]["shape"] == "f32[4, 2]"
 
 
 def test_the_adapter_says_why_there_is_no_graph(tmp_path):

@@ -15,9 +15,6 @@ from irrun.run.keys import unique
 from irrun.tools.viewers.facts import LONGEST, Facts, Number, Viewed, error, milliseconds
 from irrun.tools.viewers.scopes import scopes
 
-MODEL = "model"
-"""The id of the graph of the model itself; those of bodies have a slash."""
-
 _BORDERS = {"error": "#d93025", "warning": "#e37400"}
 """Of nodes that diagnostics are about, the worst one."""
 
@@ -46,8 +43,8 @@ def node_ids(graph: Graph) -> dict[Layer, str]:
 
 
 def graph_ids(viewed: Viewed) -> dict[Graph, str]:
-    """What graphs are called: `model`, and the path of a body."""
-    return {graph: name for name, graph in _graphs(viewed.model.graph, "")}
+    """What graphs are called: as the file, and after it the path of a body. Models that are shown together differ."""
+    return dict(_graphs(viewed.model.graph, viewed.path.name or "model"))
 
 
 def write_graphs(viewed: Viewed, path: Path) -> None:
@@ -56,11 +53,11 @@ def write_graphs(viewed: Viewed, path: Path) -> None:
     atomic_write(path, json.dumps(collection, allow_nan=False).encode())
 
 
-def _graphs(graph: Graph, path: str) -> Iterator[tuple[str, Graph]]:
-    yield path or MODEL, graph
+def _graphs(graph: Graph, path: str) -> Iterator[tuple[Graph, str]]:
+    yield graph, path
     for layer in graph.layers:
         for tag, body in layer.bodies.items():
-            yield from _graphs(body.graph, f"{path}{'/' if path else ''}{unique(layer)}/{tag}")
+            yield from _graphs(body.graph, f"{path}/{unique(layer)}/{tag}")
 
 
 def _node(viewed: Viewed, facts: Facts, ids: Mapping[Layer, str], bodies: list[str]) -> dict[str, Any]:
