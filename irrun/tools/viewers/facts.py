@@ -74,7 +74,7 @@ class Viewed:
     def summary(self) -> dict[str, Number]:
         """What is said of the model as a whole."""
         said: dict[str, Number] = {"layers": len(self.layers)}
-        for name, size in (("MACs", self.costs.macs), ("bytes read and written", self.costs.bytes)):
+        for name, size in (("MACs", self.costs.macs), ("bytes", self.costs.bytes)):
             text = self.size(size)
             if text is not None:
                 said[name] = text
@@ -130,7 +130,9 @@ def error(measured: Measured) -> Number:
     metrics = measured.metrics
     if not metrics.comparable:
         return "another shape or type"
-    return metrics.nrmse if not metrics.nonfinite_differing and math.isfinite(metrics.nrmse) else "not finite"
+    if metrics.nonfinite_differing or not math.isfinite(metrics.nrmse):
+        return "not finite"
+    return float(f"{metrics.nrmse:.4g}")
 
 
 def _paths(graph: Graph, before: str) -> Iterator[tuple[Layer, str]]:

@@ -75,7 +75,7 @@ def _of_node(viewed: Viewed, facts: Facts) -> Iterator[Entry]:
         yield "metadata", "computed by", facts.time[1]
     if facts.together is not None:
         yield "metadata", "computed with", facts.together.name
-    for name, size in (("MACs", facts.cost.macs), ("bytes read and written", facts.cost.bytes)):
+    for name, size in (("MACs", facts.cost.macs), ("bytes", facts.cost.bytes)):
         number = viewed.size(size)
         if number is not None and number != 0:
             yield "metrics", name, number

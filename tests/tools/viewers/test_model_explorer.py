@@ -57,7 +57,7 @@ def test_model_explorer_lays_out_a_network_with_types_on_its_edges(explored):
     assert graph["root"] == {
         "layers": "19",
         "MACs": "129184*image.0",
-        "bytes read and written": "83192*image.0 + 6224",
+        "bytes": "83192*image.0 + 6224",
     }
     convolution = named(graph, "Convolution_47")
     assert (convolution["label"], convolution["attrs"]["op"]) == ("Convolution", "Convolution-1")

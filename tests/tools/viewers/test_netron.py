@@ -48,7 +48,7 @@ def test_netron_shows_shapes_costs_times_and_errors(netron, measured, tmp_path):
     assert (found["attached"], found["format"]) == (True, "OpenVINO IR")
     (convolution,) = shown(found, "Convolution_47")
     assert convolution["inferred output"] == "f32[1, 8, 16, 16]"
-    assert (convolution["line"], convolution["MACs"], convolution["bytes read and written"]) == (26, 55296, 12128)
+    assert (convolution["line"], convolution["MACs"], convolution["bytes"]) == (26, 55296, 12128)
     assert convolution["computed by"] == "numpy"
     assert 0 < convolution["time, ms"] < 1e4
     assert 1e-5 < convolution["own error"] < 1e-2

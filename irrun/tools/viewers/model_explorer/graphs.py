@@ -113,7 +113,7 @@ def _attributes(viewed: Viewed, facts: Facts) -> Iterator[tuple[str, Number]]:
         yield "line", str(cost.line)
     for found in facts.diagnostics:
         yield found.code, f"{found.message}{f'; help: {found.help}' if found.help else ''}"
-    for name, size in (("MACs", cost.macs), ("bytes read and written", cost.bytes), ("rounds", cost.rounds)):
+    for name, size in (("MACs", cost.macs), ("bytes", cost.bytes), ("rounds", cost.rounds)):
         text = viewed.size(size)
         if text is not None and text != (1 if name == "rounds" else 0):
             yield name, text
