@@ -20,8 +20,8 @@ from rich.text import Text
 from irrun.check.render.text import one_line
 from irrun.cli.progress import Progress
 
-EVERY = 0.25
-"""Seconds between two looks at how far it is."""
+EVERY = 0.5
+"""Seconds between two looks at how far it is; each takes some milliseconds of the runs that `--repeat` measures."""
 
 _SHORTEST = 12
 """Columns that are left for what is being done, at least."""
@@ -94,8 +94,9 @@ def draw(shown: Progress) -> None:
         redirect_stderr=False,
     )
     task = bars.add_task(total=shown.total, **_state(shown))
+    # a terminal that has gone away is nobody's error
     with suppress(OSError, ValueError), redirect_stderr(_Above(terminal, sys.stderr)) as above:
-        with bars:  # a terminal that has gone away raises
+        with bars:
             while not shown.finished.wait(EVERY):
                 bars.update(task, refresh=True, **_state(shown))
         above.flush()  # what was written without an end of line
