@@ -10,9 +10,21 @@ _LONGEST = 80
 _MAX_KNOWN = 1000
 _MAX_COMPARED = 12
 
+_PER_EDIT = 4
+"""Characters of a word for each letter that may be wrong, missing, too many or swapped with the next one."""
+
 
 def close_matches(word: str, known: Iterable[str]) -> list[str]:
-    """The known words that `word` may be meant for, the likeliest first; case makes no difference."""
+    """The known words that `word` may be meant for, the likeliest first; case and separators make no difference.
+
+    A wrong advice is worse than none, so they are near: one of four letters differs at most, and not the first one
+    beside others.
+
+    >>> close_matches("Softmax", ["SoftMax", "LogSoftmax"]), close_matches("padsBegin", ["pads_begin", "pads_end"])
+    (['SoftMax'], ['pads_begin'])
+    >>> close_matches("Deconvolution", ["Convolution"]), close_matches("output_padding", ["pads_end", "auto_pad"])
+    ([], [])
+    """
     from difflib import get_close_matches  # 2 ms, and most files have no misspelt word
 
     spelling = {name.lower(): name for name in known}
@@ -21,4 +33,24 @@ def close_matches(word: str, known: Iterable[str]) -> list[str]:
     meant = word.lower()
     letters = set(meant)
     shared = sorted(spelling, key=lambda name: len(letters.symmetric_difference(name)) + abs(len(name) - len(meant)))
-    return [spelling[match] for match in get_close_matches(meant, shared[:_MAX_COMPARED])]
+    return [spelling[match] for match in get_close_matches(meant, shared[:_MAX_COMPARED]) if _is_near(meant, match)]
+
+
+def _is_near(word: str, known: str) -> bool:
+    a, b = ("".join(filter(str.isalnum, text)) for text in (word, known))
+    edits = _edits(a, b)
+    return edits <= max(len(word), len(known)) // _PER_EDIT and (edits < 2 or a[:1] == b[:1])
+
+
+def _edits(a: str, b: str) -> int:
+    """How many letters have to be changed, left out, put in or swapped with the next one to make one of the other."""
+    before: list[int] = []
+    last = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(last[j] + 1, row[-1] + 1, last[j - 1] + (x != y)))
+            if i > 1 and j > 1 and (x, y) == (b[j - 2], a[i - 2]):
+                row[j] = min(row[j], before[j - 2] + 1)
+        before, last = last, row
+    return last[-1]
