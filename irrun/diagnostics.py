@@ -94,10 +94,12 @@ class Fix:
 class Diagnostic:
     """One thing that is wrong with a model.
 
-    `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning; of what a comparison finds, N2... is
-    an error, N1... says what explains it; T... is an error for the release that was asked about. `label` is the
-    constraint of the op that is broken (C1, C2, ...), and `file` the file that `span` lies in. `fixes` are found on
-    request, by `irrun.check.fixes`, the likeliest first.
+    `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning, I... an info, which is of no
+    consequence; of what a comparison finds, N2... is an error, N1... says what explains it; T... is an error for the
+    release that was asked about. `label` is the constraint of the op that is broken (C1, C2, ...), and `file` the file
+    that `span` lies in. `fixes` are found on request, by `irrun.check.fixes`, the likeliest first. It stands for a
+    `number` of such, which is more than 1 where the others are not listed. An error that a run was told to pass over
+    is `ignored`, and no more than a warning.
     """
 
     code: str
@@ -109,6 +111,8 @@ class Diagnostic:
     label: str | None = None
     file: str | None = None
     fixes: tuple[Fix, ...] = field(default=())
+    number: int = 1
+    ignored: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", clipped(self.message, LONGEST_TEXT))
@@ -118,6 +122,8 @@ class Diagnostic:
 
     @property
     def severity(self) -> str:
+        if self.ignored:
+            return "warning"
         return "error" if self.code.startswith(("E", "N2", "T")) else "warning" if self.code[0] == "W" else "info"
 
     @property
@@ -147,7 +153,9 @@ def limited(found: Iterable[Diagnostic]) -> list[Diagnostic]:
         if counts[diagnostic.code] <= MAX_ALIKE:
             listed.append(diagnostic)
     more = {code: count - MAX_ALIKE for code, count in counts.items() if count > MAX_ALIKE}
-    return listed + [Diagnostic(code, f"{count:,} more like these are not listed") for code, count in more.items()]
+    return listed + [
+        Diagnostic(code, f"{count:,} more like these are not listed", number=count) for code, count in more.items()
+    ]
 
 
 def _lines(diagnostic: Diagnostic) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from irrun.check.documentation import source_page
+from irrun.check.leftovers import is_leftover
 from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element, attribute_span
@@ -78,7 +79,9 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
             message = f"attribute `{attr.name}`{given} {error}"
             problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
-    unknown = {} if op.attr_names.issuperset(layer.attributes) else _unknown(op, layer)
+    strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
+    left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
+    unknown = _unknown(op, layer, [name for name in strange if name not in left]) if len(strange) > len(left) else {}
     unreadable = bool(problems or missing)
     for typo, close in list(unknown.items()):
         if close in missing:
@@ -91,7 +94,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    problems += ignored + unread
+    problems += ignored + unread + [_left(op, layer, name) for name in left]
     if unreadable:
         return Attributes(None, problems)
     if not problems and not op.has_shape_attr:  # each unknown size is one of its own
@@ -109,15 +112,21 @@ def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[
     return ignored[0] if unread and ignored else None
 
 
-def _unknown(op: Op, layer: Layer) -> dict[str, str | None]:
-    """The attributes that the op does not have, with the one that each may be meant for and that is not given."""
+def _strange(op: Op, layer: Layer) -> list[str]:
+    """The attributes that the op does not have."""
+    return [name for name in layer.attributes if name not in op.attr_names and name not in FOREIGN][:MAX_UNKNOWN]
+
+
+def _unknown(op: Op, layer: Layer, strange: Sequence[str]) -> dict[str, str | None]:
+    """Attributes that the op does not have, with the one that each may be meant for and that is not given."""
     names = [attr.name for attr in op.attrs]
-    known = set(names) | FOREIGN
     free = [name for name in names if name not in layer.attributes]
-    given = [name for name in layer.attributes if name not in known]
-    return {
-        name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in given[:MAX_UNKNOWN]
-    }
+    return {name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in strange}
+
+
+def _left(op: Op, layer: Layer, name: str) -> Diagnostic:
+    help = "converters up to 2021 wrote it, and OpenVINO ignores it, too"
+    return _problem("I901", f"{op.name} has no attribute `{name}`, which a converter has left", layer, name, help)
 
 
 def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:

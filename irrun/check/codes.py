@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a code stands for; `example` is a broken snippet and the mended one."""
+    """What a code stands for; `example` is a broken snippet and the mended one.
+
+    `by_place` says that its messages tell names and numbers of the place, and nothing else that sets them apart.
+    """
 
     title: str
     explanation: str
     example: tuple[str, str]
+    by_place: bool = False
 
 
 CODES: dict[str, Code] = {
@@ -482,6 +486,7 @@ CODES: dict[str, Code] = {
             '<layer id="3" name="relu" .../> <layer id="5" name="relu" .../>',
             '<layer id="3" name="relu_1" .../> <layer id="5" name="relu_2" .../>',
         ),
+        by_place=True,
     ),
     "W904": Code(
         "unreachable layer",
@@ -492,18 +497,21 @@ CODES: dict[str, Code] = {
             '<layer id="5" type="ReLU" ...> and no edge with from-layer="5"',
             '<edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>, to a Result, or no such layer',
         ),
+        by_place=True,
     ),
     "W905": Code(
         "Const larger than its shape",
         "`size` has more bytes than the elements take. OpenVINO reads as many as it needs and ignores the rest, "
         "so nothing fails if `shape` or `element_type` is wrong.",
         ('<data element_type="f16" shape="2" size="8" .../>', '<data element_type="f32" shape="2" size="8" .../>'),
+        by_place=True,
     ),
     "W906": Code(
         "tensor name used twice",
         "`names` of an output port name the tensor for users of the model, so they should be unique. OpenVINO "
         "renames the second one by adding `_1`, and a program that asks for the name gets the first.",
         ('names="out" on two ports', 'names="out" and names="aux"'),
+        by_place=True,
     ),
     "W907": Code(
         "unknown or repeated element in a layer",
@@ -529,6 +537,7 @@ CODES: dict[str, Code] = {
             '<data shape="4" element_type="f32" offset="0" .../> <data shape="4" element_type="f32" offset="12" .../>',
             '<data shape="4" element_type="f32" offset="0" .../> <data shape="4" element_type="f32" offset="16" .../>',
         ),
+        by_place=True,
     ),
     "W910": Code(
         "output of a port map under another number",
@@ -549,6 +558,7 @@ CODES: dict[str, Code] = {
             '<layer type="ReadValue" ...><data variable_id="h" .../>, and no Assign',
             '<layer type="ReadValue" ...><data variable_id="h" .../> <layer type="Assign" ...><data variable_id="h"/>',
         ),
+        by_place=True,
     ),
     "W912": Code(
         "variable that is stored twice",
@@ -558,6 +568,7 @@ CODES: dict[str, Code] = {
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="h"/>',
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="c"/>',
         ),
+        by_place=True,
     ),
     "W913": Code(
         "weights that are no numbers",
@@ -566,6 +577,7 @@ CODES: dict[str, Code] = {
         "wrong `offset`. Constants of nothing but zeros and infinities are left alone, as masks of scores are such. "
         "The first 64 MiB of weights are searched; `--deep` searches all.",
         ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
+        by_place=True,
     ),
     "W930": Code(
         "unknown attribute",
@@ -579,6 +591,7 @@ CODES: dict[str, Code] = {
         "infers the shape anew, but people and other tools believe the file. Often a layer was edited and those "
         "behind it were not.",
         ("a port of [1, 10] behind a MatMul that gives [1, 12]", "a port of [1, 12]"),
+        by_place=True,
     ),
     "W932": Code(
         "declared type contradicts inference",
@@ -596,6 +609,21 @@ CODES: dict[str, Code] = {
             '<data element_type="f32" .../> on the slopes of a PReLU whose data are f16',
             '<data element_type="f16" .../>, or a Convert between',
         ),
+    ),
+    "I901": Code(
+        "attribute that a converter has left",
+        "The op has no attribute of this name, and nothing reads it. Converters up to 2021 wrote some on every layer of "
+        "a type, such as `output_padding` on a Convolution, and what Caffe has on a DetectionOutput. With the value that "
+        "is there it says nothing that the layer does not do, so the model is as it was meant; with another one it is "
+        "warning W930. Infos are shown with --verbose, and never fail a check.",
+        ('<data output_padding="0,0" strides="1,1" .../> of a Convolution', '<data strides="1,1" .../>'),
+    ),
+    "I902": Code(
+        "type declared of an output that nothing reads",
+        "The precision of the port is not the element type of the output, as in W932, but no layer reads this output. "
+        "Tools that quantize wrote FP32 for the indices of a MaxPool. Infos are shown with --verbose, and never fail a "
+        "check.",
+        ('<port id="2" precision="FP32"> for the indices of a MaxPool', '<port id="2" precision="I64">'),
     ),
     "E701": Code(
         "the other side failed",

@@ -14,10 +14,14 @@ _HELP = "OpenVINO ignores what ports declare and infers it; people and other too
 
 
 def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
-    """A warning for every port that contradicts the type or shape inferred for it; without `sizes` only for types."""
+    """A warning for every port that contradicts the type or shape inferred for it; without `sizes` only for types.
+
+    The type of a further output that nothing reads is an info.
+    """
     for node in inference.nodes.values():
         for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
-            yield from _compare(node, value.port, tensor, f"output {value.index}", sizes)
+            code = "W932" if value.consumers or not value.index else "I902"
+            yield from _compare(node, value.port, tensor, f"output {value.index}", sizes, code)
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
             # what the producer's port says is reported there
             if source is not None and port.dims != source.port.dims:
@@ -26,10 +30,13 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     yield from _compare(node, port, known, f"input {index}", sizes)
 
 
-def _compare(node: InferredLayer, port: Port, tensor: Tensor, where: str, sizes: bool) -> Iterator[Diagnostic]:
-    if port.precision not in (None, "dynamic", tensor.type) and tensor.type != "dynamic":
+def _compare(
+    node: InferredLayer, port: Port, tensor: Tensor, where: str, sizes: bool, code: str = "W932"
+) -> Iterator[Diagnostic]:
+    computed = node.widened.values()  # which is reported, and what files say there
+    if port.precision not in (None, "dynamic", tensor.type, *computed) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
-        yield Diagnostic("W932", message, port.element.span, node.layer.label, _HELP)
+        yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
     # no dims: a scalar or an unknown rank, the file is silent
     if not sizes or not port.dims or not contradicts(port.dims, tensor):
         return

@@ -33,10 +33,11 @@ GivenShapes = Mapping[str, Sequence[int | str | None]]
 
 @dataclass(slots=True)
 class Report:
-    """What is wrong with a model; `diagnostics` are sorted by their place in the file.
+    """What is wrong with a model; `diagnostics` are sorted by their place in the file, infos among them.
 
     `model` is None where the file could not be read, `inference` where the graph is too broken to be inferred.
-    `layers` is the number of layers that could be inferred, `content` the text of the .xml where it came from memory.
+    `layers` is the number of layers that could be inferred, `content` the text of the .xml where it came from memory,
+    `hidden` the number of infos that were left out.
 
     `str(report)` is what `irrun validate` prints. A report that is pickled leaves its model and its inference behind.
 
@@ -54,6 +55,7 @@ class Report:
     inference: Inference | None = field(default=None, repr=False)
     layers: int = 0
     content: bytes | None = field(default=None, repr=False)
+    hidden: int = 0
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -64,28 +66,35 @@ class Report:
         return [d for d in self.diagnostics if d.severity == "warning"]
 
     @property
+    def infos(self) -> list[Diagnostic]:
+        """What is of no consequence, such as attributes that converters always write and nothing reads."""
+        return [d for d in self.diagnostics if d.severity == "info"]
+
+    @property
     def ok(self) -> bool:
-        """Whether the model has no errors; warnings do not count."""
+        """Whether the model has no errors; warnings and infos do not count."""
         return not self.errors
 
-    def render(self, format: str = "text") -> str:
+    def render(self, format: str = "text", *, verbose: bool = False) -> str:
         """The report in one of the forms of `irrun validate --format`, such as "sarif". Raises ValueError for another.
+
+        Those for people have infos only if `verbose`.
 
         >>> import irrun
         >>> print(irrun.validate("tests/invalid/five_defects.xml").render("concise").splitlines()[-1])
         tests/invalid/five_defects.xml:65:24: error[E206] layer 5 `positive` (ReLU) has no output port 9
         """
-        from irrun.check.render.formats import FORMATS
+        from irrun.check.render.formats import FORMATS, listed
 
         if format not in FORMATS:
             raise ValueError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
-        return FORMATS[format]([self])
+        return FORMATS[format]([listed(self, format, verbose)])
 
     def __str__(self) -> str:
         return self.render()
 
     def __reduce__(self) -> tuple[type[Report], tuple[object, ...]]:
-        return type(self), (self.path, self.diagnostics, None, None, self.layers, self.content)
+        return type(self), (self.path, self.diagnostics, None, None, self.layers, self.content, self.hidden)
 
 
 def validate(

@@ -194,11 +194,13 @@ RANDOM_SHAPES = click.option(
 
 
 def show(diagnostics: Sequence[Diagnostic]) -> None:
+    """Diagnostics on stderr, those of one cause once."""
+    from irrun.check.render.alike import grouped
     from irrun.check.render.text import render_diagnostic, source_at
 
     sources = {file: source_at(Path(file)) for file in {found.file for found in diagnostics if found.file}}
-    for found in diagnostics:
-        text = render_diagnostic(found, sources.get(found.file or ""), paint)
+    for alike in grouped(diagnostics):
+        text = render_diagnostic(alike.first, sources.get(alike.first.file or ""), paint, alike.more)
         click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
 
 

@@ -64,6 +64,7 @@ _WITH_FIXES = ("json", "jsonl", "sarif")
 @click.option("--fix", is_flag=True, help="Make the changes that are safe, then report what is left.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and change nothing.")
 @click.option("--unsafe", is_flag=True, help="With --fix or --diff: also changes that are guesses, or change results.")
+@click.option("-v", "--verbose", is_flag=True, help="Show infos, too: what converters always write and nothing reads.")
 @click.option("--strict/--no-strict", help="Fail on warnings too.")
 @click.option("--exit-zero", is_flag=True, help="Exit with status 0 whatever is found.")
 @click.option("--skip-foreign", is_flag=True, help="Skip named .xml files whose root is not <net>, as in folders.")
@@ -94,6 +95,7 @@ def validate(
     fix: bool,
     diff: bool,
     unsafe: bool,
+    verbose: bool,
     strict: bool,
     exit_zero: bool,
     skip_foreign: bool,
@@ -120,6 +122,7 @@ def validate(
     tables: list[str] = []
     diffs: list[str] = []
     with collector_paused(), progress("checking", len(paths)) as shown:
+        from irrun.check.render.formats import FORMATS, listed
         from irrun.check.render.shapes import render_shapes
         from irrun.check.render.text import overview, plain, render_report
 
@@ -138,15 +141,14 @@ def validate(
                 report = _with_deviations(report)
             kept = [found for found in report.diagnostics if _wanted(found.code, select, ignore)]
             tables.append(render_shapes(report) if list_shapes else "")
-            reports.append(replace(report, diagnostics=kept, model=None, inference=None))
+            kept_report = replace(report, diagnostics=kept, model=None, inference=None)
+            reports.append(listed(kept_report, format, verbose or any(code[0] == "I" for code in select)))
     if diff:
         text = "".join(diffs).removesuffix("\n")
     elif format == "text":
         style = plain if output else paint
         text = "\n".join(table + render_report(report, style) for table, report in zip(tables, reports, strict=True))
     else:
-        from irrun.check.render.formats import FORMATS
-
         text = FORMATS[format](reports)
     write_text(context, text + "\n" * bool(text), output)
     if len(paths) != 1 or skipped or diff:

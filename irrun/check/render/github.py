@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irrun.check.codes import CODES
-from irrun.check.render.identity import identified
+from irrun.check.render.alike import Alike, grouped
+from irrun.check.render.identity import relative_path
 from irrun.check.render.text import one_line
-from irrun.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from irrun.check.validate import Report
@@ -19,10 +19,14 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render_github(reports: Sequence[Report]) -> str:
-    return "\n".join(_command(diagnostic, path) for diagnostic, path, _ in identified(reports))
+    """A command for each cause: GitHub shows ten of a severity in a step."""
+    return "\n".join(
+        _command(alike, relative_path(report.path)) for report in reports for alike in grouped(report.diagnostics)
+    )
 
 
-def _command(diagnostic: Diagnostic, path: str) -> str:
+def _command(alike: Alike, path: str) -> str:
+    diagnostic = alike.first
     properties = {
         "file": path,
         "line": diagnostic.line,
@@ -31,5 +35,6 @@ def _command(diagnostic: Diagnostic, path: str) -> str:
         "title": f"{diagnostic.code} {CODES[diagnostic.code].title}",
     }
     listed = ",".join(f"{key}={str(value).translate(_PROPERTY)}" for key, value in properties.items() if value)
-    message = one_line(diagnostic.message) + (f"\nhelp: {one_line(diagnostic.help)}" if diagnostic.help else "")
+    more = f" ({alike.more})" if alike.more else ""
+    message = one_line(diagnostic.message) + more + (f"\nhelp: {one_line(diagnostic.help)}" if diagnostic.help else "")
     return f"::{_COMMANDS[diagnostic.severity]} {listed}::{message.translate(_DATA)}"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from irrun.check.render.text import count
 from irrun.diagnostics import Diagnostic, Fix
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def _report(report: Report) -> dict[str, Any]:
         "version": VERSION,
         "model": str(report.path),
         "ok": report.ok,
-        "errors": len(report.errors),
-        "warnings": len(report.warnings),
+        "errors": count(report.errors),
+        "warnings": count(report.warnings),
+        "infos": count(report.infos),
         "diagnostics": [_diagnostic(diagnostic) for diagnostic in report.diagnostics],
     }
 

@@ -46,7 +46,7 @@ def _rule(code: str) -> dict[str, Any]:
             "text": f"{entry.explanation}\n\nWrong:\n{broken}\n\nRight:\n{mended}",
             "markdown": f"{entry.explanation}\n\nWrong:\n```\n{broken}\n```\nRight:\n```\n{mended}\n```",
         },
-        "defaultConfiguration": {"level": "error" if code.startswith("E") else "warning"},
+        "defaultConfiguration": {"level": _LEVELS[Diagnostic(code, "").severity]},
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from irrun.check.render.alike import grouped
 from irrun.diagnostics import Diagnostic, Span
 from irrun.files import open_regular
 from irrun.ir.reader import MAX_XML_BYTES
@@ -39,26 +40,29 @@ def render_text(reports: Sequence[Report], style: Style = plain) -> str:
 
 
 def render_report(report: Report, style: Style = plain) -> str:
-    """Every diagnostic with the line it is about, and a summary."""
+    """Every diagnostic with the line it is about, those of one cause once, and a summary."""
     source = source_of(report)
-    parts = [render_diagnostic(diagnostic, source, style) for diagnostic in report.diagnostics]
+    parts = [render_diagnostic(alike.first, source, style, alike.more) for alike in grouped(report.diagnostics)]
     parts.append(summary(report, style))
     return "\n".join(parts)
 
 
 def summary(report: Report, style: Style = plain) -> str:
     path = one_line(str(report.path))
-    errors, warnings = len(report.errors), len(report.warnings)
+    errors, warnings, infos = map(count, (report.errors, report.warnings, report.infos))
+    shown = _counts(errors, warnings, infos)
+    hidden = f"; {', '.join(_counts(infos=report.hidden))} with --verbose" if report.hidden else ""
     if not errors and not warnings:
-        return f"{path}: {style('ok', 'ok')}, {report.layers} layers checked"
-    return f"{path}: {style(', '.join(_counts(errors, warnings)), 'error' if errors else 'warning')}"
+        checked = [style("ok", "ok"), f"{report.layers} layers checked", *shown]
+        return f"{path}: {', '.join(checked)}{hidden}"
+    return f"{path}: {style(', '.join(shown), 'error' if errors else 'warning')}{hidden}"
 
 
 def overview(reports: Sequence[Report], skipped: int = 0) -> str:
     """A line over several models; `skipped` is the number of files that were none."""
     clean = sum(not (report.errors or report.warnings) for report in reports)
-    errors = sum(len(report.errors) for report in reports)
-    warnings = sum(len(report.warnings) for report in reports)
+    errors = sum(count(report.errors) for report in reports)
+    warnings = sum(count(report.warnings) for report in reports)
     models = f"{len(reports)} model{'s' * (len(reports) != 1)}"
     counts = ", ".join([f"{clean} ok", *_counts(errors, warnings)]) if reports else "nothing to check"
     foreign = f"; {skipped} other .xml file{'s' * (skipped != 1)} skipped" if skipped else ""
@@ -68,12 +72,23 @@ def overview(reports: Sequence[Report], skipped: int = 0) -> str:
     return f"{models}: {counts}{foreign}{names}"
 
 
-def _counts(errors: int, warnings: int) -> list[str]:
-    return [f"{n} {word}{'s' * (n != 1)}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
+def count(diagnostics: Sequence[Diagnostic]) -> int:
+    """How many there are, those that are not listed included."""
+    return sum(found.number for found in diagnostics)
 
 
-def render_diagnostic(diagnostic: Diagnostic, source: Source | None, style: Style = plain) -> str:
-    """One diagnostic in the form of compilers: headline, place, excerpt from the `source`, notes, help."""
+def _counts(errors: int = 0, warnings: int = 0, infos: int = 0) -> list[str]:
+    numbers = ((errors, "error"), (warnings, "warning"), (infos, "info"))
+    return [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]
+
+
+def render_diagnostic(
+    diagnostic: Diagnostic, source: Source | None, style: Style = plain, more: str | None = None
+) -> str:
+    """One diagnostic in the form of compilers: headline, place, excerpt from the `source`, notes, help.
+
+    `more` says how many others have the same cause, and where.
+    """
     severity = diagnostic.severity
     message = one_line(diagnostic.message)
     parts = [f"{style(f'{severity}[{diagnostic.code}]', severity)}{style(f': {message}', 'bold')}"]
@@ -90,6 +105,8 @@ def render_diagnostic(diagnostic: Diagnostic, source: Source | None, style: Styl
     for note in diagnostic.notes:
         at = f" at line {note.span.line}" if note.span else ""
         parts.append(f"{style('note', 'bold')}: {one_line(note.message)}{at}")
+    if more:
+        parts.append(f"{style('note', 'bold')}: {more}")
     if diagnostic.help:
         parts.append(f"{style('help', 'bold')}: {one_line(diagnostic.help)}")
     return "\n".join(parts) + "\n"

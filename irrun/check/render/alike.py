@@ -1,0 +1,54 @@
+"""Diagnostics of one cause, for forms that say it once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from irrun.check.codes import CODES
+from irrun.diagnostics import Diagnostic
+
+MAX_LINES = 10
+"""Lines of further places that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """The first diagnostic of a cause, and the others in their order."""
+
+    first: Diagnostic
+    others: Sequence[Diagnostic] = ()
+
+    @property
+    def more(self) -> str | None:
+        """How many others there are, and where; None where there are none."""
+        if not self.others:
+            return None
+        count = f"and {len(self.others):,} more"
+        lines = list(dict.fromkeys(str(found.line) for found in self.others if found.line is not None))
+        if not lines:
+            return count
+        if lines == [str(self.first.line)]:
+            return f"{count} on this line"
+        listed = ", ".join(lines[:MAX_LINES]) + (", ..." if len(lines) > MAX_LINES else "")
+        return f"{count}: line{'s' * (len(lines) != 1)} {listed}"
+
+
+def grouped(diagnostics: Sequence[Diagnostic]) -> list[Alike]:
+    """Diagnostics by cause, each at the place of its first one."""
+    groups: dict[Hashable, list[Diagnostic]] = {}
+    for found in diagnostics:
+        groups.setdefault(_cause(found), []).append(found)
+    return [Alike(first, others) for first, *others in groups.values()]
+
+
+def _cause(diagnostic: Diagnostic) -> Hashable:
+    """What those have in common that are said once: the code, the type of the layer, and what is wrong with it.
+
+    That is the message, or where messages tell but names and numbers of the place, nothing more; a warning of a
+    constraint goes by its label, an error of one by what breaks it.
+    """
+    layer, code = diagnostic.layer, diagnostic.code
+    by_label = diagnostic.label is not None and diagnostic.severity != "error"
+    cause = None if by_label or (code in CODES and CODES[code].by_place) else diagnostic.message
+    return code, diagnostic.severity, diagnostic.file, layer and layer.type, diagnostic.label, cause, diagnostic.number
