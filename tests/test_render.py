@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from sarif_pydantic import Sarif
 
 from irrun.check.codes import CODES
+from irrun.check.render.alike import grouped
 from irrun.check.render.concise import render_concise
 from irrun.check.render.formats import FORMATS
 from irrun.check.render.github import render_github
@@ -60,6 +61,13 @@ def found_in(reports):
     return [diagnostic for report in reports for diagnostic in report.diagnostics]
 
 
+def causes_in(reports):
+    """The first diagnostic of each cause, with where the others are."""
+    return [
+        (alike.first, f" ({alike.more})" if alike.more else "") for r in reports for alike in grouped(r.diagnostics)
+    ]
+
+
 def test_the_command_line_offers_every_format():
     assert tuple(FORMATS) == FORMAT_NAMES
 
@@ -101,9 +109,9 @@ def test_concise_is_one_line_each_that_the_problem_matcher_reads(reports):
     (matcher,) = json.loads((ROOT / ".github" / "irrun-problem-matcher.json").read_text())["problemMatcher"]
     (pattern,) = matcher["pattern"]
     lines = render_concise(reports).split("\n")
-    expected = found_in(reports)
+    expected = causes_in(reports)
     assert len(lines) == len(expected)
-    for line, diagnostic in zip(lines, expected, strict=True):
+    for line, (diagnostic, more) in zip(lines, expected, strict=True):
         match = re.fullmatch(pattern["regexp"], line)
         assert match, line
         assert int(match[pattern["line"]]) == (diagnostic.line or 1)
@@ -111,7 +119,7 @@ def test_concise_is_one_line_each_that_the_problem_matcher_reads(reports):
         assert match[pattern["severity"]] == diagnostic.severity
         assert match[pattern["code"]] == diagnostic.code
         if diagnostic.message.isprintable():
-            assert match[pattern["message"]] == diagnostic.message
+            assert match[pattern["message"]] == diagnostic.message + more
         if diagnostic.file.isprintable():
             assert match[pattern["file"]] == diagnostic.file
 
@@ -243,14 +251,14 @@ def test_sarif_uris_lead_to_the_files(monkeypatch, tmp_path):
 
 def test_github_commands_read_back_by_the_rules_of_the_runner(reports):
     lines = render_github(reports).split("\n")
-    for line, diagnostic in zip(lines, found_in(reports), strict=True):
+    for line, (diagnostic, more) in zip(lines, causes_in(reports), strict=True):
         command, listed, data = re.fullmatch(r"::(\w+) ([^\r\n]*?)::([^\r\n]*)", line).groups()
         properties = dict(part.split("=", 1) for part in listed.split(","))
         unescaped = {key: unescape(value, {":": "%3A", ",": "%2C"}) for key, value in properties.items()}
         assert command == diagnostic.severity
         assert Path(unescaped["file"]).absolute() == Path(diagnostic.file).absolute()
         assert unescaped["title"] == f"{diagnostic.code} {CODES[diagnostic.code].title}"
-        assert unescape(data, {}).split("\nhelp: ", 1)[0] == one_line(diagnostic.message)
+        assert unescape(data, {}).split("\nhelp: ", 1)[0] == one_line(diagnostic.message) + more
         if diagnostic.span:
             assert int(properties["line"]) == diagnostic.line
             assert int(properties["col"]) == diagnostic.column
