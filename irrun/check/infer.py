@@ -17,6 +17,7 @@ import numpy as np
 
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
+from irrun.check.ignoring import as_ignored, can_go_on, declared_outputs, unchecked
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, Value
@@ -84,11 +85,16 @@ class InferredLayer:
 
 @dataclass(eq=False, slots=True)
 class Inference:
-    """What is known of a model. `nodes` holds the layers that could be inferred, producers first, bodies included."""
+    """What is known of a model. `nodes` holds the layers that could be inferred, producers first, bodies included.
+
+    Errors of the codes in `ignore` are warnings: their layers, and those whose rules a run has still to ask, have ops
+    that compute what they can.
+    """
 
     weights: Weights
     nodes: dict[Layer, InferredLayer] = field(default_factory=dict)
     known: Inference | None = None
+    ignore: frozenset[str] = frozenset()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
     visited: set[Graph] = field(default_factory=set)
@@ -123,13 +129,17 @@ def _one_more(code: str) -> Diagnostic:
 
 
 def infer(
-    graph: Graph, weights: Weights, parameters: Mapping[Layer, Tensor] | None = None, known: Inference | None = None
+    graph: Graph,
+    weights: Weights,
+    parameters: Mapping[Layer, Tensor] | None = None,
+    known: Inference | None = None,
+    ignore: frozenset[str] = frozenset(),
 ) -> Inference:
-    """Infer a whole model; `parameters` replaces what its Parameters declare.
+    """Infer a whole model; `parameters` replaces what its Parameters declare, and errors of codes in `ignore` are none.
 
     `known` is what was inferred of it without: it still holds for layers that no such Parameter leads to.
     """
-    inference = Inference(weights, known=known)
+    inference = Inference(weights, known=known, ignore=ignore)
     infer_graph(graph, inference, name_sizes(graph, parameters or {}))
     while inference.pending:
         body = inference.pending.pop()
@@ -184,8 +194,13 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     try:
         inferred = op.infer(inputs, attrs, bodies)
     except Violation as violation:
-        inference.report(violated(violation, op, layer, inputs, suspect))
-        return None
+        found = violated(violation, op, layer, inputs, suspect)
+        if found.code not in inference.ignore or not can_go_on(op, layer):
+            inference.report(found)
+            return None
+        inference.report(as_ignored(found))
+        outputs = declared_outputs(layer)
+        return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"
@@ -201,6 +216,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
+    if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
+        op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.warnings, inferred.widened)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from irrun.check.declared import compare_declared
 from irrun.check.finite import MAX_SEARCHED, search_weights
+from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
@@ -104,6 +105,7 @@ def validate(
     *,
     content: bytes | None = None,
     searched: int | None = MAX_SEARCHED,
+    ignore: Iterable[str] = (),
 ) -> Report:
     """Check a model: that of an .xml file, given as a path, as bytes or as a file that is open for reading bytes.
 
@@ -111,8 +113,9 @@ def validate(
     inputs shall have, by name: `{"image": (1, 3, "height", "width")}`. With `content`, the text of the .xml, `model` is
     only the path that it goes by. So many bytes of weights are `searched` for NaN and infinity, None for all.
 
-    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, OSError
-    where an open file cannot be read, TypeError where something else is given than a model.
+    Never raises for a bad model. Raises ValueError where `shapes` names no input or holds what is no size, or where
+    errors of a code in `ignore` cannot be ignored, OSError where an open file cannot be read, TypeError where something
+    else is given than a model.
     """
     problems: list[Diagnostic] = []
     if isinstance(model, Model):
@@ -125,7 +128,7 @@ def validate(
         if read_model is None or any(problem.code == "E110" for problem in problems):  # layers of kernels, not of ops
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
-    inference = infer(found.graph, found.weights, _given(found, shapes or {}))
+    inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
     declared = compare_declared(inference, sizes=not shapes)
     later = chain(inference.diagnostics, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]

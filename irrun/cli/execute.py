@@ -19,6 +19,7 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     THREADS,
     WEIGHTS,
+    codes_option,
     colour,
     failures_said,
     ops_option,
@@ -92,6 +93,13 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     metavar="N",
     help="Run N times, and print how long runs take.",
 )
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="CODES",
+    callback=codes_option,
+    help="Compute what kernels can where a layer breaks such a rule, E303, E304, E305 or E401; hide such warnings.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say what computes, and why.")
 @watching_options
 @ops_option
@@ -117,6 +125,7 @@ def execute(
     profile: bool,
     trace_file: Path | None,
     repeat: int,
+    ignore: tuple[str, ...],
     verbose: bool,
     **watched: Any,
 ) -> None:
@@ -129,12 +138,19 @@ def execute(
     require_files(context, model, weights, *arrays)
     keep_apart(context, model, weights, arrays, [output, save_inputs, trace_file, wishes.dump])
 
+    from irrun.check.ignoring import ignorable
     from irrun.check.render.text import one_line
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
     from irrun.run.expectation import differences
 
+    try:
+        passed = ignorable(ignore)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param_hint="--ignore") from None
+    if passed and precision not in (None, "declared"):
+        raise click.UsageError("--ignore goes with --precision declared", context)
     measured: Profile | None = None
     if profile or trace_file is not None:
         from irrun.run.profile import Profile
@@ -155,8 +171,10 @@ def execute(
                 threads=threads,
                 once=repeat == 1,
                 precision=precision,
+                ignore=ignore,
             )
-        show(executor.report.warnings)
+        hidden = tuple(code for code in ignore if code[0] == "W")
+        show([found for found in executor.report.warnings if not found.code.startswith(hidden)])
         inputs = _inputs(executor, archive, files, seed, shapes)
         if verbose:
             say("note", executor.engines)

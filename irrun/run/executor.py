@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.check.ignoring import ignorable
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
@@ -85,12 +86,15 @@ class GraphExecutor:
     An executor that is pickled, as process pools do, goes along as its model and these options, and prepares again.
 
     `precision` is in which types floats are computed (see `irrun.engines.PRECISIONS`): unless given it is "declared"
-    for the engine "reference", else "auto". Inputs, results and variables have the types that the model declares. It
-    warns where bf16 is emulated.
+    for the engine "reference" or with `ignore`, else "auto". Inputs, results and variables have the types that the
+    model declares. It warns where bf16 is emulated.
 
-    Raises IRError where the model has errors, or needs more memory whatever its inputs are; its warnings are in
-    `report`. Raises EngineError where there is no such engine, ValueError where there is no such
-    precision.
+    With `ignore`, codes such as "E401", layers that break the rules of their ops are computed by the ops' kernels all
+    the same, as far as these can; `report` has the errors as warnings, and a run warns of what only its data show.
+
+    Raises IRError where the model has other errors, or needs more memory whatever its inputs are; its warnings are in
+    `report`. Raises EngineError where there is no such engine, ValueError where there is no such precision, or where
+    errors of a code cannot be ignored.
 
     >>> import numpy as np
     >>> import irrun
@@ -112,19 +116,25 @@ class GraphExecutor:
         threads: int | None = None,
         once: bool = False,
         precision: str | None = None,
+        ignore: Sequence[str] = (),
     ) -> None:
+        self._ignored = ignorable(ignore)
         if precision is None:
-            precision = "declared" if engine == REFERENCE else "auto"
+            precision = "declared" if engine == REFERENCE or self._ignored else "auto"
         if precision not in PRECISIONS:
             raise ValueError(f"there is no precision `{precision}`; there are {', '.join(PRECISIONS)}")
+        if self._ignored and precision != "declared":
+            raise ValueError(f"precision `{precision}` goes without ignored errors, which need `declared`")
         self._options: dict[str, Any] = {
             "max_memory": max_memory,
             "engine": engine,
             "threads": threads,
             "once": once,
             "precision": precision,
+            "ignore": tuple(ignore),
         }
-        self.report = validate(model, weights, searched=0)  # what is not finite shows in the results
+        # what is not finite shows in the results
+        self.report = validate(model, weights, searched=0, ignore=self._ignored)
         if self.report.model is None or self.report.inference is None or not self.report.ok:
             raise IRError(self.report.errors)
         self.model: Model = self.report.model
@@ -307,7 +317,7 @@ class GraphExecutor:
         """
 
         def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
-            return validate(self.model, shapes=shapes, searched=0).ok
+            return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok
 
         return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)
 

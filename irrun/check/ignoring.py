@@ -1,0 +1,186 @@
+"""Errors that a run may pass over: which ones, and ops that compute all the same what their kernels can.
+
+A layer that breaks a rule of its op has inputs, attributes and a kernel; what it lacks is a result that anybody has
+defined. Other errors leave no graph, no op or no weights to compute with.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, IRError
+from irrun.ir.graph import Layer
+from irrun.spec.body import Body
+from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
+from irrun.spec.op import PARTS, Array, Bound, Inferred, Op, Tensor, Violation
+from irrun.spec.patterns import shape_text
+
+IGNORABLE = ("E303", "E304", "E305", "E401")
+"""Types, sizes and ranks that an op does not take together, and constraints of its specification."""
+
+
+def ignorable(codes: Iterable[str]) -> frozenset[str]:
+    """The codes of errors among these, or that begin with one of these; warnings need not be ignored.
+
+    Raises ValueError for what begins no code, and where a run cannot pass over such an error.
+    """
+    found: set[str] = set()
+    for code in codes:
+        from irrun.check.codes import CODES
+
+        meant = [known for known in CODES if known.startswith(code)]
+        if not meant or not code:
+            raise ValueError(f"there is no code {code}")
+        found.update(known for known in meant if known[0] not in "WI")
+    wrong = sorted(found.difference(IGNORABLE))
+    if wrong:
+        left = f"{', '.join(IGNORABLE[:-1])} and {IGNORABLE[-1]}"
+        raise ValueError(f"{wrong[0]} cannot be ignored: there would be nothing to compute with; only {left} can")
+    return frozenset(found)
+
+
+def as_ignored(diagnostic: Diagnostic) -> Diagnostic:
+    """An error as the warning that a run passes over it."""
+    return replace(diagnostic, message=f"ignored: {diagnostic.message}", ignored=True)
+
+
+def can_go_on(op: Op, layer: Layer) -> bool:
+    """Whether a layer can be computed though it breaks its rule: one with state or with bodies cannot."""
+    return op.pure and not layer.bodies and bool(layer.outputs) and op.context <= {"types"}
+
+
+def code_of(violation: Violation) -> str:
+    return "E401" if violation.label.startswith("C") else violation.label
+
+
+@dataclass(eq=False)
+class Unchecked(Op):
+    """An op whose kernel computes also what its rule refuses, as far as it can, for one layer.
+
+    `ignored` are the codes that are passed over; of those, no warning is given where they are `known` already.
+    `results` is what is known of the outputs, which the kernel's are held to.
+    """
+
+    ignored: frozenset[str] = field(default=frozenset(), kw_only=True)
+    known: bool = field(default=False, kw_only=True)
+    results: Sequence[Tensor] = field(default=(), kw_only=True)
+
+    def infer(
+        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
+    ) -> Inferred:
+        try:
+            return super().infer(inputs, attrs, bodies)
+        except Violation as violation:
+            warnings = self._passed_over(violation)
+            return Inferred([Tensor(tensor.type, None) for tensor in self.results], {}, False, warnings)
+
+    def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
+        try:
+            return super().check(inputs, attrs, bound)
+        except Violation as violation:
+            return self._passed_over(violation)
+
+    def _passed_over(self, violation: Violation) -> Sequence[str]:
+        """The warnings of a broken rule. Raises it where it is not ignored."""
+        code = code_of(violation)
+        if code not in self.ignored:
+            raise violation
+        return () if self.known else (f"ignored {code}: {violation.message}",)
+
+
+def unchecked(op: Op, ignored: frozenset[str], outputs: Sequence[Tensor], *, known: bool = False) -> Unchecked:
+    """The op of a layer with `outputs` as it computes what breaks its rule.
+
+    It is not pure, so that neither engines take it, which rely on rules, nor is it computed ahead.
+    """
+    return Unchecked(
+        op.name,
+        _computing(op, outputs),
+        op.inputs,
+        op.outputs,
+        op.attrs,
+        op.types,
+        opsets=op.opsets,
+        pure=False,
+        rule=op.rule,
+        doc=op.doc or op.__doc__,
+        ignored=ignored,
+        known=known,
+        results=outputs,
+    )
+
+
+def declared_outputs(layer: Layer) -> list[Tensor]:
+    """What the file says of the types of outputs; their shapes are left to the run."""
+    return [Tensor(value.port.precision or "dynamic", None) for value in layer.outputs]
+
+
+def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
+    """The kernel of an op for inputs that may break its rule; it raises Violation where it cannot compute them."""
+
+    def kernel(*arrays: Array | None, **attrs: Any) -> tuple[Array, ...]:
+        context = {"types": _types(op, arrays, outputs)} if "types" in op.context else {}
+        try:
+            results = op.kernel(*arrays, **attrs | context)
+        except Violation as violation:
+            message = f"{violation.message}, which its kernel cannot compute"
+            raise Violation(violation.label, message, violation.port, violation.about) from None
+        except (IRError, MemoryError):
+            raise
+        except Exception as error:
+            raise _refused(op, arrays, attrs, error) from error
+        given = results if isinstance(results, tuple | list) else (results,)
+        if len(given) < len(outputs):
+            raise Violation("E302", f"its kernel gives {len(given)} outputs, expected {len(outputs)}")
+        return tuple(
+            _held(np.asarray(result), tensor, n) for n, (result, tensor) in enumerate(zip(given, outputs, strict=False))
+        )
+
+    try:
+        signature = inspect.signature(op.kernel)
+    except ValueError:  # a ufunc has none
+        return kernel
+    taken = [parameter for parameter in signature.parameters.values() if parameter.name not in PARTS]
+    kernel = wraps(op.kernel)(kernel)
+    kernel.__signature__ = signature.replace(parameters=taken)  # type: ignore[attr-defined]
+    return kernel
+
+
+def _types(op: Op, arrays: Sequence[Array | None], outputs: Sequence[Tensor]) -> dict[str, str]:
+    """Element types for the type symbols of an op: of the first input that has it, else of an output."""
+    types: dict[str, str] = {}
+    for number, array in enumerate(arrays):
+        if array is not None and op.inputs:
+            types.setdefault(op.inputs[min(number, len(op.inputs) - 1)].type, element_type(array.dtype))
+    for port, tensor in zip(op.outputs, outputs, strict=False):
+        types.setdefault(port.type, tensor.type)
+    return types
+
+
+def _refused(op: Op, arrays: Sequence[Array | None], attrs: Mapping[str, Any], error: Exception) -> Exception:
+    """What to say where a kernel fails: that, beside the rule that is broken; the error itself where none is."""
+    tensors = [None if array is None else Tensor.of(array) for array in arrays]
+    try:
+        op.infer(tensors, {name: value for name, value in attrs.items() if name != "types"})
+    except Violation as violation:
+        message = f"{violation.message}, which its kernel cannot compute: {type(error).__name__}: {error}"
+        return Violation(violation.label, message, violation.port, violation.about)
+    return error
+
+
+def _held(array: Array, tensor: Tensor, number: int) -> Array:
+    """A result in the type and of the sizes that are known of it. Raises Violation where it has others."""
+    if tensor.static and array.shape != tensor.shape:
+        found, expected = shape_text(array.shape), shape_text(tensor.shape)
+        raise Violation("E304", f"its kernel gives {found} for output {number}, expected {expected}")
+    if tensor.type not in ELEMENT_TYPES or array.dtype == numpy_dtype(tensor.type):
+        return array
+    if tensor.type == "string" or array.dtype.kind in "OSU":
+        raise Violation("E303", f"its kernel gives {array.dtype} for output {number}, expected {tensor.type}")
+    return array.astype(numpy_dtype(tensor.type))
