@@ -99,16 +99,25 @@ def tuple_positions(tuples: Array, shape: Sequence[int]) -> Array:
     positions = np.zeros(tuples.shape[:-1], np.intp)
     for column, size in enumerate(shape):
         positions *= size
-        positions += wrapped(tuples[..., column], size)
+        positions += _inside(wrapped(tuples[..., column], size), size)
     return positions
 
 
 def element_positions(indices: Array, shape: Sequence[int], axis: int) -> Array:
     """The row-major position in `shape` of every element of `indices`, which replace the coordinate along `axis`."""
-    positions: Array = wrapped(indices, shape[axis]) * prod(shape[axis + 1 :])
+    positions: Array = _inside(wrapped(indices, shape[axis]), shape[axis]) * prod(shape[axis + 1 :])
     for number in range(len(shape)):
         if number != axis:
+            if indices.shape[number] > shape[number]:
+                raise IndexError(f"{indices.shape[number]} indices along an axis of {shape[number]}")
             positions += grid(indices.shape, [number])[0] * prod(shape[number + 1 :])
+    return positions
+
+
+def _inside(positions: Array, size: int) -> Array:
+    """Positions along an axis, which in row-major ones would lead into other rows. Raises IndexError beyond it."""
+    if positions.size and (positions.min() < 0 or positions.max() >= size):
+        raise IndexError(f"an index is outside [{-size}, {size})")
     return positions
 
 

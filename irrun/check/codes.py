@@ -614,8 +614,8 @@ CODES: dict[str, Code] = {
         "attribute that a converter has left",
         "The op has no attribute of this name, and nothing reads it. Converters up to 2021 wrote some on every layer "
         "of a type, such as `output_padding` on a Convolution, and what Caffe has on a DetectionOutput. With the value "
-        "that is there it says nothing that the layer does not do, so the model is as it was meant; with another one it is "
-        "warning W930. Infos are shown with --verbose, and never fail a check.",
+        "that is there it says nothing that the layer does not do, so the model is as it was meant; with another one "
+        "it is warning W930. Infos are shown with --verbose, and never fail a check.",
         ('<data output_padding="0,0" strides="1,1" .../> of a Convolution', '<data strides="1,1" .../>'),
     ),
     "I902": Code(

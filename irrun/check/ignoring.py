@@ -1,7 +1,8 @@
 """Errors that a run may pass over: which ones, and ops that compute all the same what their kernels can.
 
-A layer that breaks a rule of its op has inputs, attributes and a kernel; what it lacks is a result that anybody has
-defined. Other errors leave no graph, no op or no weights to compute with.
+A layer whose inputs are of types and shapes that its op refuses has all that a kernel needs; what it lacks is a result
+that anybody has defined. Other errors leave no graph, no op or no weights to compute with, and indices, axes and sizes
+that lead to what is not there leave nothing to compute.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, IRError
+from irrun.diagnostics import Diagnostic, IRError, Note
 from irrun.ir.graph import Layer
 from irrun.spec.body import Body
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
-from irrun.spec.op import PARTS, Array, Bound, Inferred, Op, Tensor, Violation
+from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Inferred, Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
 
 IGNORABLE = ("E303", "E304", "E305", "E401")
@@ -55,6 +56,24 @@ def can_go_on(op: Op, layer: Layer) -> bool:
     return op.pure and not layer.bodies and bool(layer.outputs) and op.context <= {"types"}
 
 
+def as_refused(diagnostic: Diagnostic, op: Op, layer: Layer) -> Diagnostic:
+    """An error that was to be ignored, with why it is none that can be."""
+    why = "what inputs hold leads to what is not there" if can_go_on(op, layer) else "the layer has a body or a state"
+    return replace(diagnostic, notes=(*diagnostic.notes, Note(f"it cannot be ignored: {why}")))
+
+
+def is_about_data(op: Op, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
+    """Whether an op that refuses inputs does so for what they hold: indices, axes or sizes of what is not there."""
+    if all(tensor is None or tensor.value is None for tensor in inputs):
+        return False
+    hidden = [None if tensor is None else Tensor(tensor.type, tensor.shape) for tensor in inputs]
+    try:
+        Op.infer(op, hidden, attrs)
+    except Violation:
+        return False
+    return True
+
+
 def code_of(violation: Violation) -> str:
     return "E401" if violation.label.startswith("C") else violation.label
 
@@ -77,19 +96,21 @@ class Unchecked(Op):
         try:
             return super().infer(inputs, attrs, bodies)
         except Violation as violation:
-            warnings = self._passed_over(violation)
+            warnings = self._passed_over(violation, inputs, attrs)
             return Inferred([Tensor(tensor.type, None) for tensor in self.results], {}, False, warnings)
 
     def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
         try:
             return super().check(inputs, attrs, bound)
         except Violation as violation:
-            return self._passed_over(violation)
+            return self._passed_over(violation, inputs, attrs)
 
-    def _passed_over(self, violation: Violation) -> Sequence[str]:
+    def _passed_over(
+        self, violation: Violation, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]
+    ) -> Sequence[str]:
         """The warnings of a broken rule. Raises it where it is not ignored."""
         code = code_of(violation)
-        if code not in self.ignored:
+        if code not in self.ignored or is_about_data(self, inputs, attrs):
             raise violation
         return () if self.known else (f"ignored {code}: {violation.message}",)
 
@@ -125,9 +146,10 @@ def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
     """The kernel of an op for inputs that may break its rule; it raises Violation where it cannot compute them."""
 
     def kernel(*arrays: Array | None, **attrs: Any) -> tuple[Array, ...]:
-        context = {"types": _types(op, arrays, outputs)} if "types" in op.context else {}
+        given = _agreed(op, arrays)
+        context = {"types": _types(op, given, outputs)} if "types" in op.context else {}
         try:
-            results = op.kernel(*arrays, **attrs | context)
+            results = op.kernel(*given, **attrs | context)
         except Violation as violation:
             message = f"{violation.message}, which its kernel cannot compute"
             raise Violation(violation.label, message, violation.port, violation.about) from None
@@ -135,11 +157,11 @@ def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
             raise
         except Exception as error:
             raise _refused(op, arrays, attrs, error) from error
-        given = results if isinstance(results, tuple | list) else (results,)
-        if len(given) < len(outputs):
-            raise Violation("E302", f"its kernel gives {len(given)} outputs, expected {len(outputs)}")
+        made = results if isinstance(results, tuple | list) else (results,)
+        if len(made) < len(outputs):
+            raise Violation("E302", f"its kernel gives {len(made)} outputs, expected {len(outputs)}")
         return tuple(
-            _held(np.asarray(result), tensor, n) for n, (result, tensor) in enumerate(zip(given, outputs, strict=False))
+            _held(np.asarray(result), tensor, n) for n, (result, tensor) in enumerate(zip(made, outputs, strict=False))
         )
 
     try:
@@ -150,6 +172,46 @@ def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
     kernel = wraps(op.kernel)(kernel)
     kernel.__signature__ = signature.replace(parameters=taken)  # type: ignore[attr-defined]
     return kernel
+
+
+def _agreed(op: Op, arrays: Sequence[Array | None]) -> list[Array | None]:
+    """The inputs in types that the op takes together: of one symbol in the widest, others in one of the same kind.
+
+    Raises Violation where an input is of another kind than any that the op takes.
+    """
+    ports = [op.inputs[min(number, len(op.inputs) - 1)] for number in range(len(arrays))] if op.inputs else []
+    wanted: dict[str, str] = {}
+    for port, array in zip(ports, arrays, strict=False):
+        if array is not None and port.type != "dynamic":
+            wider = _wider(wanted.get(port.type), element_type(array.dtype), port.type, op)
+            if wider is None:
+                message = f"`{port.name}` is {element_type(array.dtype)}, which its kernel cannot compute"
+                raise Violation("E303", message, port.name)
+            wanted[port.type] = wider
+    return [
+        array if array is None or port.type == "dynamic" else array.astype(numpy_dtype(wanted[port.type]), copy=False)
+        for port, array in zip(ports, arrays, strict=True)
+    ]
+
+
+def _wider(known: str | None, type: str, symbol: str, op: Op) -> str | None:
+    """The narrowest type of a symbol that the op takes, and that holds what these two do; None where there is none."""
+    allowed = op.types.get(symbol, frozenset({symbol}))
+    if type in allowed and known in (None, type):
+        return type
+    holding = [
+        wide for wide in ELEMENT_TYPES if wide in allowed and _holds(wide, type) and (not known or _holds(wide, known))
+    ]
+    return min(holding, key=lambda wide: ELEMENT_TYPES[wide].bits, default=None)
+
+
+def _holds(wide: str, type: str) -> bool:
+    """Whether the numbers of a type, or indices in it, can be given as another one."""
+    if wide == type:
+        return True
+    if wide in FLOAT and type in FLOAT:
+        return ELEMENT_TYPES[wide].bits >= 32 or ELEMENT_TYPES[wide].bits > ELEMENT_TYPES[type].bits
+    return wide in INTEGER and type in INTEGER and ELEMENT_TYPES[wide].bits >= 32
 
 
 def _types(op: Op, arrays: Sequence[Array | None], outputs: Sequence[Tensor]) -> dict[str, str]:

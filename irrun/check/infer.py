@@ -17,7 +17,7 @@ import numpy as np
 
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
-from irrun.check.ignoring import as_ignored, can_go_on, declared_outputs, unchecked
+from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, Value
@@ -195,8 +195,11 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inferred = op.infer(inputs, attrs, bodies)
     except Violation as violation:
         found = violated(violation, op, layer, inputs, suspect)
-        if found.code not in inference.ignore or not can_go_on(op, layer):
+        if found.code not in inference.ignore:
             inference.report(found)
+            return None
+        if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
+            inference.report(as_refused(found, op, layer))
             return None
         inference.report(as_ignored(found))
         outputs = declared_outputs(layer)

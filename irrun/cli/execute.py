@@ -32,8 +32,9 @@ from irrun.cli.progress import progress
 from irrun.cli.watching import Wishes, watching, watching_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from irrun.diagnostics import Diagnostic
     from irrun.run.executor import GraphExecutor
     from irrun.run.profile import Profile
     from irrun.spec.op import Array
@@ -138,7 +139,7 @@ def execute(
     require_files(context, model, weights, *arrays)
     keep_apart(context, model, weights, arrays, [output, save_inputs, trace_file, wishes.dump])
 
-    from irrun.check.ignoring import ignorable
+    from irrun.check.ignoring import IGNORABLE, ignorable
     from irrun.check.render.text import one_line
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
@@ -161,7 +162,12 @@ def execute(
         given = "give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED"
         return None if archive or files or seed is not None else given
 
-    with failures_said(context, advice):
+    def remedy(found: Sequence[Diagnostic]) -> str | None:
+        codes = sorted({diagnostic.code for diagnostic in found})
+        left = f"--ignore {','.join(codes)} computes such layers all the same, as far as their kernels can"
+        return left if passed.isdisjoint(codes) and set(codes) <= set(IGNORABLE) else None
+
+    with failures_said(context, advice, remedy):
         with warnings_said(), progress("preparing"):
             executor = GraphExecutor(
                 sys.stdin.buffer if model == STANDARD else model,

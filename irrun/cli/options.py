@@ -211,8 +211,14 @@ def say(kind: str, message: str) -> None:
 
 
 @contextmanager
-def failures_said(context: click.Context, advice: Callable[[str], str | None]) -> Iterator[None]:
+def failures_said(
+    context: click.Context,
+    advice: Callable[[str], str | None],
+    remedy: Callable[[Sequence[Diagnostic]], str | None] = lambda _: None,
+) -> Iterator[None]:
     """Exit with 1 where the model or its inputs are at fault, after what is wrong and the `advice` for that, if any.
+
+    `remedy` is asked for advice about diagnostics.
 
     Raises click.BadParameter where an engine is not there.
     """
@@ -224,6 +230,9 @@ def failures_said(context: click.Context, advice: Callable[[str], str | None]) -
         raise click.BadParameter(str(error), context) from None
     except IRError as error:
         show(error.diagnostics)
+        help = remedy(error.diagnostics)
+        if help is not None:
+            click.echo(f"help: {help}", err=True)
         context.exit(1)
     except (InputError, MemoryError) as error:
         say("error", str(error) or "there is not enough memory")
