@@ -561,10 +561,9 @@ def segment_max(data: Array, segment_ids: Array, num_segments: Array | None = No
     Constraints:
         C1: num_segments is 0 or more.
         C2: segment_ids are in ascending order.
-        C3: segment_ids lie in [0, num_segments).
+        C3: segment_ids lie in [0, num_segments). (OpenVINO drops slices of later segments.)
 
-    Deviation: the IR calls the page's attribute empty_segment_value fill_mode. OpenVINO drops slices whose segment is
-    num_segments or more, instead of refusing them.
+    Deviation: the IR calls the page's attribute empty_segment_value fill_mode.
 
     Source: arithmetic/segment-max-16.rst
 

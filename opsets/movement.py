@@ -283,9 +283,9 @@ def gather_nd_8(data: Array, indices: Array, *, batch_dims: int) -> Any:
         C1: batch_dims lies in [0, min(r, q)), r and q the ranks of data and indices.
         C2: the last dimension of indices is r - batch_dims or less.
         C3: the first batch_dims dimensions of data and indices are equal or 1.
-        C4: each index lies in [-s, s), s the size of its dimension.
+        C4: each index lies in [-s, s), s the size of its dimension. (For others OpenVINO's CPU plugin reads anywhere.)
 
-    Deviation: OpenVINO wants batch dimensions to be equal; its CPU plugin reads anywhere for indices outside.
+    Deviation: OpenVINO wants batch dimensions to be equal.
 
     Source: movement/gather-nd-8.rst
 

@@ -51,10 +51,10 @@ def sparse_fill_empty_rows(values: Array, dense_shape: Array, indices: Array, de
 
     Constraints:
         C1: the sizes in dense_shape are 0 or more.
-        C2: each row in indices lies in [0, dense_shape[0]).
+        C2: each row in indices lies in [0, dense_shape[0]). (OpenVINO drops the values of others where they are not
+            constant.)
         C3: each column in indices lies in [0, dense_shape[1]).
 
-    Deviation: OpenVINO drops the values of rows outside dense_shape where they are not constant.
     The example of the page declares default_value with `<dim>0</dim>`, a tensor without elements; its text and
     OpenVINO say scalar. A row is filled also where dense_shape has no column 0.
 

@@ -208,3 +208,11 @@ def test_warnings_are_hidden_by_their_codes(tmp_path):
     path = of_one(tmp_path, "Abs", [("f32", (2,))], [("f32", (2,))], colour="red")
     assert "warning[W930]" in command("execute", path, "--random", 1).stderr
     assert "W930" not in command("execute", path, "--random", 1, "--ignore", "W9").stderr
+
+
+def test_an_error_says_what_openvino_does_where_that_is_known(tmp_path):
+    inputs, ids = [("f32", (3, 4))], [np.array([0, 1, 5]), np.array(2)]
+    path = of_one(tmp_path, "SegmentMax", inputs, [("f32", (2, 4))], ids, "opset16", fill_mode="ZERO")
+    (found,) = irrun.validate(path).errors
+    assert found.message.startswith("SegmentMax-16 C3: ")
+    assert "OpenVINO drops slices of later segments" in found.help

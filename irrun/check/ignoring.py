@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import Any
 
@@ -120,21 +120,9 @@ def unchecked(op: Op, ignored: frozenset[str], outputs: Sequence[Tensor], *, kno
 
     It is not pure, so that neither engines take it, which rely on rules, nor is it computed ahead.
     """
-    return Unchecked(
-        op.name,
-        _computing(op, outputs),
-        op.inputs,
-        op.outputs,
-        op.attrs,
-        op.types,
-        opsets=op.opsets,
-        pure=False,
-        rule=op.rule,
-        doc=op.doc or op.__doc__,
-        ignored=ignored,
-        known=known,
-        results=outputs,
-    )
+    declaration = {one.name: getattr(op, one.name) for one in fields(op) if one.init}
+    changed = {"kernel": _computing(op, outputs), "pure": False, "traits": (), "view_of": None, "self_checking": False}
+    return Unchecked(**declaration | changed, ignored=ignored, known=known, results=outputs)
 
 
 def declared_outputs(layer: Layer) -> list[Tensor]:
