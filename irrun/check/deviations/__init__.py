@@ -18,15 +18,12 @@ from irrun.check.deviations.conditions import decide
 from irrun.check.deviations.facts import Facts, constant_layers
 from irrun.check.infer import Inference
 from irrun.check.validate import Report
-from irrun.diagnostics import Diagnostic
+from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.graph import Layer
 from irrun.spec.op import Array
 
 IN_RUNS = "layer is not constant"
 """The clause of what OpenVINO's kernels do: constant layers are computed before a run, by those of its reference."""
-
-MAX_LAYERS = 5
-"""Layers that a deviation is reported of one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,34 +118,24 @@ def with_deviations(report: Report) -> Report:
     """
     if report.inference is None:
         return report
-    found = [replace(diagnostic, file=str(report.path)) for diagnostic in deviating_layers(report.inference)]
+    found = [replace(diagnostic, file=str(report.path)) for diagnostic in limited(deviating_layers(report.inference))]
     diagnostics = sorted([*report.diagnostics, *found], key=lambda d: (d.line or 0, d.column or 0, d.code))
     return replace(report, diagnostics=diagnostics)
 
 
 def deviating_layers(inference: Inference) -> Iterator[Diagnostic]:
-    """One D101 or D102 for each layer and deviation, in the order of the file.
-
-    After some layers, one more says how many others the same is known of.
-    """
-    alike: dict[tuple[str, str, tuple[str, ...]], list[tuple[Layer, Deviation]]] = defaultdict(list)
+    """One D101 or D102 for each layer and deviation, in the order of the file."""
     constants = constant_layers(inference)
     for layer in sorted(inference.nodes, key=lambda layer: (layer.span.line, layer.span.column)):
         for deviation in _found(Facts(layer, inference, constants=constants)):
-            alike[deviation.op, deviation.does, deviation.when].append((layer, deviation))
-    for pairs in alike.values():
-        for layer, deviation in pairs[:MAX_LAYERS]:
             yield _diagnostic(layer, deviation)
-        if len(pairs) > MAX_LAYERS:
-            (layer, deviation), more = pairs[MAX_LAYERS], len(pairs) - MAX_LAYERS
-            yield _diagnostic(layer, deviation, f"; the same is known of {more - 1:,} more layers" if more > 1 else "")
 
 
-def _diagnostic(layer: Layer, deviation: Deviation, more: str = "") -> Diagnostic:
+def _diagnostic(layer: Layer, deviation: Deviation) -> Diagnostic:
     where = f" (where {deviation.conditions})" if deviation.when else ""
     return Diagnostic(
         "D102" if deviation.when else "D101",
-        f"{deviation.op} in OpenVINO's {deviation.device} plugin {deviation.does}{where}{more}",
+        f"{deviation.op} in OpenVINO's {deviation.device} plugin {deviation.does}{where}",
         layer.span,
         layer.label,
         help=f"irrun goes by this: {deviation.because}; seen with OpenVINO {deviation.openvino}",
