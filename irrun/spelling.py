@@ -14,11 +14,11 @@ _PER_EDIT = 4
 """Characters of a word for each letter that may be wrong, missing, too many or swapped with the next one."""
 
 
-def close_matches(word: str, known: Iterable[str]) -> list[str]:
+def close_matches(word: str, known: Iterable[str], *, likely: bool = False) -> list[str]:
     """The known words that `word` may be meant for, the likeliest first; case and separators make no difference.
 
     A wrong advice is worse than none, so they are near: one of four letters differs at most, and not the first one
-    beside others.
+    beside others. Where it is `likely` that one of them is meant, as one is missing, they need only be alike.
 
     >>> close_matches("Softmax", ["SoftMax", "LogSoftmax"]), close_matches("padsBegin", ["pads_begin", "pads_end"])
     (['SoftMax'], ['pads_begin'])
@@ -33,7 +33,8 @@ def close_matches(word: str, known: Iterable[str]) -> list[str]:
     meant = word.lower()
     letters = set(meant)
     shared = sorted(spelling, key=lambda name: len(letters.symmetric_difference(name)) + abs(len(name) - len(meant)))
-    return [spelling[match] for match in get_close_matches(meant, shared[:_MAX_COMPARED]) if _is_near(meant, match)]
+    alike = get_close_matches(meant, shared[:_MAX_COMPARED])
+    return [spelling[match] for match in alike if likely or _is_near(meant, match)]
 
 
 def _is_near(word: str, known: str) -> bool:

@@ -61,3 +61,9 @@ def test_words_like_no_other(word):
 
 def test_too_many_words_are_not_compared():
     assert close_matches("name", [f"name{n}" for n in range(2000)]) == []
+
+
+def test_where_one_is_missing_it_need_only_be_alike():
+    assert close_matches("kernel_size", ["kernel", "strides"]) == []
+    assert close_matches("kernel_size", ["kernel"], likely=True) == ["kernel"]
+    assert close_matches("colour", ["kernel"], likely=True) == []

@@ -81,7 +81,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
-    unknown = _unknown(op, layer, [name for name in strange if name not in left]) if len(strange) > len(left) else {}
+    unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
     unreadable = bool(problems or missing)
     for typo, close in list(unknown.items()):
         if close in missing:
@@ -117,11 +117,16 @@ def _strange(op: Op, layer: Layer) -> list[str]:
     return [name for name in layer.attributes if name not in op.attr_names and name not in FOREIGN][:MAX_UNKNOWN]
 
 
-def _unknown(op: Op, layer: Layer, strange: Sequence[str]) -> dict[str, str | None]:
-    """Attributes that the op does not have, with the one that each may be meant for and that is not given."""
+def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str]) -> dict[str, str | None]:
+    """Attributes that the op does not have, with the one that each may be meant for: one that is required and not given
+    before others that are not given."""
     names = [attr.name for attr in op.attrs]
     free = [name for name in names if name not in layer.attributes]
-    return {name: next(iter(close_matches(name, free) or close_matches(name, names)), None) for name in strange}
+    close = {
+        name: close_matches(name, missing, likely=True) or close_matches(name, free) or close_matches(name, names)
+        for name in strange
+    }
+    return {name: next(iter(found), None) for name, found in close.items()}
 
 
 def _left(op: Op, layer: Layer, name: str) -> Diagnostic:
