@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from irrun.check.codes import CODES
 from irrun.diagnostics import Diagnostic
 
 MAX_LINES = 10
@@ -48,6 +47,8 @@ def _cause(diagnostic: Diagnostic) -> Hashable:
     That is the message, or where messages tell but names and numbers of the place, nothing more; a warning of a
     constraint goes by its label, an error of one by what breaks it.
     """
+    from irrun.check.codes import CODES  # most models have no diagnostics
+
     layer, code = diagnostic.layer, diagnostic.code
     by_label = diagnostic.label is not None and diagnostic.severity != "error"
     cause = None if by_label or (code in CODES and CODES[code].by_place) else diagnostic.message
