@@ -182,6 +182,7 @@ def test_what_leads_to_what_is_not_there_is_no_matter_of_opinion(tmp_path):
     shown = command("execute", path, "--random", 1, "--ignore", "E401", status=1).stderr
     assert "error[E401]: Reshape-1 C4: `data` is [3, 4], 12 elements, expected 20 for `shape` [5, 4]\n" in shown
     assert "note: it cannot be ignored: what inputs hold leads to what is not there\n" in shown
+    assert "help: --ignore" not in command("execute", path, "--random", 1, status=1).stderr
 
 
 def test_updates_do_not_reach_other_rows(tmp_path):

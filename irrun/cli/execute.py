@@ -141,6 +141,7 @@ def execute(
 
     from irrun.check.ignoring import IGNORABLE, ignorable
     from irrun.check.render.text import one_line
+    from irrun.check.validate import validate
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
@@ -162,10 +163,15 @@ def execute(
         given = "give the inputs with --inputs FILE or --input NAME=FILE, or make them up with --random SEED"
         return None if archive or files or seed is not None else given
 
+    loaded = False
+
     def remedy(found: Sequence[Diagnostic]) -> str | None:
         codes = sorted({diagnostic.code for diagnostic in found})
-        left = f"--ignore {','.join(codes)} computes such layers all the same, as far as their kernels can"
-        return left if passed.isdisjoint(codes) and set(codes) <= set(IGNORABLE) else None
+        if loaded or model == STANDARD or not passed.isdisjoint(codes) or not set(codes) <= set(IGNORABLE):
+            return None
+        if not validate(model, weights, searched=0, ignore=codes).ok:
+            return None
+        return f"--ignore {','.join(codes)} computes such layers all the same, as far as their kernels can"
 
     with failures_said(context, advice, remedy):
         with warnings_said(), progress("preparing"):
@@ -179,6 +185,7 @@ def execute(
                 precision=precision,
                 ignore=ignore,
             )
+        loaded = True
         hidden = tuple(code for code in ignore if code[0] == "W")
         show([found for found in executor.report.warnings if not found.code.startswith(hidden)])
         inputs = _inputs(executor, archive, files, seed, shapes)
