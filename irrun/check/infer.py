@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from irrun.ir.naming import MAX_INVENTED, name_sizes
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import attribute_span
+from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype

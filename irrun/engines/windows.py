@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from irrun.engines.work import Work
+from irrun.records import dataclass
 from irrun.spec import windows as spec
 
 

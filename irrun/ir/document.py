@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from irrun.ir.bodies import MAP_OF, UNCONNECTED
@@ -13,6 +12,7 @@ from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, Model, Port, PortM
 from irrun.ir.layers import tensor_names
 from irrun.ir.markup import Markup, Unwritable
 from irrun.ir.xml import NO_FILE, Element
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 
 _ORDER = ("data", "rt_info", *MAP_OF.values(), "back_edges", "input", "output", *MAP_OF)

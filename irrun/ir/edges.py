@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from irrun.diagnostics import Note
@@ -10,6 +10,7 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port
 from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 

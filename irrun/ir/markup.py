@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from irrun.ir.remnants import DOCUMENT, Aside, Remnant, remnants
 from irrun.ir.xml import NO_FILE, Element, Source
+from irrun.records import dataclass
 
 _XML = "{http://www.w3.org/XML/1998/namespace}"
 

@@ -6,7 +6,6 @@ The cache lives in variables of the model, or is an input (`past...`) that an ou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of
+from irrun.records import dataclass
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype

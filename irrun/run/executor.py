@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
 from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
+from irrun.records import dataclass
 from irrun.run.frame import Frame
 from irrun.run.inputs import Inputs, bind_inputs, random_inputs
 from irrun.run.kernels import Kernels

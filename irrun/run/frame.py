@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import length_hint
 from time import perf_counter
@@ -14,6 +14,7 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Layout, Operand
+from irrun.records import dataclass
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from traceback import walk_tb
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.weights import Weights
+from irrun.records import dataclass
 from irrun.run.bodies import Prepared
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program

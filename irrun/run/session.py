@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from operator import length_hint
 from threading import RLock
@@ -17,6 +17,7 @@ import numpy as np
 
 from irrun.engines.work import Call, chain
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.run.generation import MAX_TOKENS, generate
 from irrun.run.keys import key
 from irrun.spec.dtypes import numpy_dtype

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from irrun.records import dataclass
 from irrun.spec.dims import Shape, Size, fresh
 from irrun.spec.dtypes import ELEMENT_TYPES
 

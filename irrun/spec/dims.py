@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from math import gcd
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
+from irrun.records import dataclass
 from irrun.spec.notation import LONGEST, Namer, expression
 
 _serial = count()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from irrun.records import dataclass
 
 if TYPE_CHECKING:
     from irrun.spec.op import Tensor

@@ -6,11 +6,11 @@ Ports and attributes are named as the op declares them. Nothing here computes or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.records import dataclass
 from irrun.spec.dims import Shape, Size
 
 if TYPE_CHECKING:

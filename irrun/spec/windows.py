@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.spec.dims import Size, largest, smallest
 
 

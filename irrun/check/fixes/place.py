@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from xml.sax.saxutils import quoteattr
 
@@ -14,6 +13,7 @@ from irrun.ir.graph import Graph, Layer, Model, Port
 from irrun.ir.text_edits import Edit, Extent, extents
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element, Source
+from irrun.records import dataclass
 
 _SIZES = re.compile(rb"\s*(?:<dim>[^<]*</dim>\s*)*")
 _ONE = re.compile(rb"<dim>[^<]*</dim>")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,6 +17,7 @@ from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.embeddings import FINDERS, Bags, rooms_for_pieces, sum_pieces
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 CHUNK = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -15,6 +14,7 @@ from irrun.engines.compiled.code import LONG, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import OpenCall, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 LINE = 64

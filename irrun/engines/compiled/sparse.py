@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from irrun.engines.compiled.code import BYTE, LONG, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 CHUNK = 1 << 14

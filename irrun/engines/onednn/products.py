@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 

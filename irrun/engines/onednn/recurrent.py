@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any
@@ -28,6 +27,7 @@ from irrun.engines.onednn.library import (
 from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
 from irrun.engines.onednn.tensors import Packed, given_as, packed
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 DIRECTIONS = {"forward": 1, "reverse": 2, "bidirectional": 3}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from irrun.engines.onednn.library import POST, SCALES, SRC, SRC_1, WEIGHTS, ZERO_POINTS
 from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RELU, Chain
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 

@@ -7,7 +7,6 @@ with those of the same activation function next to each other: f, i, o, c of an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Arrays, Call
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 HALF = np.array(0.5, np.float32)

@@ -6,7 +6,6 @@ The sums of rows are made by einsum, several times as quick as sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -19,6 +18,7 @@ from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Call, Compiled, Operand, Work, chain
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 LONG = 4096

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -19,6 +19,7 @@ import numpy as np
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting, Views

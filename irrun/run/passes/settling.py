@@ -9,8 +9,9 @@ something else than before the program has to be made from the beginning, which 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from irrun.records import dataclass
 from irrun.run.passes.folding import Folding, fold
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program

@@ -9,12 +9,13 @@ Expects what engines have left to the kernels; leaves some of it with a quick wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from irrun.records import dataclass
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Instruction, Program, Quick
 from irrun.run.session import Run
