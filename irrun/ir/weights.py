@@ -51,6 +51,9 @@ MAX_COPIED = 1 << 16
 _CHUNK = 1 << 20
 """Bytes that are read at once where a blob is only looked through."""
 
+_NEAR = 1 << 18
+"""Bytes of elements that are looked at together, while they are in the cache of a processor."""
+
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
@@ -305,8 +308,8 @@ class Weights:
         """
         blob = self.check(layer)
         width = ELEMENT_TYPES[blob.element_type].bits // 8
-        for first in range(0, blob.elements, 4 * _CHUNK // width):
-            count = min(blob.elements - first, 4 * _CHUNK // width)
+        for first in range(0, blob.elements, _NEAR // width):
+            count = min(blob.elements - first, _NEAR // width)
             data = self._read(blob.offset + first * width, count * width)
             yield np.frombuffer(data, numpy_dtype(blob.element_type))
 
