@@ -14,7 +14,7 @@ INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
 
 PAUSE = 50_000
-"""Objects that are made between two searches for cycles among them; Python's own number is 700, and an import makes more."""
+"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
 
 COMMANDS = {
     "compare": "Say which layer is wrong first beside a device or another model, and why.",

@@ -77,7 +77,7 @@ class Blob(NamedTuple):
     """What the `<data>` of a Const says: `size` bytes from `offset` on, to be read as `shape` of `element_type`.
 
     These are so many `elements`, which take the bytes that are `needed`; of strings, the bytes of the table in front of
-    their text. In a `plain` one all numbers are written in digits and nothing else.
+    their text. In a `plain` one all numbers are written in digits, with nothing but commas and blanks between them.
     """
 
     element_type: str
@@ -117,7 +117,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     shape = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     count = math.prod(shape)
-    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "")
+    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "").replace(" ", "")
     plain = digits.isdecimal() and not attributes["shape"].endswith(",")
     return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
 
