@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.check.answers import Answers
 from irrun.check.attributes import OF_LAYER, read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
@@ -101,6 +102,7 @@ class Inference:
     latest: dict[Graph, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
     pending: list[Graph] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    answers: Answers = field(default_factory=Answers)
     depth: int = 0
     repeated: int = 0
     symbolic: int = 0
@@ -192,7 +194,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     inputs = [inference.tensor(value) for value in layer.inputs]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()}
     try:
-        inferred = op.infer(inputs, attrs, bodies)
+        inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
         found = violated(violation, op, layer, inputs, suspect)
         if found.code not in inference.ignore:

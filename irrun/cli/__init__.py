@@ -13,6 +13,9 @@ import click
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
 
+PAUSE = 50_000
+"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
+
 COMMANDS = {
     "compare": "Say which layer is wrong first beside a device or another model, and why.",
     "diff": "Say what differs between two models.",
@@ -66,4 +69,5 @@ def main() -> None:
 
     Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use, or a file that cannot be written.
     """
+    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)  # or else the end of the process would search all of the model for cycles

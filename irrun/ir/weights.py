@@ -51,6 +51,9 @@ MAX_COPIED = 1 << 16
 _CHUNK = 1 << 20
 """Bytes that are read at once where a blob is only looked through."""
 
+_NEAR = 1 << 18
+"""Bytes of elements that are looked at together, while they are in the cache of a processor."""
+
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
@@ -74,7 +77,7 @@ class Blob(NamedTuple):
     """What the `<data>` of a Const says: `size` bytes from `offset` on, to be read as `shape` of `element_type`.
 
     These are so many `elements`, which take the bytes that are `needed`; of strings, the bytes of the table in front of
-    their text. In a `plain` one all numbers are written in digits and nothing else.
+    their text. In a `plain` one all numbers are written in digits, with nothing but commas and blanks between them.
     """
 
     element_type: str
@@ -114,7 +117,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     shape = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     count = math.prod(shape)
-    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "")
+    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "").replace(" ", "")
     plain = digits.isdecimal() and not attributes["shape"].endswith(",")
     return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
 
@@ -305,8 +308,8 @@ class Weights:
         """
         blob = self.check(layer)
         width = ELEMENT_TYPES[blob.element_type].bits // 8
-        for first in range(0, blob.elements, 4 * _CHUNK // width):
-            count = min(blob.elements - first, 4 * _CHUNK // width)
+        for first in range(0, blob.elements, _NEAR // width):
+            count = min(blob.elements - first, _NEAR // width)
             data = self._read(blob.offset + first * width, count * width)
             yield np.frombuffer(data, numpy_dtype(blob.element_type))
 

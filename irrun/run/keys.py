@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -66,6 +65,8 @@ def escaped(name: str) -> str:
     written = _ESCAPED.sub(_as_bytes, name)
     if len(written) <= MAX_NAME:
         return written
+    from hashlib import blake2b  # it loads OpenSSL, and hardly any name is so long
+
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{written[:MAX_NAME]}%~{digest}"
 

@@ -254,6 +254,11 @@ def fresh(low: Bound = 0, high: Bound = None, name: str | None = None) -> Dim:
     return Dim({(Atom(serial, low, high, name, serial),): 1}, low, high)
 
 
+def serial() -> int:
+    """A number that gets larger each time, by more than 1 where an unknown size has been made in between."""
+    return next(_serial)
+
+
 def negate(answer: Answer) -> Answer:
     return UNDECIDED if answer is UNDECIDED else not answer
 

@@ -1,7 +1,7 @@
 """Every op irrun knows: harvested from op modules, found by type and operation set as OpenVINO finds it.
 
-Declaring an op registers nothing, so importing an op module has no effect elsewhere. The modules of the library are
-loaded one after the other, as far as a model needs them: all of them take as long as to check a small model.
+Declaring an op registers nothing, so importing an op module has no effect elsewhere. Modules of the library are loaded
+when a model has one of their ops: all of them take as long as to check a small model.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from irrun.spec.op import Op
 
@@ -26,18 +26,18 @@ SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "
 class Registry:
     """Ops by name ("ReLU-1") and by type; `find` answers what a layer of a file is.
 
-    `library` yields modules that are loaded as far as they are needed, all versions of a type in the same one.
-    `installed` yields modules of other packages; they are asked for only when a layer is of no known op. Any number of
-    threads may ask.
+    `library` has what loads the module that all versions of a type are in, by the type; it is called when they are
+    needed. `installed` yields modules of other packages; they are asked for only when a layer is of no known op. Any
+    number of threads may ask.
     """
 
     def __init__(
         self,
         installed: Callable[[], Iterator[ModuleType]] = lambda: iter(()),
-        library: Callable[[], Iterator[ModuleType]] = lambda: iter(()),
+        library: Mapping[str, Callable[[], ModuleType]] = MappingProxyType({}),
     ) -> None:
         self._ops: dict[str, Op] = {}
-        self._library = library()
+        self._library = {_key(type): load for type, load in library.items()}
         self._by_type: dict[str, list[Op]] = {}
         self._found: dict[tuple[str, str], Op] = {}
         self._installed = installed()
@@ -56,13 +56,13 @@ class Registry:
                 self.harvest(module)
 
     def _load_library(self, type: str | None = None) -> None:
-        """Load what is left of the library; for a `type` only until it is known."""
+        """Load what is left of the library; for a `type` only the module of its ops."""
         with self._loading:
-            while type is None or _key(type) not in self._by_type:
-                module = next(self._library, None)
-                if module is None:
-                    return
-                self._harvest(module)
+            missing = list(self._library.values()) if type is None else [self._library.get(_key(type))]
+            for load in dict.fromkeys(missing):
+                if load is not None:
+                    self._harvest(load())
+                    self._library = {key: other for key, other in self._library.items() if other is not load}
 
     def add(self, op: Op) -> None:
         """Make `op` known. Raises ValueError where another op has its name."""
@@ -160,8 +160,10 @@ def _registry() -> Registry:
         library = import_module("irrun.opsets")
     except ModuleNotFoundError as error:
         raise ImportError("the op library `irrun.opsets` is missing: install irrun with `pip install .`") from error
+    modules = {category: partial(import_module, f"irrun.opsets.{category}") for category in library.TYPES}
     return Registry(
-        _installed_modules, lambda: (import_module(f"irrun.opsets.{category}") for category in library.CATEGORIES)
+        _installed_modules,
+        {type: modules[category] for category, types in library.TYPES.items() for type in types.split()},
     )
 
 

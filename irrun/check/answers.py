@@ -1,0 +1,131 @@
+"""What rules have said of types and shapes, remembered: most layers of a model are like another one of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from irrun.spec.body import Body
+from irrun.spec.dims import Dim, Size, serial
+from irrun.spec.op import Array, Inferred, Op, Tensor
+
+MAX_KEPT = 4096
+"""Answers that are kept; models of 10,000 layers have some hundred kinds of them."""
+
+MAX_COMPARED = 64
+"""Elements of a value by which an answer is found again: of shapes, axes and bounds."""
+
+
+class _Watched(Tensor):
+    """A tensor that adds its `number` to `asked` where someone looks at its value."""
+
+    __slots__ = ("asked", "number")
+    asked: set[int]
+    number: int
+
+    @classmethod
+    def over(cls, tensor: Tensor, number: int, asked: set[int]) -> Tensor:
+        watched = cls(tensor.type, tensor.shape, tensor.value)
+        object.__setattr__(watched, "number", number)
+        object.__setattr__(watched, "asked", asked)
+        return watched
+
+    @property
+    def value(self) -> Array | None:
+        if hasattr(self, "asked"):  # not where a rule has made another one of it
+            self.asked.add(self.number)
+        value: Array | None = _STORED.__get__(self)
+        return value
+
+    @value.setter
+    def value(self, value: Array | None) -> None:
+        _STORED.__set__(self, value)
+
+
+_STORED = vars(Tensor)["value"]
+
+
+class _Answer(NamedTuple):
+    """An answer; `passed` are the numbers of the inputs that outputs are."""
+
+    inferred: Inferred
+    passed: Sequence[int | None]
+
+    def over(self, inputs: Sequence[Tensor]) -> Inferred:
+        """The answer for inputs that are alike."""
+        outputs = [
+            tensor if number is None else inputs[number]
+            for tensor, number in zip(self.inferred.outputs, self.passed, strict=True)
+        ]
+        return Inferred(outputs, *self.inferred[1:])
+
+
+class Answers:
+    """What the rules of ops say of the layers of one model.
+
+    An answer is kept for the types and shapes of the inputs, and for the values at which the rule has looked, where
+    these are small, unless it holds an unknown size that is a new one each time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, _Answer] = {}
+        self._asked: dict[Hashable, set[int]] = {}
+
+    def ask(
+        self,
+        op: Op,
+        inputs: Sequence[Tensor],
+        attrs: Mapping[str, Any],
+        written: Mapping[str, str],
+        bodies: Mapping[str, Body],
+    ) -> Inferred:
+        """What `op.infer` says; `written` is what the file has for `attrs`. Raises whatever that raises."""
+        if bodies or op.has_shape_attr:
+            return op.infer(inputs, attrs, bodies)
+        kind: Hashable = (op, tuple(written.items()), *[(tensor.type, _key(tensor.shape)) for tensor in inputs])
+        asked = self._asked.setdefault(kind, set())
+        values = {number: inputs[number].value for number in sorted(asked)}
+        if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
+            return op.infer(inputs, attrs)
+        answer = self._kept.get(_with(kind, values))
+        if answer is None:
+            before = serial()
+            watched = [_Watched.over(tensor, number, asked) for number, tensor in enumerate(inputs)]
+            inferred = op.infer(watched, attrs)
+            numbers = {id(tensor): number for number, tensor in enumerate(watched)}
+            answer = _Answer(inferred, [numbers.get(id(tensor)) for tensor in inferred.outputs])
+            if serial() == before + 1:
+                self._keep(kind, {number: inputs[number].value for number in sorted(asked)}, answer)
+        return answer.over(inputs)
+
+    def _keep(self, kind: Hashable, values: Mapping[int, Array | None], answer: _Answer) -> None:
+        if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
+            return
+        if len(self._kept) >= MAX_KEPT:
+            self._kept.clear()
+            self._asked.clear()
+        self._kept[_with(kind, values)] = answer
+
+
+def _with(kind: Hashable, values: Mapping[int, Array | None]) -> Hashable:
+    """A key for inputs of a kind that have these values."""
+    if not values:
+        return kind
+    found: list[Hashable] = [kind]
+    for number, value in values.items():
+        if value is None:
+            found.append((number, None))
+        elif value.dtype == object:
+            found.append((number, value.shape, _key(value.ravel().tolist())))
+        else:
+            found.append((number, value.dtype.str, value.tobytes()))
+    return tuple(found)
+
+
+def _key(sizes: Sequence[Size] | None) -> Hashable:
+    """What is equal for equal sizes: they themselves are only equal or not where that is decided."""
+    if sizes is None:
+        return None
+    if Dim not in map(type, sizes):
+        return tuple(sizes)
+    return tuple([(size.key, size.low, size.high) if isinstance(size, Dim) else size for size in sizes])
