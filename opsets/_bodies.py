@@ -94,25 +94,28 @@ def _filler(tensor: Tensor) -> Array:
 
 def slice_count(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> Size | None:
     """How many slices the sliced inputs have, all the same number; None where no input is sliced."""
-    counts: list[tuple[int, Size]] = []
+    counts: list[tuple[BodyInput, Size]] = []
     for port in body.inputs:
         if port.axis is None or port.external < 0:
             continue
         name = f"input {port.external}"
         if port.stride == 0 or port.part_size < 1:
-            node.fail("C2", f"{name} is sliced with stride {port.stride} and part_size {port.part_size}")
+            at = port, "part_size" if port.stride else "stride"
+            node.fail("C2", f"{name} is sliced with stride {port.stride} and part_size {port.part_size}", place=at)
         tensor = tensors[port.external]
         shape = tensor.shape if tensor is not None else None
         if shape is None:
-            counts.append((port.external, fresh()))
+            counts.append((port, fresh()))
             continue
         if not -len(shape) <= port.axis < len(shape):
-            node.fail("C1", f"{name} is sliced along axis {port.axis}, outside its rank {len(shape)}")
-        counts.append((port.external, _checked_count(node, port, shape[port.axis])))
-    for external, count in counts[1:]:
+            node.fail(
+                "C1", f"{name} is sliced along axis {port.axis}, outside its rank {len(shape)}", place=(port, "axis")
+            )
+        counts.append((port, _checked_count(node, port, shape[port.axis])))
+    for port, count in counts[1:]:
         first, expected = counts[0]
-        message = f"input {external} has {count} slices, but input {first} has {expected}"
-        node.require("C5", count == expected, message)
+        message = f"input {port.external} has {count} slices, but input {first.external} has {expected}"
+        node.require("C5", count == expected, message, place=(port, ""))
     known = [count for _, count in counts if isinstance(count, int)]
     return known[0] if known else counts[0][1] if counts else None
 
@@ -120,16 +123,16 @@ def slice_count(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> Siz
 def _checked_count(node: Node, port: BodyInput, size: Size) -> Size:
     first, last = _span(port, size)
     where = f"start {port.start} and end {port.end} of input {port.external}, whose axis has {size} elements"
-    node.require("C3", first >= 0, f"{where}, lie before it")
-    node.require("C3", last < size, f"{where}, lie behind it")
+    node.require("C3", first >= 0, f"{where}, lie before it", place=(port, ""))
+    node.require("C3", last < size, f"{where}, lie behind it", place=(port, ""))
     length = last - first + 1
-    node.require("C3", length >= 0, f"{where}, are in the wrong order for stride {port.stride}")
+    node.require("C3", length >= 0, f"{where}, are in the wrong order for stride {port.stride}", place=(port, "stride"))
     rest = (length - port.part_size) % abs(port.stride)
     message = (
         f"input {port.external} has {length} elements from start to end, which slices of {port.part_size} elements"
     )
     if (length == 0) is not True:
-        node.require("C4", rest == 0, f"{message} at stride {port.stride} do not fill")
+        node.require("C4", rest == 0, f"{message} at stride {port.stride} do not fill", place=(port, "part_size"))
     return count_slices(port, size)
 
 
@@ -297,7 +300,7 @@ def settle(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> tuple[li
 def _check_types(node: Node, body: Body, parameters: Sequence[Tensor], results: Sequence[Tensor]) -> None:
     for port in body.inputs:
         check_declared(node, "C6", body, port, parameters[port.parameter])
-    for result, parameter in body.back_edges:
+    for number, (result, parameter) in enumerate(body.back_edges):
         known = [parameters[parameter].type, *(tensor.type for tensor in body.declared[parameter : parameter + 1])]
         expected = next((type for type in known if type != "dynamic"), "dynamic")
         if "dynamic" not in (results[result].type, expected) and results[result].type != expected:
@@ -305,6 +308,7 @@ def _check_types(node: Node, body: Body, parameters: Sequence[Tensor], results: 
                 "C6",
                 f"result {result} of the body is {results[result].type}, "
                 f"but parameter {parameter}, its next value, is {expected}",
+                place=(number, ""),
             )
 
 
@@ -315,6 +319,7 @@ def check_declared(node: Node, label: str, body: Body, port: BodyInput, given: T
         node.fail(
             label,
             f"input {port.external} is {given.type}, but parameter {port.parameter} of the body declares {declared}",
+            place=(port, ""),
         )
 
 
@@ -374,7 +379,8 @@ def _check_join_axis(node: Node, port: BodyOutput, shape: Shape | None) -> None:
         return
     rank = max(len(shape), 1)  # scalars are joined to a vector
     if not -rank <= port.axis < rank:
-        node.fail("C7", f"result {port.result} is joined along axis {port.axis}, outside its rank {len(shape)}")
+        message = f"result {port.result} is joined along axis {port.axis}, outside its rank {len(shape)}"
+        node.fail("C7", message, place=(port, "axis"))
 
 
 def _renewed(parameters: Sequence[Tensor], first: Sequence[Tensor]) -> list[Tensor]:

@@ -177,14 +177,15 @@ def _(node: Node) -> list[Tensor]:
         if port.axis is not None and shape:
             size = shape[port.axis]
             message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
-            node.require("C9", size == port.part_size, message)
+            node.require("C9", size == port.part_size, message, place=(port, "part_size"))
     return outputs
 
 
 def _check_joins(node: Node, body: Body) -> None:
     for port in body.outputs:
         if port.axis is not None and (port.part_size < 1 or port.stride == 0):
-            node.fail("C2", f"result {port.result} is joined with stride {port.stride} and part_size {port.part_size}")
+            message = f"result {port.result} is joined with stride {port.stride} and part_size {port.part_size}"
+            node.fail("C2", message, place=(port, "part_size" if port.stride else "stride"))
 
 
 def _body(node: Node) -> Body:
@@ -270,7 +271,8 @@ def _(node: Node) -> list[Tensor]:
     goes_on = results[condition]
     if goes_on.type not in ("boolean", "dynamic") or not _single(goes_on.shape):
         found = f"{goes_on.type}{shape_text(goes_on.shape)}"
-        node.fail("C10", f"result {condition} of the body is {found}, expected one boolean")
+        at = next(port for port in body.outputs if port.purpose == "execution_condition"), ""
+        node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
     return loop_outputs(node, body, tensors, parameters, results, _trips(node, slices, goes_on))
 
 
@@ -285,7 +287,8 @@ def _check_counters(node: Node, body: Body) -> None:
             declared = body.declared[port.parameter]
             if declared.type not in INDEX | {"dynamic"} or not _single(declared.shape):
                 found = f"{declared.type}{shape_text(declared.shape)}"
-                node.fail("C11", f"parameter {port.parameter} of the body is {found}, expected one i32 or i64")
+                message = f"parameter {port.parameter} of the body is {found}, expected one i32 or i64"
+                node.fail("C11", message, place=(port, ""))
 
 
 def _single(shape: Shape | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -26,6 +27,7 @@ from irrun.spec import (
     Lookup,
     Node,
     Output,
+    Overwriting,
     Padding,
     Permutation,
     Repeating,
@@ -303,6 +305,35 @@ def _(node: Node) -> Shapes:
 gather_nd_8.lowers("GatherND-5", natural=["indices"], batch_dims=(0, 1))
 
 
+def _counted(indices: Array, size: Size) -> Array:
+    """Indices counted from the front, where they count from the end and the size of the axis is known."""
+    positions: Array = indices.astype(np.int64)
+    return positions % size if isinstance(size, int) and size else positions
+
+
+def _element_rows(arrays: Sequence[Any], shape: Shape) -> tuple[Array, Array | None]:
+    _, indices, updates, axis = arrays
+    along = int(axis.item()) % indices.ndim
+    places = np.indices(indices.shape)
+    places[along] = _counted(indices, shape[along])
+    return places.reshape(indices.ndim, -1).T, None if updates is None else updates.reshape(-1)
+
+
+def _slice_rows(arrays: Sequence[Any], shape: Shape) -> tuple[Array, Array | None]:
+    _, indices, updates, axis = arrays
+    along, inner = int(axis.item()) % len(shape), indices.ndim
+    if updates is not None:
+        updates = np.moveaxis(updates, range(along, along + inner), range(inner)).reshape(indices.size, -1)
+    return indices.reshape(-1, 1), updates
+
+
+def _tuple_rows(arrays: Sequence[Any], shape: Shape) -> tuple[Array, Array | None]:
+    _, indices, updates = arrays
+    places = np.stack([_counted(indices[..., n], shape[n]) for n in range(indices.shape[-1])], -1)
+    places = places.reshape(-1, indices.shape[-1])
+    return places, None if updates is None else updates.reshape(len(places), -1)
+
+
 @op(
     "ScatterElementsUpdate-3",
     types={"T": NUMBER, "T_IND": INTEGER, "T_AXIS": INTEGER},
@@ -314,6 +345,7 @@ gather_nd_8.lowers("GatherND-5", natural=["indices"], batch_dims=(0, 1))
     ],
     outputs=[Output("output", "T", "[*data]")],
     symbolic=True,
+    traits=[Overwriting(_element_rows)],
 )
 def scatter_elements_update_3(data: Array, indices: Array, updates: Array, axis: Array) -> Any:
     """Copy the data and put each update where its index says: it replaces the coordinate along the axis.
@@ -354,6 +386,7 @@ def _(node: Node) -> Shapes:
         Attr("reduction", choice("none", "sum", "prod", "min", "max", "mean"), "none"),
         Attr("use_init_val", BOOL, True),
     ],
+    traits=[Overwriting(_element_rows, only=(("reduction", "none"),))],
 )
 def scatter_elements_update_12(
     data: Array, indices: Array, updates: Array, axis: Array, *, reduction: str, use_init_val: bool
@@ -431,6 +464,7 @@ def _reduces(type: str, reduction: str) -> bool:
     ],
     outputs=[Output("output", "T", "[*data]")],
     symbolic=True,
+    traits=[Overwriting(_slice_rows)],
 )
 def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> Any:
     """Copy the data and put the slices of the updates at the indices along the axis.
@@ -474,6 +508,7 @@ def _(node: Node) -> None:
     outputs=[Output("output", "T", "[n, *data]")],
     opsets=frozenset(range(4, 17)),
     symbolic=True,
+    traits=[Overwriting(_tuple_rows, depth=1)],
 )
 def scatter_nd_update_3(data: Array, indices: Array, updates: Array) -> Any:
     """Copy the data and put each element or slice of the updates at its tuple of indices; the last one wins.
@@ -503,6 +538,7 @@ def _(node: Node) -> None:
     "ScatterNDUpdate-15",
     of=scatter_nd_update_3,
     attrs=[Attr("reduction", choice("none", "sum", "sub", "prod", "min", "max"), "none")],
+    traits=[Overwriting(_tuple_rows, depth=1, only=(("reduction", "none"),))],
 )
 def scatter_nd_update_15(data: Array, indices: Array, updates: Array, *, reduction: str) -> Any:
     """Copy the data and reduce each element or slice of the updates into the place of its tuple of indices.

@@ -35,6 +35,8 @@ _MADE_OF = {
     SHAPE: ("write sizes separated by commas: `224`, `?` for any, `1..8` for a range",),
 }
 
+_CASE = "OpenVINO ignores the case of it, except in a Const; other readers of the file do not"
+
 OF_LAYER = ("id", "name", "type", "version")
 """The attributes of a <layer> itself."""
 
@@ -65,6 +67,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         return Attributes(known, ignored, _suspect(op, layer, misplaced, ignored))
     values: dict[str, Any] = {}
     problems: list[Diagnostic] = []
+    respelt: list[Diagnostic] = []
     missing: list[str] = []
     for attr in op.attrs:
         text = layer.attributes.get(attr.name)
@@ -74,7 +77,10 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             values[attr.keyword] = attr.default
             continue
         try:
-            values[attr.keyword] = attr.parse(text)
+            value = values[attr.keyword] = attr.parse(text)
+            if value != text and value in ELEMENT_TYPES and text.lower() == value:
+                message = f"the element type is written `{text}`, but is spelt `{value}` in an IR"
+                respelt.append(_problem("W908", message, layer, attr.name, _CASE))
         except ValueError as error:
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
             message = f"attribute `{attr.name}`{given} {error}"
@@ -94,7 +100,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    problems += ignored + unread + [_left(op, layer, name) for name in left]
+    problems += respelt + ignored + unread + [_left(op, layer, name) for name in left]
     if unreadable:
         return Attributes(None, problems)
     if not problems and not op.has_shape_attr:  # each unknown size is one of its own

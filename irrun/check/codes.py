@@ -136,9 +136,9 @@ CODES: dict[str, Code] = {
     ),
     "E206": Code(
         "edge to or from a missing port",
-        "The layer exists, but has no port of that id on that side. `from-port` names an output port, `to-port` "
-        "an input port. Ids, not positions, count: outputs usually go on where the inputs end, so the output of a "
-        "layer with two inputs has id 2.",
+        "The layer exists, but has no port of that id on that side. `from-port` names an output port, `to-port` an "
+        "input port. Ids, not positions, count: outputs usually go on where the inputs end, so the output of a layer "
+        "with two inputs has id 2. A Result has no outputs, though old files declare one.",
         ('<edge from-layer="3" from-port="0" .../>', '<edge from-layer="3" from-port="2" .../>'),
     ),
     "E207": Code(
@@ -198,9 +198,9 @@ CODES: dict[str, Code] = {
     ),
     "E214": Code(
         "mapped twice",
-        "An input or output of the layer, or a Parameter of the body, stands in two entries of a port map. Of two "
-        "<input> with one `external_port_id` OpenVINO drops the second without a word, and what it should have "
-        "fed has no value.",
+        "An input or output of the layer, or a Parameter of the body, stands in two entries of a port map, or two "
+        "results are to decide whether a Loop goes on. Of two <input> with one `external_port_id` OpenVINO drops the "
+        "second without a word, and what it should have fed has no value.",
         (
             '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="1" internal_layer_id="3"/>',
             '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="2" internal_layer_id="3"/>',
@@ -245,10 +245,11 @@ CODES: dict[str, Code] = {
         ),
     ),
     "E220": Code(
-        "misspelt <input> or <output>",
-        "The ports of a layer stand in one <input> and one <output>, in lower case. Ports in an element of another "
-        "name are not read, so the edges to them lead nowhere. irrun reads them as what they are meant for, and goes "
-        "on checking.",
+        "misspelt or second element that holds what the graph needs",
+        "A graph has one <layers> of elements <layer> and one <edges> of elements <edge>, a layer one <input> and one "
+        "<output> of elements <port>, all in lower case. OpenVINO passes over what stands in an element of another "
+        "name, or in a second one, so layers, edges or ports are missing without a word. irrun reads them as what "
+        "they are meant for, and goes on checking.",
         ("<outputs><port .../></outputs>", "<output><port .../></output>"),
     ),
     "E221": Code(
@@ -259,6 +260,16 @@ CODES: dict[str, Code] = {
         (
             '<layer id="9" name="out" type="result" version="opset1">',
             '<layer id="9" name="out" type="Result" version="opset1">',
+        ),
+    ),
+    "E222": Code(
+        "runtime info that OpenVINO refuses",
+        "The <rt_info> of a layer or a port has two attributes of one name and version, or a `layout` that is none or "
+        "has another number of axes than the port has dimensions. OpenVINO refuses to read such a file. It passes over "
+        "attributes that it does not know, and over all of them in files of version 10.",
+        (
+            '<attribute name="layout" version="0" layout="[N,C"/>',
+            '<attribute name="layout" version="0" layout="[N,C,H,W]"/>',
         ),
     ),
     "E301": Code(
@@ -291,8 +302,10 @@ CODES: dict[str, Code] = {
     ),
     "E304": Code(
         "sizes that disagree",
-        "A dimension has one size in one input and another in a second one, although the specification calls both "
-        "by the same name. The message gives the name, both sizes and both ports.",
+        "A dimension has one size in one input and another in a second one, although the specification calls both by "
+        "the same name; the message gives the name, both sizes and both ports. It may also be one that a Parameter of "
+        "a body or a variable declares in another way than what it gets, or one that the results of all iterations of "
+        "a loop do not join to.",
         (
             '<data shape="4" .../> of a layer for `values`, and <data shape="3,2" .../> of one for `indices`',
             '<data shape="3" .../> of a layer for `values`, and <data shape="3,2" .../> of one for `indices`',
@@ -514,15 +527,17 @@ CODES: dict[str, Code] = {
         by_place=True,
     ),
     "W907": Code(
-        "unknown or repeated element in a layer",
-        "A layer has one each of <data>, <input>, <output> and <rt_info>, and layers with bodies also these and "
-        "their port maps. Other elements, and a second one, are not read: the name may be misspelt.",
+        "unknown or repeated element",
+        "The element is not one of those that are read where it stands, or a second one: a model has <layers>, "
+        "<edges> and <rt_info>, a layer <data>, <input>, <output>, <rt_info> and what its bodies need, a port <dim> "
+        "and <rt_info>. The name may be misspelt, or the element stand a level too high or too deep.",
         ('<layer ...><datas axis="1"/></layer>', '<layer ...><data axis="1"/></layer>'),
     ),
     "W908": Code(
-        "type in another case",
-        "OpenVINO looks the types of layers up without regard to case, except for `Const`, `Parameter`, `Result` and a "
-        "few more. Other tools that read the file do not, so write the type as the specification spells it.",
+        "word in another case",
+        "OpenVINO looks many words up without regard to case: types of layers, but for `Const`, `Parameter`, `Result` "
+        "and a few more, element types of attributes, the root <net>, and some precisions of ports. Other tools that "
+        "read the file do not, so write them as the specification spells them.",
         (
             '<layer id="1" name="r" type="relu" version="opset1">',
             '<layer id="1" name="r" type="ReLU" version="opset1">',
@@ -561,9 +576,10 @@ CODES: dict[str, Code] = {
         by_place=True,
     ),
     "W912": Code(
-        "variable that is stored twice",
-        "Two Assigns of one graph store the same variable. Which value the next run finds depends on the order in "
-        "which they happen to run. Keep one of them, or give the other one a variable of its own.",
+        "variable that is stored or read twice",
+        "Two Assigns of one graph store the same variable, or two ReadValues read it. Which value the next run finds "
+        "depends on the order in which the Assigns happen to run, and OpenVINO's CPU plugin runs no model with two "
+        "ReadValues of a variable. Keep one of them, or give the other one a variable of its own.",
         (
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="h"/>',
             '<layer type="Assign" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="c"/>',
@@ -581,22 +597,22 @@ CODES: dict[str, Code] = {
     ),
     "W930": Code(
         "unknown attribute",
-        "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another "
-        "version of the op. Names are case-sensitive.",
+        "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version "
+        "of the op. Ports, edges and entries of port maps have a few attributes each, too. Names are case-sensitive.",
         ('<data stride="2,2" .../> of a Convolution', '<data strides="2,2" .../>'),
     ),
     "W931": Code(
         "declared shape contradicts inference",
-        "The dimensions of the port cannot be those of the tensor that flows there. OpenVINO ignores them and "
-        "infers the shape anew, but people and other tools believe the file. Often a layer was edited and those "
-        "behind it were not.",
+        "The dimensions of the port cannot be those of the tensor that flows there; none at all are those of a "
+        "scalar. OpenVINO ignores them and infers the shape anew, but people and other tools believe the file. Often "
+        "a layer was edited and those behind it were not.",
         ("a port of [1, 10] behind a MatMul that gives [1, 12]", "a port of [1, 12]"),
         by_place=True,
     ),
     "W932": Code(
         "declared type contradicts inference",
-        "The precision of the port is not the element type of the tensor that flows there. OpenVINO ignores it and "
-        "infers the type anew.",
+        "The precision of the port is not the element type of the tensor that flows there, or no precision at all. "
+        "OpenVINO ignores it and infers the type anew.",
         ('precision="FP16" on the output of a Convert to f32', 'precision="FP32"'),
     ),
     "W933": Code(
@@ -624,6 +640,78 @@ CODES: dict[str, Code] = {
         "Tools that quantize wrote FP32 for the indices of a MaxPool. Infos are shown with --verbose, and never fail a "
         "check.",
         ('<port id="2" precision="FP32"> for the indices of a MaxPool', '<port id="2" precision="I64">'),
+    ),
+    "W940": Code(
+        "Parameter of a body that gets another shape than it declares",
+        "The port map gives the Parameter a tensor, or a slice of one, whose shape cannot be the one that it declares. "
+        "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
+        "Where the body does not fit together by what it declares, this is error E304.",
+        (
+            '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
+            '<data shape="1,2" .../>',
+        ),
+    ),
+    "W941": Code(
+        "loop that hands nothing on",
+        "An output of the loop is the value of the last iteration, but no iteration gets anything from the one before "
+        "that this value depends on. So all but the last one do nothing for it: most often the back edge is missing "
+        "that gives a Parameter its next value, or an `axis` along which the values of all iterations are joined.",
+        (
+            '<output external_port_id="3" internal_layer_id="6"/>, and no back edge',
+            '<back_edges><edge from-layer="6" to-layer="1"/></back_edges>',
+        ),
+    ),
+    "W942": Code(
+        "purpose that means nothing",
+        "In the port map of a Loop an <input> may have the purpose `current_iteration`, and an <output> "
+        "`execution_condition`. Other words, these on the other kind of entry, and any in other layers are not read. "
+        "They may be misspelt.",
+        ('<input ... purpose="current_iter"/>', '<input ... purpose="current_iteration"/>'),
+    ),
+    "W943": Code(
+        "back edge into a sliced input",
+        "A Parameter of the body gets a slice of an input in each iteration, so the value that a back edge hands on "
+        "to it is never read. OpenVINO passes over it, too. The `axis` of the <input> or the back edge is too much.",
+        (
+            '<input axis="0" ... internal_layer_id="1"/> and <edge from-layer="6" to-layer="1"/>',
+            '<input ... internal_layer_id="1"/> and <edge from-layer="6" to-layer="1"/>',
+        ),
+    ),
+    "W944": Code(
+        "slices that mean nothing",
+        "`start`, `end`, `stride` and `part_size` say how an input is sliced, or where results are put, along an "
+        "`axis`. Without one they are not read, and no branch of an If has any; on an output of a Loop OpenVINO looks "
+        "at the direction only, so that other numbers than those of the whole axis change nothing.",
+        ('<input start="1" stride="2" .../>', '<input axis="0" start="1" stride="2" .../>'),
+    ),
+    "W945": Code(
+        "Result with an output port",
+        "A Result ends the graph and gives nothing on. Converters up to 2021 wrote an output port all the same, and "
+        "OpenVINO passes over it. In a file of version 11 it is left over from editing.",
+        (
+            '<layer type="Result" ...><input>...</input><output><port id="1" .../></output></layer>',
+            '<layer type="Result" ...><input>...</input></layer>',
+        ),
+    ),
+    "W946": Code(
+        "fewer output ports than outputs",
+        "The op has more outputs than the layer has output ports. Outputs go by the position of the port, not by its "
+        "id, so where one in the middle was deleted, those behind it stand for others. OpenVINO writes them all, read "
+        "or not.",
+        ("a Split into 3 with 2 output ports", "3 output ports, one of which no edge begins at"),
+    ),
+    "W947": Code(
+        "constant in an order that is not expected",
+        "The specification expects the elements of this constant in ascending order, such as the ids of segments, but "
+        "does not say what comes of others. irrun computes what sorted ones would give; OpenVINO gives something else. "
+        "Sort them, and what belongs to them.",
+        ("segment_ids [1, 0, 0]", "segment_ids [0, 0, 1], and the indices in the same order"),
+    ),
+    "W948": Code(
+        "several updates for one place",
+        "Two of the indices lead to one place, with updates that differ or may differ. The specification does not say "
+        "which of them counts. irrun and OpenVINO's CPU plugin take the last one; other devices need not.",
+        ("indices [1, 1] of a ScatterUpdate", "indices [1, 2], or a reduction where the op has one"),
     ),
     "E701": Code(
         "the other side failed",

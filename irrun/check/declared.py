@@ -18,31 +18,53 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
 
     The type of a further output that nothing reads is an info.
     """
+    silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     for node in inference.nodes.values():
-        for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
-            code = "W932" if value.consumers or not value.index else "I902"
-            yield from _compare(node, value.port, tensor, f"output {value.index}", sizes, code)
+        sized = sizes and node.layer.graph not in inference.mistaken
+        outputs = node.outputs if node.op.outputs else ()  # that of a Result is reported, or one of old converters
+        for value, tensor in zip(node.layer.outputs, outputs, strict=False):
+            port = value.port
+            if port.precision != tensor.type:
+                code = "W932" if value.consumers or not value.index else "I902"
+                yield from _compare_types(node, port, tensor, f"output {value.index}", code)
+            if port.dims:
+                if sized:
+                    yield from _compare_shapes(node, port, tensor, f"output {value.index}")
+            elif tensor.shape and (tensor.static or not node.op.inputs):
+                silent.append((node, port, tensor, f"output {value.index}"))
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
             # what the producer's port says is reported there
-            if source is not None and port.dims != source.port.dims:
-                known = inference.tensor(source)
-                if known is not None:
-                    yield from _compare(node, port, known, f"input {index}", sizes)
+            if source is None or (port.dims == source.port.dims and port.precision == source.port.precision):
+                continue
+            known = inference.tensor(source)
+            if port.precision != source.port.precision:
+                yield from _compare_types(node, port, known, f"input {index}")
+            if port.dims and port.dims != source.port.dims:
+                if sized:
+                    yield from _compare_shapes(node, port, known, f"input {index}")
+            elif port.precision and source.port.dims and known.shape and not port.dims:
+                silent.append((node, port, known, f"input {index}"))
+    if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
+        for node, port, tensor, where in silent:  # in a file whose ports say sizes, one without is one of a scalar
+            if not port.element.children and node.layer.graph not in inference.mistaken:
+                message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
+                yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
-def _compare(
-    node: InferredLayer, port: Port, tensor: Tensor, where: str, sizes: bool, code: str = "W932"
+def _compare_types(
+    node: InferredLayer, port: Port, tensor: Tensor, where: str, code: str = "W932"
 ) -> Iterator[Diagnostic]:
     computed = node.widened.values()  # which is reported, and what files say there
     if port.precision not in (None, "dynamic", tensor.type, *computed) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
-    # no dims: a scalar or an unknown rank, the file is silent
-    if not sizes or not port.dims or not contradicts(port.dims, tensor):
-        return
-    declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
-    message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
-    yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+def _compare_shapes(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Iterator[Diagnostic]:
+    if contradicts(port.dims, tensor):
+        declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
+        message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
+        yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:

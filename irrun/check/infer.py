@@ -21,11 +21,11 @@ from irrun.check.documentation import constraint_text, source_page
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
-from irrun.ir.graph import Graph, Layer, LayerBody, Value
+from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
 from irrun.ir.naming import MAX_INVENTED, name_sizes
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
-from irrun.ir.xml import attribute_span
+from irrun.ir.xml import Element, attribute_span
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -90,6 +90,8 @@ class Inference:
 
     Errors of the codes in `ignore` are warnings: their layers, and those whose rules a run has still to ask, have ops
     that compute what they can.
+
+    `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     """
 
     weights: Weights
@@ -107,6 +109,7 @@ class Inference:
     repeated: int = 0
     symbolic: int = 0
     looked_at: int = 0
+    mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = field(default_factory=dict)
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""
@@ -161,6 +164,8 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             node = infer_layer(layer, inference)
         if node is not None:
             if given is not None and node.outputs:
+                if graph.owner and _contradict(node.outputs[0], given):
+                    inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given)]
             inference.nodes[layer] = node
         # bodies that the rule did not ask for are checked by what they declare
@@ -206,6 +211,10 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inference.report(as_ignored(found))
         outputs = declared_outputs(layer)
         return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
+        if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
+            return None
+        inference.report(violated(violation, op, layer, inputs, suspect))
+        return None
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"
@@ -218,13 +227,25 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
-    kept = inferred.outputs[: max(len(layer.outputs), len(op.outputs))]
+    elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
+        inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
+    kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.warnings, inferred.widened)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _lacking_outputs(op: Op, layer: Layer, count: int) -> Diagnostic:
+    element = layer.element.find("output") or layer.element
+    declared = len(layer.outputs)
+    message = f"{op.name} has {count} outputs here, but {declared} output port{'s' if declared > 1 else ''}"
+    help = (
+        "add a <port> for each, also for those that nobody reads: outputs go by position, so one may stand for another"
+    )
+    return Diagnostic("W946", message, element.span, layer.label, help)
 
 
 def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer | None:
@@ -268,6 +289,9 @@ def violated(
     attribute = next((name for name in (violation.port, *violation.about) if name in layer.attributes), None)
     if span is layer_span and layer.data and isinstance(attribute, str):
         span = attribute_span(layer.data, attribute)
+    if violation.place is not None:
+        entry, name = _entry(violation.place[0], layer), violation.place[1]
+        span = attribute_span(entry, name) if name in entry.attributes else entry.span
     advice = f"{constraint_text(op, violation.label) + '; ' if constraint else ''}see {source_page(op)}"
     if suspect is not None:
         span, advice = suspect.span or span, f"{suspect.message}: {suspect.help}; {advice}"
@@ -280,6 +304,14 @@ def violated(
         notes=tuple(notes),
         label=violation.label if constraint else None,
     )
+
+
+def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:
+    """The element of an entry of a port map, or of a back edge."""
+    if isinstance(place, int):
+        return layer.bodies["body"].back_edges[place].element
+    element: Element = place.origin.element
+    return element
 
 
 def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:
@@ -296,17 +328,21 @@ def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Conce
     return found
 
 
+def _slices(entry: PortMap) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in _TUPLE_FIELDS}
+
+
 def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | None = None) -> Body:
     """A body as ops see it: port maps by number, and a way to infer it."""
     parameters = {layer: number for number, layer in enumerate(body.graph.parameters)}
     results = {layer: number for number, layer in enumerate(body.graph.results)}
     return Body(
         inputs=tuple(
-            BodyInput(entry.external, parameters[entry.internal], *(getattr(entry, name) for name in _TUPLE_FIELDS))
+            BodyInput(entry.external, parameters[entry.internal], origin=entry, **_slices(entry))
             for entry in body.inputs
         ),
         outputs=tuple(
-            BodyOutput(entry.external, results[entry.internal], *(getattr(entry, name) for name in _TUPLE_FIELDS))
+            BodyOutput(entry.external, results[entry.internal], origin=entry, **_slices(entry))
             for entry in body.outputs
         ),
         back_edges=tuple((results[edge.result], parameters[edge.parameter]) for edge in body.back_edges),
@@ -345,11 +381,21 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     return results
 
 
+def _contradict(declared: Tensor, given: Tensor) -> bool:
+    """Whether a tensor that is `given` cannot have the declared shape."""
+    if declared.shape is None or given.shape is None:
+        return False
+    if len(declared.shape) != len(given.shape):
+        return True
+    return any((a == b) is False for a, b in zip(declared.shape, given.shape, strict=True))
+
+
 def _meet(declared: Tensor, given: Tensor) -> Tensor:
     """What is known of a parameter that declares one thing and is given another."""
-    type = declared.type if given.type == "dynamic" else given.type
+    known = {declared.type, given.type} - {"dynamic"}
+    type = known.pop() if len(known) == 1 else "dynamic"  # where they differ, which is reported, nothing follows
     shape = declared.shape if given.shape is None else given.shape
-    return Tensor(type, shape, given.value)
+    return Tensor(type, shape, given.value if given.type == type else None)
 
 
 def with_values(

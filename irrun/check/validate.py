@@ -12,7 +12,10 @@ from irrun.check.declared import compare_declared
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
+from irrun.check.iterations import check_bodies
 from irrun.check.mixing import mixed_types
+from irrun.check.order import check_order
+from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import check_form, read
@@ -130,7 +133,8 @@ def validate(
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
     declared = compare_declared(inference, sizes=not shapes)
-    later = chain(inference.diagnostics, mixed_types(inference), declared, search_weights(found, searched))
+    whole = chain(check_bodies(inference), check_variables(inference), check_order(inference))
+    later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 

@@ -8,23 +8,52 @@ from itertools import islice
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import BackEdge, Layer, LayerBody, PortMap
+from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
+from irrun.spelling import close_matches
 
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
 NEEDED_BODIES = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
+_OF_BODIES = {*MAP_OF, *MAP_OF.values(), "back_edges"}
+BRANCHES, LOOPS = {"if"}, {"loop"}
 UNCONNECTED = -1
+PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
+"""What an entry of a Loop's port map may be for, by its tag."""
+
+_OF_SLICES = ("start", "end", "stride", "part_size")
 _MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
 
 
 def check_bodies(layer: Layer, findings: Findings) -> None:
     """Report bodies and port maps that a layer of its type must have, but that are not there."""
-    for tag in NEEDED_BODIES.get(layer.type.lower(), ()):
+    tags = NEEDED_BODIES.get(layer.type.lower())
+    if tags is None:
+        return
+    for tag in tags:
         for needed in (tag, MAP_OF[tag]):
             if layer.element.find(needed) is None:
                 help = "without it the layer has nothing to run, or no data to run it on"
                 findings.add("E216", f"a layer {layer.type} needs <{needed}>", layer.element, layer=layer, help=help)
                 layer.broken = True
+    if not layer.broken:
+        read = parts_of_bodies(layer.type)
+        for child in layer.element.children:
+            if child.tag in _OF_BODIES and child.tag not in read:
+                help = f"it has {', '.join(f'<{tag}>' for tag in read)}"
+                report_element(child, f"a layer {layer.type}", help, findings, layer.graph, layer)
+
+
+def parts_of_bodies(type: str) -> tuple[str, ...]:
+    """The elements that a layer of this type has for its bodies."""
+    tags = NEEDED_BODIES.get(type.lower(), ())
+    return (*tags, *(MAP_OF[tag] for tag in tags), *(("back_edges",) if "body" in tags else ()))
+
+
+def is_body(tag: str, layer: Layer) -> bool:
+    """Whether an element with this tag is a body of the layer; of a type that is not known any may be."""
+    needed = NEEDED_BODIES.get(layer.type.lower())
+    return tag in MAP_OF and (needed is None or tag in needed)
 
 
 def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> None:
@@ -33,34 +62,51 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
         return
     inner = {inside.id: inside for inside in reversed(body.graph.layers)}
     port_map = layer.element.find(MAP_OF[tag])
+    complete = port_map is not None
+    for listed in (port_map, layer.element.find("back_edges") if tag == "body" else None):
+        if listed is not None and listed.attributes:
+            report_attributes(listed, (), findings, layer.graph, layer)
     for child in port_map.children if port_map else ():
-        if child.tag in ("input", "output"):
+        if child.tag in PURPOSES:
             entry = _entry(child, layer, inner, findings)
             if entry:
                 (body.inputs if child.tag == "input" else body.outputs).append(entry)
-    entries = body.inputs + body.outputs
-    complete = port_map is not None and len(entries) == len(
-        [c for c in port_map.children if c.tag in ("input", "output")]
-    )
+        else:
+            _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, findings)
+        complete = complete and child.tag in PURPOSES and entry is not None
     fed = {entry.internal for entry in body.inputs}
+    before = len(findings.diagnostics)
     _check_inputs(layer, body, findings)
+    whole = not findings.errors_since(before)  # else a Parameter may be without a value for that reason
     _number_outputs(layer, body, complete, findings)
     edges = layer.element.find("back_edges") if tag == "body" else None
     fed_back: set[Layer] = set()
-    for edge in edges.findall("edge") if edges else ():
+    sliced = {entry.internal: entry for entry in body.inputs if entry.axis is not None}
+    for edge in edges.children if edges else ():
+        if edge.tag != "edge":
+            _report_foreign(edge, "back_edges", "<edge>s", layer, findings)
+            continue
         back = _back_edge(edge, layer, fed_back, inner, findings)
         if back:
             body.back_edges.append(back)
             fed_back.add(back.parameter)
             if complete and back.parameter not in fed:
                 _report_no_start(back, layer, findings)
-    if complete:
+            elif back.parameter in sliced:
+                _warn_of_sliced(back, sliced[back.parameter], layer, findings)
+    if complete and whole:
         _report_unfed(body, fed, findings)
+    if complete:
+        _check_purposes(layer, body, findings)
 
 
 def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Findings) -> PortMap | None:
     if findings.lacks(element, ("external_port_id", "internal_layer_id"), layer.graph, layer):
         return None
+    if not element.attributes.keys() <= ENTRY_ATTRIBUTES:
+        report_attributes(element, ENTRY_ATTRIBUTES, findings, layer.graph, layer)
+    for child in element.children:
+        report_element(child, f"<{element.tag}>", "it has attributes only", findings, layer.graph, layer)
     before = len(findings.diagnostics)
     external = findings.integer(element, "external_port_id", UNCONNECTED, layer)
     if external < UNCONNECTED:
@@ -74,6 +120,10 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     purpose = element.attributes.get("purpose", "")
     if internal is None or len(findings.diagnostics) > before:
         return None
+    branch = layer.type.lower() in BRANCHES
+    if (axis is None or branch) and any(name in element.attributes for name in ("axis", *_OF_SLICES)):
+        _warn_of_no_axis(element, branch, layer, findings)
+        axis = None
     return PortMap(external, internal, axis, start, end, stride, size, purpose, element)
 
 
@@ -141,7 +191,10 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
             help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
             findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
+    others = [other.outputs for other in layer.bodies.values() if other is not body]
     for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
+        if any(value.index not in {entry.external for entry in outputs} for outputs in others):
+            continue  # which is reported
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
         findings.add("E213", message, value.port.element, layer=layer)
 
@@ -164,6 +217,10 @@ def _back_edge(
 ) -> BackEdge | None:
     if findings.lacks(edge, ("from-layer", "to-layer"), layer.graph, layer):
         return None
+    if not edge.attributes.keys() <= EDGE_ATTRIBUTES:
+        report_attributes(edge, EDGE_ATTRIBUTES, findings, layer.graph, layer)
+    for child in edge.children:
+        report_element(child, "<edge>", "it has attributes only", findings, layer.graph, layer)
     result = _inside(edge, "from-layer", "Result", "E215", layer, inner, findings)
     parameter = _inside(edge, "to-layer", "Parameter", "E215", layer, inner, findings)
     if result is None or parameter is None:
@@ -175,6 +232,79 @@ def _back_edge(
         )
         return None
     return BackEdge(result, parameter, edge)
+
+
+def _report_foreign(child: Element, where: str, held: str, layer: Layer, findings: Findings) -> None:
+    """Report a child of a port map or of back edges that is none of these; what a misspelt one says is lost."""
+    close = close_matches(child.tag, ["edge"] if where == "back_edges" else PURPOSES)
+    if close and child.attributes:
+        message = f"<{child.tag}> is not read: in <{where}> stand {held}"
+        help = f"write <{close[0]}>; OpenVINO goes on without the element"
+        findings.add("E220", message, child, layer=layer, help=help)
+        layer.broken = True
+    else:
+        report_element(child, f"<{where}>", f"it holds {held}", findings, layer.graph, layer)
+
+
+def _warn_of_no_axis(element: Element, branch: bool, layer: Layer, findings: Findings) -> None:
+    names = [name for name in ("axis", *_OF_SLICES) if name in element.attributes]
+    listed = ", ".join(f"`{name}`" for name in names)
+    what = "each iteration gets all of the input" if element.tag == "input" else "the output is the last iteration's"
+    help = f"delete {listed}" if branch else f"give the `axis` that is meant, or delete {listed}"
+    verb = "means" if len(names) == 1 else "mean"
+    message = f"{listed} {verb} nothing here: a branch gets all of the input" if branch else ""
+    message = message or f"{listed} without `axis` {verb} nothing: {what}"
+    findings.add("W944", message, element, names[0], layer=layer, help=help)
+
+
+def _warn_of_sliced(back: BackEdge, entry: PortMap, layer: Layer, findings: Findings) -> None:
+    notes = (Note("its slices", entry.element.span),)
+    help = "a Parameter has either a slice in each iteration or the value of the one before: delete `axis` or the edge"
+    message = f"the back edge to layer {back.parameter} of the body has no effect: its <input> is sliced"
+    findings.add("W943", message, back.element, "to-layer", layer=layer, notes=notes, help=help)
+
+
+def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
+    """Report entries without a port that have no purpose either, purposes that nothing knows, and conditions twice."""
+    if layer.type.lower() not in NEEDED_BODIES:  # an op that nobody knows, which is reported, or one of a package
+        return
+    loop = layer.type.lower() in LOOPS
+    conditions = [entry for entry in body.outputs if entry.purpose == PURPOSES["output"]]
+    if loop and not conditions and (wrong := next((entry for entry in body.outputs if entry.purpose), None)):
+        help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
+        message = f"the purpose `{wrong.purpose}` means nothing here"
+        findings.add("E213", message, wrong.element, "purpose", layer=layer, help=help)
+        return
+    if loop and len({entry.internal for entry in conditions}) > 1:
+        first, second = conditions[:2]
+        notes = (Note("the first one", first.element.span),)
+        help = "one result decides whether the loop goes on: delete the `purpose` of the other"
+        message = f"layer {second.internal} of the body is a second `execution_condition`"
+        findings.add("E214", message, second.element, "purpose", layer=layer, notes=notes, help=help)
+        conditions = []
+    for entry in conditions[1:] if loop else ():
+        help = "one <output> says which result decides whether the loop goes on"
+        message = "the `execution_condition` is named twice"
+        findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
+    fed_back = {edge.parameter for edge in body.back_edges}
+    for tag, entries in (("input", body.inputs), ("output", body.outputs)):
+        for entry in entries:
+            right = PURPOSES[tag]
+            known = loop and entry.purpose == right
+            if tag == "input" and entry.external == UNCONNECTED and not known:
+                help = "`external_port_id` is the number of an input of the layer, from 0 on"
+                if loop and entry.purpose:
+                    help += f'; write purpose="{right}" if it counts the iterations'
+                elif loop:
+                    help += f'; without one the entry needs purpose="{right}"'
+                name = "purpose" if loop and entry.purpose else "external_port_id"
+                what = "no entry of the port map gives" if entry.internal not in fed_back else "nothing gives"
+                message = f"{what} layer {entry.internal} of the body a value"
+                findings.add("E213", message, entry.element, name, layer=layer, help=help)
+            elif entry.purpose and not known:
+                help = f"an <{tag}> of a Loop has `{right}` or none; the others have none"
+                message = f"the purpose `{entry.purpose}` means nothing here"
+                findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
 
 
 def _report_no_start(back: BackEdge, layer: Layer, findings: Findings) -> None:

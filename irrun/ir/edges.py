@@ -9,6 +9,7 @@ from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port
 from irrun.ir.layers import UNKNOWN_ID
+from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
 from irrun.ir.xml import Element
 
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
@@ -33,17 +34,25 @@ class _Index:
 def connect(graph: Graph, findings: Findings) -> None:
     """Fill the inputs of the layers and the consumers of their values."""
     index = _index(graph, findings)
-    edges = graph.element.find("edges")
-    if edges is None:
+    lists = joined(graph, "edges", findings)
+    if not lists:
         if any(layer.input_ports for layer in graph.layers):
             help = "without edges no layer has inputs"
             message = f"<{graph.element.tag}> has no <edges>"
             findings.add("E112", message, graph.element, graph=graph, layer=graph.owner, help=help)
         return
     ports: dict[tuple[Layer, bool], dict[int, int]] = {}
-    for edge in edges.children:
-        if edge.tag == "edge" and not _connect_plainly(edge, index):
+    misplaced: list[Element] = []
+    for edge in members(lists[0], "edge", _ENDS, findings, graph, graph.owner):
+        if edge.tag != "edge":
+            misplaced.append(edge)
+        elif not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings)
+    for more in lists[1:]:
+        misplaced += members(more, "edge", _ENDS, findings, graph, graph.owner)
+    for edge in misplaced:  # which is reported
+        if not _connect_plainly(edge, index):
+            _connect_edge(edge, graph, index, ports, findings, spare=True)
     _report_unconnected(graph, index, findings)
 
 
@@ -76,6 +85,8 @@ def _connect_plainly(edge: Element, index: _Index) -> bool:
     The ports of its layers are numbered on from 0, inputs first, and the ids stand in both places in the same way.
     """
     given = edge.attributes
+    if len(given) > len(_ENDS) or edge.children:
+        return False
     producer, reader = index.written.get(given.get("from-layer")), index.written.get(given.get("to-layer"))
     output, number = _plain_number(given.get("from-port")), _plain_number(given.get("to-port"))
     if producer is None or reader is None or output is None or number is None:
@@ -103,7 +114,14 @@ def _connect_edge(
     index: _Index,
     ports: dict[tuple[Layer, bool], dict[int, int]],
     findings: Findings,
+    *,
+    spare: bool = False,
 ) -> None:
+    """Connect an edge, or report what is wrong with it; of a `spare` one not that its port has another one."""
+    if len(edge.attributes) > len(_ENDS):
+        report_attributes(edge, EDGE_ATTRIBUTES, findings, graph)
+    for child in edge.children:
+        report_element(child, "<edge>", "it has attributes only", findings, graph)
     if findings.lacks(edge, _ENDS, graph):
         index.lost += 1
         return
@@ -125,7 +143,7 @@ def _connect_edge(
         return
     other = reader.input_edges[number]
     if other is not None:
-        if reader not in index.doubtful:
+        if reader not in index.doubtful and not spare:
             notes = (Note("the first one", other.span),)
             help = "an input has one source; delete one of the edges, or let it lead to the port that it is meant for"
             message = f"input port {to_port} of layer {reader} has a second edge"

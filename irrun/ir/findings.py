@@ -9,8 +9,9 @@ from functools import cache
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
+from irrun.spelling import close_matches
 
-_WHOLE = re.compile(r"\s*\+?\d+\s*", re.ASCII)
+_WHOLE = re.compile(r"\s*\+?\d+", re.ASCII)
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _DIGITS = 20
 """2**64 has so many: longer texts are out of range, and need not be converted."""
@@ -31,9 +32,10 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
 
 
 class Findings:
-    """The diagnostics of one file, in the order in which they were found."""
+    """The diagnostics of one file, whose format has the number `version`, in the order in which they were found."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 11) -> None:
+        self.version = version
         self.diagnostics: list[Diagnostic] = []
         self._counts: Counter[str] = Counter()
 
@@ -78,6 +80,8 @@ class Findings:
         if not missing:
             return False
         listed = " and no ".join(f"`{name}`" for name in missing)
+        close = close_matches(missing[0], given) if help is None else []
+        help = f"did you mean it by `{close[0]}`, which is not read?" if close and close[0] not in names else help
         self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
         return True
 

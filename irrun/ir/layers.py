@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from irrun.ir.bodies import parts_of_bodies
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port, Value
+from irrun.ir.runtime import check_info
+from irrun.ir.unread import PORT_ATTRIBUTES, joined, members, report_attributes, report_children, report_element
 from irrun.ir.xml import Element
-from irrun.spec.dtypes import PRECISIONS
+from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spelling import close_matches
 
 BODY_TAGS = ("body", "then_body", "else_body")
@@ -20,19 +23,28 @@ _CHILDREN = frozenset({"data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TA
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
 _COMMA = re.compile(r"(?<!\\),")
+_CANONICAL = {type.precision for type in ELEMENT_TYPES.values()}
+_TOLERATED = {*ELEMENT_TYPES, "bin", "U1", "undefined"}
+"""What OpenVINO reads as a precision, too."""
+
 _DIM_HELP = "a size in digits, or -1 where it is unknown; ranges belong into the `shape` of a Parameter"
 
 
 def read_layers(graph: Graph, findings: Findings) -> bool:
     """Fill `graph.layers`, without connections. False where there is nothing to read, which is reported."""
-    layers = graph.element.find("layers")
-    if layers is None:
+    layers = joined(graph, "layers", findings)
+    if not layers:
         help = "OpenVINO reads this as a model of no layers"
         message = f"<{graph.element.tag}> has no <layers>"
         findings.add("E111", message, graph.element, graph=graph, layer=graph.owner, help=help)
         graph.unsure = True
         return False
-    graph.layers = [_layer(child, graph, findings) for child in layers.children if child.tag == "layer"]
+    report_children(graph, findings)
+    graph.layers = [
+        _layer(child, graph, findings)
+        for listed in layers
+        for child in members(listed, "layer", ("id", "type"), findings, graph, graph.owner)
+    ]
     return True
 
 
@@ -74,19 +86,21 @@ def _known(id: int | None) -> int:
 
 def _children(layer: Layer, findings: Findings) -> None:
     seen: set[str] = set()
+    if layer.data and layer.data.children:
+        for child in layer.data.children:
+            report_element(child, "<data>", "an op has attributes only", findings, layer.graph, layer)
     for child in layer.element.children:
-        tag = child.tag if child.tag in _CHILDREN else _meant(child, layer, findings)
+        if (child.tag not in _CHILDREN or child.tag in seen) and _mend(child, layer, findings):
+            continue
+        tag = child.tag
         if tag == "data" and tag in seen:
             layer.strays.append(child)
-        elif tag == "input" and tag not in seen:
-            layer.input_ports = _ports(child, layer, findings, output=False)
-            layer.inputs = [None] * len(layer.input_ports)
-            layer.input_edges = [None] * len(layer.input_ports)
-        elif tag == "output" and tag not in seen:
-            ports = _ports(child, layer, findings, output=True)
-            layer.outputs = [Value(layer, index, port) for index, port in enumerate(ports)]
-        elif tag == "rt_info":
-            layer.rt_info = layer.rt_info or child
+        elif tag in ("input", "output") and tag not in seen:
+            _read_ports(child, layer, findings)
+        elif tag == "rt_info" and tag not in seen:
+            layer.rt_info = child
+            if child.children:
+                check_info(child, layer, findings)
         elif tag in seen or tag not in _CHILDREN:
             message = f"<{child.tag}> is not read here"
             help = "a layer has one each of <data>, <input>, <output>, <rt_info> and what its bodies need"
@@ -94,25 +108,53 @@ def _children(layer: Layer, findings: Findings) -> None:
         seen.add(tag)
 
 
-def _meant(child: Element, layer: Layer, findings: Findings) -> str:
-    """The unknown tag of `child`; for a misspelt one that holds ports, which is reported, the right one."""
-    if child.find("port") is None:
-        return child.tag
-    right = close_matches(child.tag, ("input", "output"))
-    if not right or layer.element.find(right[0]):
-        return child.tag
-    message = f"<{child.tag}> is not read: the layer has no <{right[0]}>"
-    findings.add("E220", message, child, layer=layer, help=f"write <{right[0]}>; edges find no ports otherwise")
-    return right[0]
+def _mend(child: Element, layer: Layer, findings: Findings) -> bool:
+    """Report a misspelt or second child of a layer whose content is lost, and read it as what it is meant for.
+
+    A misspelt one gets its right tag; True where it is read by now: the ports of a second <input> or <output>.
+    """
+    listed = child.find("port") is not None
+    first = layer.element.find(child.tag) if child.tag in ("input", "output") else None
+    if first is not None and {port.attributes.get("id") for port in child.children} - {
+        port.attributes.get("id") for port in first.children
+    }:
+        layer.broken = layer.broken or first.find("port") is not None
+        help = "move its ports into the first one; edges do not find them otherwise"
+        findings.add("E220", f"a second <{child.tag}> is not read", child, layer=layer, help=help)
+        _read_ports(child, layer, findings)
+        return True
+    words = ("input", "output") if listed else parts_of_bodies(layer.type)
+    right = next(iter(close_matches(child.tag, words)), None) if child.tag not in _CHILDREN else None
+    if right is not None and layer.element.find(right) is None:
+        message = f"<{child.tag}> is not read: the layer has no <{right}>"
+        help = f"write <{right}>; {'edges find no ports otherwise' if listed else 'OpenVINO goes on without it'}"
+        findings.add("E220", message, child, layer=layer, help=help)
+        child.tag = right
+    return False
+
+
+def _read_ports(element: Element, layer: Layer, findings: Findings) -> None:
+    """Add the ports in an <input> or <output> to those of the layer."""
+    ports = _ports(element, layer, findings, output=element.tag == "output")
+    if element.tag == "output":
+        layer.outputs += [Value(layer, index, port) for index, port in enumerate(ports, len(layer.outputs))]
+        return
+    layer.input_ports += ports
+    layer.inputs += [None] * len(ports)
+    layer.input_edges += [None] * len(ports)
 
 
 def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:
     ports: list[Port] = []
     ids: set[int] = set()
-    for child in element.children:
-        if child.tag != "port":
-            continue
+    for child in members(element, "port", ("id",), findings, layer.graph, layer):
         given = child.attributes
+        if not given.keys() <= PORT_ATTRIBUTES:
+            report_attributes(child, PORT_ATTRIBUTES, findings, layer.graph, layer)
+        if child.tag != "port":
+            child.dims = [*child.findall("dim")]
+        elif child.children:
+            _read_inside(child, layer, findings)
         id = UNKNOWN_ID
         if "id" in given or not findings.lacks(child, ("id",), layer.graph, layer):
             id = _known(findings.whole(child, "id", layer.graph, layer))
@@ -121,21 +163,53 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
             findings.add(
                 "E204", message, child, "id", layer=layer, help="edges name ports by id, so each needs its own"
             )
+            layer.broken = True
         ids.add(id)
-        precision = PRECISIONS.get(given.get("precision", "").lower())
-        if output and precision is None:
-            _report_precision(child, layer, findings)
+        written = given.get("precision", "")
+        precision = PRECISIONS.get(written.lower())
+        if written not in _CANONICAL and (output or "precision" in given):
+            _report_precision(child, precision, layer, findings, output=output)
         ports.append(Port(id, precision, _dims(child, layer, findings), tensor_names(given.get("names", "")), child))
     return ports
 
 
-def _report_precision(port: Element, layer: Layer, findings: Findings) -> None:
+def _read_inside(port: Element, layer: Layer, findings: Findings) -> None:
+    """Look at the children of a port beside its <dim>s; where one is a misspelt <dim>, no sizes are declared."""
+    info = port.find("rt_info")
+    for child in port.children:
+        if child is not info:
+            report_element(child, "<port>", "it holds <dim>s, and one <rt_info>", findings, layer.graph, layer)
+            port.dims = [] if close_matches(child.tag, ("dim",)) else port.dims
+    if info is not None and info.children:
+        check_info(info, layer, findings, port)
+
+
+def _report_precision(port: Element, known: str | None, layer: Layer, findings: Findings, *, output: bool) -> None:
+    """Report what is written in place of a precision; `known` is the element type that it stands for."""
     help = "`FP32`, `FP16`, `I64`, `I32`, `BOOL`, `STRING` and the like; `UNSPECIFIED` where it is not known"
     text = port.attributes.get("precision")
     if text is None:
         findings.add("E210", "an output port needs a `precision`", port, layer=layer, help=help)
-    else:
+    elif known is not None and (text in _TOLERATED or not output):
+        help = "OpenVINO reads it" if text in _TOLERATED else "OpenVINO refuses it on output ports"
+        message = f"the precision is written `{text}`, but is spelt `{ELEMENT_TYPES[known].precision}` in an IR"
+        help = f"{help}, other readers of the file may not"
+        findings.add("W908", message, port, "precision", layer=layer, help=help)
+    elif text == "undefined":
+        findings.add(
+            "W908",
+            "the precision is written `undefined`, but is spelt `UNSPECIFIED` in an IR",
+            port,
+            "precision",
+            layer=layer,
+            help="OpenVINO reads it, other readers of the file may not",
+        )
+    elif output:
+        help = f"did you mean `{ELEMENT_TYPES[known].precision}`? OpenVINO compares letter by letter" if known else help
         findings.add("E210", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)
+    else:
+        help = f"{help}; OpenVINO does not read it on input ports, other tools do"
+        findings.add("W932", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)
 
 
 def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:

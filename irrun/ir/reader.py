@@ -10,13 +10,14 @@ from pathlib import Path
 
 from irrun.diagnostics import Diagnostic, IRError, Note, limited
 from irrun.files import open_regular
-from irrun.ir.bodies import check_bodies, check_fed, read_maps
+from irrun.ir.bodies import check_bodies, check_fed, is_body, read_maps
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
+from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
@@ -86,7 +87,7 @@ def read(
 
 def check_form(model: Model) -> list[Diagnostic]:
     """What is wrong with the form of a model that was edited, as reading its files would say."""
-    findings = Findings()
+    findings = Findings(model.version)
     pending = [model.graph]
     while pending:
         graph = pending.pop()
@@ -161,7 +162,10 @@ def _refusal(code: str, message: str, help: str | None = None) -> IRError:
 
 
 def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], findings: Findings) -> Model | None:
-    if root.tag.lower() != "net":
+    if root.tag.lower() == "net" != root.tag:
+        help = "OpenVINO ignores the case of this element, other readers of the file do not"
+        findings.add("W908", f"the root is written <{root.tag}>, but is spelt <net> in an IR", root, help=help)
+    elif root.tag != "net":
         help = "an IR is one <net> that holds <layers> and <edges>"
         if root.tag in ("layer", "layers"):
             help += "; samples on OpenVINO's operation specification pages are only fragments of one"
@@ -170,6 +174,8 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
     version = _version(root, findings)
     if version is None:
         return None
+    findings.version = version
+    report_texts(root, findings)
     graph = _graphs(root, findings)
     if _is_execution_graph(graph):
         help = "convert the model it came from; such a file says how a device ran a model, and has no weights"
@@ -184,7 +190,8 @@ def _version(root: Element, findings: Findings) -> int | None:
     """The version of the format; 11 if it is not stated, and None if irrun does not read it. Both are errors."""
     text = root.attributes.get("version")
     if text is None:
-        findings.add("E109", "<net> has no `version`", root, help='write version="11"')
+        wrong = next((f"`{name}` is not read; " for name in root.attributes if "version" in name.lower()), "")
+        findings.add("E109", "<net> has no `version`", root, help=f'{wrong}write version="11"')
         return 11
     number = text.strip()
     if number in ("10", "11"):
@@ -207,7 +214,7 @@ def _graphs(root: Element, findings: Findings) -> Graph:
         for layer in graph.layers:
             check_bodies(layer, findings)
             for child in layer.element.children:
-                if child.tag in BODY_TAGS and child.tag not in layer.bodies:
+                if child.tag in BODY_TAGS and child.tag not in layer.bodies and is_body(child.tag, layer):
                     body = layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
                     before = len(findings.diagnostics)
                     read_maps(layer, child.tag, body, findings)

@@ -7,6 +7,7 @@ from collections import deque
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Value, leading_to
+from irrun.ir.layers import tensor_names
 from irrun.spelling import close_matches
 
 MAX_CYCLES = 100
@@ -97,7 +98,10 @@ def _report_cycle(cycle: list[Layer], findings: Findings) -> None:
 def _warn_of_names(graph: Graph, findings: Findings) -> None:
     layers: dict[str, Layer] = {}
     values: dict[str, Value] = {}
+    _warn_of_output_names(graph, findings)
     for layer in graph.layers:
+        if layer.outputs and layer.type == "Result":
+            _report_outputs(layer, findings)
         if layer.name:
             first = layers.setdefault(layer.name, layer)
             if first is not layer:
@@ -107,10 +111,9 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
                 findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
         for value in layer.outputs:
             names = value.port.names
-            # exporters repeat names inside, where nobody asks for them
-            for name in names if names and not graph.owner and _addressed(value) else ():
+            for name in names:
                 other = values.setdefault(name, value)
-                if other is not value:
+                if other is not value and _asked_for(value, graph) and _asked_for(other, graph):
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
                     help = f"make them differ; OpenVINO renames the second to `{name}_1`"
                     message = f"two tensors are named `{name}`"
@@ -136,7 +139,8 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             )
             message = f"variable `{name}` is stored, but no ReadValue reads it"
             _at_variable("E219", message, layers[0], findings, help)
-    if not stored.keys() - read.keys():  # a misspelt one would be reported twice
+    twice = any(len(layers) > 1 for layers in stored.values())
+    if not stored.keys() - read.keys() and not twice:  # a misspelt one would be reported twice
         for name in read.keys() - stored.keys():
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
@@ -155,6 +159,38 @@ def _at_variable(
 ) -> None:
     assert layer.data  # that is where its variable_id is from
     findings.add(code, message, layer.data, "variable_id", layer=layer, help=help, notes=notes)
+
+
+def _warn_of_output_names(graph: Graph, findings: Findings) -> None:
+    """Report the names that two Results of the model have for different tensors."""
+    first: dict[str, Layer] = {}
+    for layer in graph.results if graph.owner is None else ():
+        for name in tensor_names(layer.attributes.get("output_names", "")):
+            other = first.setdefault(name, layer)
+            if other is not layer and other.inputs != layer.inputs:
+                notes = (Note(f"layer {other} has it, too", other.span),)
+                help = "make them differ; a program that asks for the name gets one of them"
+                message = f"two outputs are named `{name}`"
+                findings.add("W906", message, layer.element, "output_names", layer=layer, notes=notes, help=help)
+
+
+def _report_outputs(layer: Layer, findings: Findings) -> None:
+    """Report the outputs of a Result; one that nobody reads has every file of the converters that wrote version 10."""
+    read = [(reader, number) for value in layer.outputs for reader, number in value.consumers]
+    for reader, number in read:
+        message = f"layer {layer} has no outputs: it ends the graph"
+        help = "let the edge begin where that of the Result begins"
+        edge = reader.input_edges[number]
+        findings.add("E206", message, edge or layer.element, "from-layer", layer=reader, help=help)
+    if not read and len(layer.outputs) == 1 and findings.version > 10:
+        message = "a Result has no output, but this one declares a port"
+        help = "delete the <output>; OpenVINO ignores it, other readers may take it for one of the graph's tensors"
+        findings.add("W945", message, layer.outputs[0].port.element, layer=layer, help=help)
+
+
+def _asked_for(value: Value, graph: Graph) -> bool:
+    """Whether a name of the tensor is all that it goes by; exporters give inner ones those of inputs besides."""
+    return len(value.port.names) == 1 or (graph.owner is None and _addressed(value))
 
 
 def _addressed(value: Value) -> bool:

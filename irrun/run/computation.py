@@ -108,7 +108,7 @@ class _Layer:
                 body.end()
         given = results if isinstance(results, tuple | list) else (results,)
         found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
-        if self._variadic and len(found) != len(instruction.outputs):
+        if self._variadic and len(found) < len(instruction.outputs):
             layer = instruction.layer
             message = f"{self._op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
             raise self._kernels.placed(Diagnostic("E302", message, layer.span, layer.label))

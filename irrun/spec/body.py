@@ -14,7 +14,8 @@ class BodyInput(NamedTuple):
     """Where parameter number `parameter` of the body gets its value: from input number `external` of the op.
 
     `external` is -1 where nothing is connected. With an `axis` each iteration gets its slice, `part_size` elements
-    long. `purpose` is `current_iteration` for the parameter that counts, else empty.
+    long. `purpose` is `current_iteration` for the parameter that counts, else empty. `origin` is what says so, for
+    messages.
     """
 
     external: int
@@ -25,6 +26,7 @@ class BodyInput(NamedTuple):
     stride: int = 1
     part_size: int = 1
     purpose: str = ""
+    origin: Any = None
 
 
 class BodyOutput(NamedTuple):
@@ -32,7 +34,7 @@ class BodyOutput(NamedTuple):
 
     `external` is -1 where the result is only used inside. With an `axis` the results of all iterations are
     concatenated along it, else the last one counts. `purpose` is `execution_condition` for the result that decides
-    whether to go on, else empty.
+    whether to go on, else empty. `origin` is as in `BodyInput`.
     """
 
     external: int
@@ -43,6 +45,7 @@ class BodyOutput(NamedTuple):
     stride: int = 1
     part_size: int = 1
     purpose: str = ""
+    origin: Any = None
 
 
 @dataclass(frozen=True, slots=True)

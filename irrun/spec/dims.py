@@ -333,6 +333,8 @@ def broadcast(*sizes: Size) -> Size | None:
         elif isinstance(result, int):
             if (size == result) is False and (size == 1) is False:
                 return None
+        elif (size == result) is False and (size == 1) is False and (result == 1) is False:
+            return None
         else:
             positive = min(result.low or 0, size.low or 0) >= 1
             low = max(result.low or 0, size.low or 0) if positive else 0

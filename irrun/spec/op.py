@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 import numpy as np
 
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
-from irrun.spec.body import Body
+from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.lowering import Arrange, Lowering
@@ -62,23 +62,35 @@ Concern = str | tuple[str, int]
 """An input or an attribute by name, or one of a variadic input by name and number."""
 
 
+Place = tuple[BodyInput | BodyOutput | int, str]
+"""An entry of a body's port map, or a back edge by its number, and the attribute of it that is at fault, or ""."""
+
+
 class Violation(Exception):
     """A node breaks a rule. `label` is a constraint of its op (C1, C2, ...) or a code of the E3xx family.
 
     `port` is the input that is at fault, None where it is not one alone; `about` are the inputs and attributes that the
-    message names besides, in its order.
+    message names besides, in its order; `place` is where a body is at fault.
 
     >>> problem = Violation("C2", "`axis` is 7, outside [-3, 3)", "data", ["axis"])
     >>> problem.label, str(problem)
     ('C2', '`axis` is 7, outside [-3, 3)')
     """
 
-    def __init__(self, label: str, message: str, port: Concern | None = None, about: Sequence[Concern] = ()) -> None:
+    def __init__(
+        self,
+        label: str,
+        message: str,
+        port: Concern | None = None,
+        about: Sequence[Concern] = (),
+        place: Place | None = None,
+    ) -> None:
         super().__init__(message)
         self.label = label
         self.message = message
         self.port = port
         self.about = about
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -212,9 +224,17 @@ class Node:
         """Say that the data are doubtful, which a run tells and goes on."""
         self.warnings.append(message)
 
-    def fail(self, label: str, message: str, port: Concern | None = None, *, about: Sequence[Concern] = ()) -> NoReturn:
-        """Report that the constraint `label` is broken; `port` and `about` as in `Violation`."""
-        raise Violation(label, message, port, about)
+    def fail(
+        self,
+        label: str,
+        message: str,
+        port: Concern | None = None,
+        *,
+        about: Sequence[Concern] = (),
+        place: Place | None = None,
+    ) -> NoReturn:
+        """Report that the constraint `label` is broken; `port`, `about` and `place` as in `Violation`."""
+        raise Violation(label, message, port, about, place)
 
     def require(
         self,
@@ -224,12 +244,13 @@ class Node:
         port: Concern | None = None,
         *,
         about: Sequence[Concern] = (),
+        place: Place | None = None,
     ) -> None:
         """Report `message` unless `condition` holds; one that is undecided is asked again at run time."""
         if condition is UNDECIDED:
             self.complete = False
         elif not condition:
-            raise Violation(label, message, port, about)
+            raise Violation(label, message, port, about, place)
 
     def within(self, label: str, name: str, low: Size, high: Size) -> None:
         """Require every element of input `name` to lie in [low, high), as far as it is known."""

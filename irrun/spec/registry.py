@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 from irrun.spec.op import Op
 
 OPSETS = range(1, 18)
+_NUMBERS = {f"opset{number}": number for number in OPSETS}
 SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 """How some types are spelt in files, and how OpenVINO calls them; both are read."""
 
@@ -135,8 +136,7 @@ class Registry:
 
 def opset_number(version: str) -> int | None:
     """The N of "opsetN", or None for any other version."""
-    number = version.removeprefix("opset")
-    return int(number) if version != number and number.isdecimal() and int(number) in OPSETS else None
+    return _NUMBERS.get(version)
 
 
 def _key(type: str) -> str:

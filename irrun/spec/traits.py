@@ -232,6 +232,26 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Overwriting:
+    """The first input with elements replaced: by the third input, at places of which the second one says where.
+
+    Where several updates go to one place the last one counts, which the specification leaves open; so it is where the
+    attributes have the values of `only`. `rows(arrays, shape)` are the places as rows of numbers, and the updates in
+    the same order, or None, of known inputs and the shape of the first one; `depth` is how many of the last axes of the
+    second input say one place.
+    """
+
+    rows: Callable[[Sequence[Any], Shape], tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]]
+    depth: int = 0
+    only: tuple[tuple[str, Any], ...] = ()
+
+    def shape(self, where: np.ndarray[Any, Any]) -> tuple[int, ...]:
+        """How the places lie in the second input."""
+        shape: tuple[int, ...] = where.shape
+        return shape[: where.ndim - self.depth]
+
+
+@dataclass(frozen=True, slots=True)
 class Selecting:
     """Each element of the first output is one of the first input; which one, only their order may decide."""
 
@@ -273,6 +293,7 @@ Trait = (
     | Repeating
     | Retyping
     | Normalizing
+    | Overwriting
     | Selecting
     | Splitting
     | Storing

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from corpus.defect import Defect
 
-PARTS = ("files", "graphs", "attributes", "constants", "signatures", "bodies", "constraints")
+PARTS = ("files", "graphs", "families", "attributes", "constants", "signatures", "bodies", "constraints")
 
 
 def defects(part: str) -> Iterator[Defect]:

@@ -166,7 +166,9 @@ def _ranges(name: str) -> Iterator[Defect]:
             entry = entries[0]
             entry.set(attribute, value)
             codes = "E401" if label else "E202"
+            results = m.named if attribute == "part_size" and kind == "input" else []
             spots: list[Spot] = [(entry, attribute), entry, *([m.layer] if label else [])]
+            spots += [(each, "part_size") for each in results if each.get("axis")]
             yield m.defect("slices of a loop", f"{attribute}={value!r} of an {kind}", codes, *spots, stale=True)
 
 

@@ -263,20 +263,22 @@ def misspelt_layers(document: Document) -> Made:
     element = document.root.find("layers")
     element.tag = "layer_list"  # type: ignore[union-attr]
     document.root.remove(document.root.find("edges"))  # type: ignore[arg-type]
-    return defect("no <layers> or <edges>", "no <layers>", document, "E111", [document.root, element])  # type: ignore[list-item]
+    spots: list[Spot] = [document.root, element]  # type: ignore[list-item]
+    return defect("no <layers> or <edges>", "no <layers>", document, "E111 E220", spots, also=("E112",))
 
 
 @on(4)
 def misspelt_layers_with_edges(document: Document) -> Made:
-    document.root.find("layers").tag = "Layers"  # type: ignore[union-attr]
-    return defect("no <layers> or <edges>", "no <layers> for the edges", document, "E111", [document.root])
+    element = document.root.find("layers")
+    element.tag = "Layers"  # type: ignore[union-attr]
+    return defect("no <layers> or <edges>", "no <layers> for the edges", document, "E220", [element])  # type: ignore[list-item]
 
 
 @on(4)
 def misspelt_edges(document: Document) -> Made:
     element = document.root.find("edges")
     element.tag = "edge"  # type: ignore[union-attr]
-    return defect("no <layers> or <edges>", "<edge> for <edges>", document, "E112", [document.root, element])  # type: ignore[list-item]
+    return defect("no <layers> or <edges>", "<edge> for <edges>", document, "E220", [element])  # type: ignore[list-item]
 
 
 # what is there, but not read

@@ -115,7 +115,6 @@ def _unknown(document):
 
 def _spelt(document):
     """What OpenVINO and irrun read alike: capitals, blanks, a comma at the end, a sign."""
-    document.root.tag = "NET"
     data = data_of(document.find("Convolution"))
     data.set("strides", " 1 , 1 ,")
     data.set("auto_pad", "EXPLICIT")

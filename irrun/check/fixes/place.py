@@ -15,6 +15,8 @@ from irrun.ir.text_edits import Edit, Extent, extents
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element, Source
 
+_TAG = re.compile(rb"[^\s/>]+")
+
 _SIZES = re.compile(rb"\s*(?:<dim>[^<]*</dim>\s*)*")
 _ONE = re.compile(rb"<dim>[^<]*</dim>")
 _INDENTATION = re.compile(rb"(?:\r\n|\n|\r)?[ \t]*\Z")
@@ -115,7 +117,9 @@ class Case:
 
     def respelled(self, element: Element, tag: str) -> list[Edit]:
         """An element gets another tag."""
-        place, length = self.text.extent(element), len(element.tag.encode())
+        place = self.text.extent(element)
+        written = _TAG.match(self.text.source.data, place.start + 1)  # one that was misspelt has its right tag by now
+        length = len(written[0]) if written else 0
         ends = [place.start + 1] if place.closed_at_once else [place.start + 1, place.close + 2]
         return [Edit(start, start + length, tag) for start in ends]
 

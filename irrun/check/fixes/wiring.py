@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -12,6 +13,8 @@ from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
 from irrun.spec.registry import registry
+
+_WRITE = re.compile(r"write <(\w+)>")
 
 MAX_LAYERS = 20_000
 """Of a graph in which lost ends of edges are searched."""
@@ -240,10 +243,11 @@ def unread_element(case: Case) -> Iterator[Fix]:
     yield case.fix(f"delete <{case.element.tag}>, which nothing reads", case.without(case.element), safe=plain)
 
 
-def misspelt_ports(case: Case) -> Iterator[Fix]:
-    """E220: the tag that holds ports as it is read."""
-    right = "input" if "<input>" in (case.diagnostic.help or "") else "output"
-    yield case.fix(f"write <{right}>", *case.respelled(case.element, right))
+def misspelt_element(case: Case) -> Iterator[Fix]:
+    """E220: the tag as it is read; what stands in a second element is for people to move."""
+    right = _WRITE.match(case.diagnostic.help or "")
+    if right is not None:
+        yield case.fix(right[0], *case.respelled(case.element, right[1]))
 
 
 def layer_attribute(case: Case) -> Iterator[Fix]:

@@ -14,6 +14,8 @@ from irrun.spec.op import Op
 from irrun.spec.registry import registry
 from irrun.spelling import close_matches
 
+_SPELT = re.compile(r"is spelt [`<](\w+)[`>]")
+
 _TRUTH = {"yes": "true", "on": "true", "y": "true", "t": "true", "no": "false", "off": "false", "n": "false"}
 _TRUTH |= {"f": "false", ".true.": "true", ".false.": "false", "1.0": "true", "0.0": "false"}
 _ALIASES = {"float": "f32", "float32": "f32", "half": "f16", "float16": "f16", "double": "f64", "float64": "f64"}
@@ -23,6 +25,17 @@ _ALIASES |= {f"{name}_t": type for name, type in _ALIASES.items() if "int" in na
 _WHOLE = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _SEPARATOR = re.compile(r"\s*[,;|]\s*|\s+")
 _OPSET = re.compile(r"\D*(\d{1,3})\D*", re.ASCII)
+
+
+def respelled_word(case: Case) -> Iterator[Fix]:
+    """W908: a type, an element type, a precision or the root as an IR has it."""
+    right = _SPELT.search(case.diagnostic.message)
+    if right is None or case.attribute == "type":
+        yield from respelled_type(case)
+    elif case.attribute is None:
+        yield case.fix(f"write <{right[1]}>", *case.respelled(case.element, right[1]))
+    else:
+        yield case.set(case.attribute, right[1])
 
 
 def respelled_type(case: Case) -> Iterator[Fix]:

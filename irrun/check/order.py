@@ -1,0 +1,65 @@
+"""Constants whose order counts where the specification leaves it open: segments that are not sorted, and places that
+several updates go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from irrun.check.documentation import source_page
+from irrun.check.infer import Inference, InferredLayer
+from irrun.diagnostics import Diagnostic
+from irrun.spec.traits import Overwriting
+
+MAX_PLACES = 1 << 16
+"""Updates of one layer whose places are compared."""
+
+
+def check_order(inference: Inference) -> Iterator[Diagnostic]:
+    """Warnings of constants for which results depend on an order that the specification does not give."""
+    for node in inference.nodes.values():
+        if node.warnings:
+            help = f"see {source_page(node.op)}; other implementations go by an order that is not given"
+            for message in node.warnings:
+                yield Diagnostic("W947", message, node.layer.span, node.layer.label, help)
+        elif node.op.traits and (trait := node.op.trait(Overwriting)) is not None:
+            yield from _repeated(node, trait, inference)
+
+
+def _repeated(node: InferredLayer, trait: Overwriting, inference: Inference) -> Iterator[Diagnostic]:
+    """A warning where two updates that may differ go to one place, at the input that says where."""
+    if any(node.attrs[name] != value for name, value in trait.only):
+        return
+    tensors = dict(zip(node.op.port_names, map(inference.tensor, node.layer.inputs), strict=False))
+    data, where, updates = (tensors[name] for name in node.op.port_names[:3])
+    needed = [where, *(tensors[name] for name in node.op.port_names[3:])]
+    if not all(tensor.known for tensor in needed) or data.shape is None:
+        return
+    assert where.value is not None
+    if not 1 < where.value.size <= MAX_PLACES:
+        return
+    given = updates.value if updates.known else None
+    places, rows = trait.rows([None, where.value, given, *(tensor.value for tensor in needed[1:])], data.shape)
+    _, first, inverse, counts = np.unique(places, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    inverse = inverse.reshape(-1)
+    again = (counts > 1)[inverse] & (first[inverse] != np.arange(len(places)))
+    if rows is not None:
+        again &= _differ(rows, rows[first[inverse]])
+    if not again.any():
+        return
+    number = int(np.flatnonzero(again)[0])
+    shape = trait.shape(where.value)
+    one, other = (", ".join(map(str, np.unravel_index(n, shape))) for n in (number, first[inverse[number]]))
+    name = node.op.port_names[1]
+    message = f"`{name}[{one}]` names the same place as `{name}[{other}]`, for another update"
+    help = f"which of the two counts is not specified, here it is the last one; see {source_page(node.op)}"
+    span = node.layer.input_ports[1].element.span
+    yield Diagnostic("W948", message, span, node.layer.label, help)
+
+
+def _differ(rows: Any, others: Any) -> Any:
+    """For each row whether it is another one; NaN is NaN."""
+    rows, others = rows.reshape(len(rows), -1), others.reshape(len(others), -1)
+    return ((rows != others) & ((rows == rows) | (others == others))).any(axis=1)

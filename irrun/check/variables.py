@@ -1,0 +1,74 @@
+"""Variables: what Assigns store against what the ReadValues of the same name declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irrun.check.infer import Inference, InferredLayer
+from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.graph import Graph
+from irrun.spec.op import Tensor
+from irrun.spec.patterns import shape_text
+
+_SINCE = 6
+"""The opset whose ReadValue declares what a variable may hold; that before goes by its initial value."""
+
+
+def check_variables(inference: Inference) -> Iterator[Diagnostic]:
+    """Errors of variables that cannot hold what is stored, or that are declared in two ways."""
+    read: dict[tuple[Graph, str], InferredLayer] = {}
+    stored: list[tuple[InferredLayer, str]] = []
+    for node in [node for node in inference.nodes.values() if node.layer.type in ("ReadValue", "Assign")]:
+        name = node.attrs["variable_id"]
+        if node.layer.type == "Assign":
+            stored.append((node, name))
+            continue
+        first = read.setdefault((node.layer.graph, name), node)
+        if first is not node:
+            yield from _twice(node, first, name)
+    for node, name in stored:
+        reader = read.get((node.layer.graph, name))
+        if reader is not None and ("variable_type" in reader.attrs) == (node.op.version < _SINCE):
+            help = f"OpenVINO holds variables of opset3 to opset5 apart from later ones: write {reader.layer.version}"
+            message = f"variable `{name}` is read by {reader.op.name}, which no {node.op.name} stores for"
+            yield Diagnostic("E219", message, node.layer.span, node.layer.label, help)
+        elif reader is not None:
+            yield from _misfit(node, reader, name, inference)
+
+
+def _twice(node: InferredLayer, first: InferredLayer, name: str) -> Iterator[Diagnostic]:
+    notes = (Note(f"layer {first.layer} reads it, too", first.layer.span),)
+    span = node.layer.span
+    mine, other = node.outputs[0], first.outputs[0]
+    if _fits(other, mine) and _fits(mine, other):
+        help = "let the readers of one read the other; OpenVINO's CPU plugin does not run a model with two"
+        yield Diagnostic("W912", f"variable `{name}` is read twice", span, node.layer.label, help, notes)
+    else:
+        message = f"variable `{name}` is {_text(mine)} here, but {_text(other)} in layer {first.layer}"
+        help = "a variable has one type and one shape: write them alike, or give it another `variable_id`"
+        yield Diagnostic("E304", message, span, node.layer.label, help, notes)
+
+
+def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: Inference) -> Iterator[Diagnostic]:
+    given, declared = inference.tensor(node.layer.inputs[0]), reader.outputs[0]
+    if _fits(declared, given):
+        return
+    notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
+    message = f"what is stored is {_text(given)}, but variable `{name}` is {_text(declared)}"
+    help = "a variable keeps its type and its shape, of which `variable_shape` may leave sizes open"
+    code = "E303" if "dynamic" not in (given.type, declared.type) and given.type != declared.type else "E304"
+    yield Diagnostic(code, message, node.layer.input_ports[0].element.span, node.layer.label, help, notes)
+
+
+def _text(tensor: Tensor) -> str:
+    return f"{tensor.type}{shape_text(tensor.shape)}"
+
+
+def _fits(declared: Tensor, given: Tensor) -> bool:
+    """Whether a variable that is `declared` so may hold a tensor of which `given` is known."""
+    if "dynamic" not in (declared.type, given.type) and declared.type != given.type:
+        return False
+    if declared.shape is None or given.shape is None:
+        return True
+    sizes = zip(declared.shape, given.shape, strict=False)
+    return len(declared.shape) == len(given.shape) and all((a == b) is not False for a, b in sizes)

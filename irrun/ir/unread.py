@@ -1,0 +1,150 @@
+"""Elements and attributes that nothing reads, wherever they stand in a file but on a layer's <data>; and words that
+readers of IR compare in one case only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from irrun.ir.findings import Findings
+from irrun.ir.graph import Graph, Layer
+from irrun.ir.xml import Element
+from irrun.spelling import close_matches
+
+NET_ATTRIBUTES = frozenset({"name", "version"})
+PORT_ATTRIBUTES = frozenset({"id", "precision", "names"})
+EDGE_ATTRIBUTES = frozenset({"from-layer", "from-port", "to-layer", "to-port"})
+ENTRY_ATTRIBUTES = frozenset(
+    {"external_port_id", "internal_layer_id", "axis", "start", "end", "stride", "part_size", "purpose"}
+)
+
+_TOKEN = re.compile(rb"""<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[^']*')*>""", re.DOTALL)
+_DIM = re.compile(rb"<dim[\s>]")
+
+_GRAPH = ("layers", "edges", "rt_info")
+_OF_OLD_TOOLS = {"meta_data", "quantization_parameters", "pre-process", "statistics", "cli_parameters"}
+"""Children of <net> that converters and tools of former years write."""
+
+
+def report_texts(root: Element, findings: Findings) -> None:
+    """Report the text between elements, of which only a <dim> has any that is read."""
+    data = root.source.data
+    packed = data.translate(None, b" \t\r\n")
+    # behind each tag, but for the last one and those of <dim>s, comes another one: to count them takes no time
+    texts = packed.count(b">") - packed.count(b"><") - 1
+    if texts == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
+        return
+    places = list(_texts(data))
+    if places:
+        more = f", and so in {len(places) - 1} more places" if len(places) > 1 else ""
+        help = "delete it, or write it as an attribute if it is one"
+        place = Element("", {}, root.source, places[0])
+        findings.add("W907", f"text stands where only elements are read{more}", place, help=help)
+
+
+def _texts(data: bytes) -> Iterator[int]:
+    """Where text begins that is not in a <dim>."""
+    end, before = len(data), b""
+    for token in _TOKEN.finditer(data):
+        gap = data[end : token.start()]
+        if gap.strip() and not _DIM.match(before):
+            yield token.start() - len(gap.lstrip())
+        if token[0].startswith(b"<![CDATA["):
+            yield token.start()
+        if not token[0].startswith(b"<!--"):
+            before = token[0]
+        end = token.end()
+
+
+def report_attributes(
+    element: Element, known: Collection[str], findings: Findings, graph: Graph, layer: Layer | None = None
+) -> None:
+    """Report the attributes of an element that are not among the `known` ones."""
+    free = [name for name in known if name not in element.attributes]
+    for name in element.attributes:
+        if name not in known:
+            close = close_matches(name, free)
+            listed = ", ".join(f"`{word}`" for word in sorted(known)) or "none"
+            help = f"did you mean `{close[0]}`?" if close else f"it has {listed}"
+            message = f"<{element.tag}> has no attribute `{name}`; it is ignored"
+            findings.add("W930", message, element, name, graph=graph, layer=layer, help=help)
+
+
+def report_element(
+    element: Element, where: str, help: str, findings: Findings, graph: Graph, layer: Layer | None = None
+) -> None:
+    """Report an element that is not read where it stands."""
+    findings.add("W907", f"<{element.tag}> is not read in {where}", element, graph=graph, layer=layer, help=help)
+
+
+def members(
+    element: Element, tag: str, marks: Collection[str], findings: Findings, graph: Graph, layer: Layer | None = None
+) -> list[Element]:
+    """The children of a list that are its members by their tag; those of another tag are reported.
+
+    One that is a member in all but the spelling of its tag, as it has attributes of `marks`, is taken for one, unless
+    there is another of its id.
+    """
+    if element.attributes:
+        report_attributes(element, (), findings, graph, layer)
+    for child in element.children:
+        if child.tag != tag:
+            break
+    else:
+        return element.children
+    found = []
+    taken = {child.attributes.get("id") for child in element.children if child.tag == tag} - {None}
+    for child in element.children:
+        meant, id = child.tag == tag, child.attributes.get("id")
+        marked = len(child.attributes.keys() & marks) == len(marks) and id not in taken
+        if not meant and marked and (close_matches(child.tag, (tag,)) or len(marks) > 2):
+            meant = True
+            message = f"<{child.tag}> is not read: in <{element.tag}> stand elements <{tag}>"
+            help = f"write <{tag}>; OpenVINO goes on without the element"
+            findings.add("E220", message, child, graph=graph, layer=layer, help=help)
+        elif not meant:
+            report_element(child, f"<{element.tag}>", f"it holds elements <{tag}>", findings, graph, layer)
+        if meant:
+            found.append(child)
+    return found
+
+
+def joined(graph: Graph, tag: str, findings: Findings) -> list[Element]:
+    """The elements <layers> or <edges> of a graph: one, but where there are more, or one is misspelt.
+
+    What these hold is lost to OpenVINO, which is reported.
+    """
+    found = graph.element.findall(tag)
+    if not found:
+        found = [child for child in graph.element.children if child.find(tag[:-1]) and close_matches(child.tag, (tag,))]
+        for child in found[:1]:
+            message = f"<{child.tag}> is not read: <{graph.element.tag}> has no <{tag}>"
+            help = f"write <{tag}>; OpenVINO goes on without what it holds"
+            findings.add("E220", message, child, graph=graph, layer=graph.owner, help=help)
+            child.tag = tag
+    for second in found[1:]:
+        if second.children:
+            message, help = f"a second <{tag}> is not read", "move what it holds into the first one"
+            help += "; OpenVINO goes on without it"
+            findings.add("E220", message, second, graph=graph, layer=graph.owner, help=help)
+        else:
+            message = f"a second <{tag}> is not read"
+            findings.add("W907", message, second, graph=graph, layer=graph.owner, help="delete it")
+    return found
+
+
+def report_children(graph: Graph, findings: Findings) -> None:
+    """Report the children of a <net> or a body that are none of a graph, unless a part that it needs is missing."""
+    children = graph.element.children
+    known = NET_ATTRIBUTES if graph.owner is None else ()
+    if not graph.element.attributes.keys() <= set(known) and ("version" in graph.element.attributes or graph.owner):
+        report_attributes(graph.element, known, findings, graph, graph.owner)
+    tags = [child.tag for child in children]
+    if "layers" not in tags or "edges" not in tags:  # which is reported, and may be one of these
+        return
+    ignored = {"layers", "edges"} | (_OF_OLD_TOOLS if graph.owner is None else set())
+    for number, child in enumerate(children):
+        repeated = child.tag == "rt_info" and child.tag in tags[:number]
+        if child.tag not in ignored and (child.tag not in _GRAPH or repeated):
+            help = "it holds <layers>, <edges> and <rt_info>, one each"
+            report_element(child, f"<{graph.element.tag}>", help, findings, graph, graph.owner)
