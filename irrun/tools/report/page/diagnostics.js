@@ -1,0 +1,56 @@
+// The tab of diagnostics: each with the line that it is about, those of a severity at a time if one likes.
+"use strict";
+
+const AT_ONCE = 200;
+const SEVERITIES = {error: "errors", warning: "warnings", info: "notes"};
+
+class DiagnosticsTab {
+  constructor(panel, model, selection, details) {
+    Object.assign(this, {model, selection, details, shown: AT_ONCE});
+    this.kinds = new Set(Object.keys(SEVERITIES));
+    this.list = el("div", {class: "diagnostics"});
+    const counts = model.data.counts;
+    panel.append(
+      el("div", {class: "bar"}, Object.entries(SEVERITIES).map(([severity, title]) => el("label", {},
+        el("input", {type: "checkbox", checked: true, disabled: !counts[severity], onchange: (event) => this.#toggle(severity, event.target.checked)}),
+        ` ${whole(counts[severity] || 0)} ${title}`))),
+      this.list,
+    );
+    this.#draw();
+    selection.listen((box, from) => from !== "diagnostics" && this.#scroll(box));
+  }
+
+  #toggle(severity, shown) {
+    if (shown) this.kinds.add(severity);
+    else this.kinds.delete(severity);
+    this.#draw();
+  }
+
+  #draw() {
+    const found = this.model.data.diagnostics.filter(({severity}) => this.kinds.has(severity));
+    const rest = found.length - this.shown;
+    replaceIn(this.list,
+      found.slice(0, this.shown).map((each) => this.#article(each)),
+      found.length ? null : el("p", {}, this.model.data.diagnostics.length ? "None of these." : "Nothing is wrong with this model."),
+      rest > 0 && el("button", {class: "quiet-button", onclick: () => { this.shown += AT_ONCE; this.#draw(); }}, `show more of ${whole(rest)}`));
+  }
+
+  #article(found) {
+    const {excerpt} = found;
+    return el("article", {class: `diagnostic ${found.severity}`, "data-code": found.code, "data-about": found.layer},
+      el("h3", {}, el("span", {class: "code", title: found.title}, `${found.severity}[${found.code}]`), " ", named(found.message)),
+      el("p", {class: "where"}, found.line ? `line ${found.line}${found.column ? `, column ${found.column}` : ""}` : null,
+        found.layer !== null ? [found.line ? ", " : "", "layer ", el("button", {class: "link", onclick: () => this.selection.set(found.layer, "diagnostics")}, named(found.about))]
+          : found.about ? [", layer ", named(found.about)] : null),
+      excerpt && el("pre", {class: "excerpt"}, el("span", {class: "line-number"}, String(found.line)),
+        excerpt.text.slice(0, excerpt.from), el("mark", {}, excerpt.text.slice(excerpt.from, excerpt.from + excerpt.length) || " "), excerpt.text.slice(excerpt.from + excerpt.length)),
+      found.notes.map(([message, line]) => el("p", {class: "note"}, el("b", {}, "note "), named(message), line ? ` at line ${line}` : "")),
+      found.help && el("p", {class: "note"}, el("b", {}, "help "), named(found.help)));
+  }
+
+  #scroll(box) {
+    if (box === null || !this.list.offsetParent) return;
+    const article = this.list.querySelector(`[data-about="${Number(box)}"]`);
+    if (article) article.scrollIntoView({block: "center"});
+  }
+}
