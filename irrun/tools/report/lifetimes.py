@@ -13,21 +13,22 @@ from irrun.ir.graph import Graph, Layer, Value
 from irrun.spec.evaluation import Evaluation, Unknown
 from irrun.spec.traits import Storing
 from irrun.tools.inspect.contents import Contents
+from irrun.tools.report import texts
 
 
-def lifetimes(contents: Contents, evaluation: Evaluation) -> dict[str, Any] | None:
+def lifetimes(contents: Contents, evaluation: Evaluation) -> dict[str, Any]:
     """The layers in the order of a run, the bytes held while each runs, and the tensors.
 
     Of each tensor the layer and the number of its output, its bytes, and the places in that order from and to which
-    it is held, both included. None where the bytes of a tensor are not known.
+    it is held, both included. Where the bytes of a tensor are not known, only that, as `unknown`.
     """
     graph = contents.model.graph
     numbers = {layer: number for number, layer in enumerate(contents.paths)}
     order = _order(contents, graph)
     try:
         held, tensors = _held(contents, graph, evaluation)
-    except _UnknownBytes:
-        return None
+    except _UnknownBytes as unknown:
+        return {"unknown": f"the size of what {texts.name(str(unknown))} gives depends on the data, or on what has an error"}
     return {
         "layers": [numbers[layer] for layer in order],
         "bytes": held,
@@ -36,7 +37,7 @@ def lifetimes(contents: Contents, evaluation: Evaluation) -> dict[str, Any] | No
 
 
 class _UnknownBytes(Exception):
-    """A tensor has no known number of bytes."""
+    """A tensor has no known number of bytes; the text is the path of its layer."""
 
 
 def _order(contents: Contents, graph: Graph) -> list[Layer]:
@@ -85,4 +86,4 @@ def _bytes(contents: Contents, value: Value, evaluation: Evaluation) -> int:
         pass
     if not value.consumers:
         return 0
-    raise _UnknownBytes
+    raise _UnknownBytes(contents.paths[value.layer])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from irrun.diagnostics import clipped
 from irrun.ir.graph import Layer
@@ -33,38 +33,30 @@ def scope_of(name: str) -> Scope:
 
 
 def scopes(layers: Sequence[Layer], apart: Mapping[Layer, object]) -> dict[Layer, Scope]:
-    """The scope of each layer; those that are set `apart`, such as inputs, have none.
+    """The scope of each of the layers, which come behind those that they read; those set `apart` have none.
 
-    Layers whose names have no scope, as passes of OpenVINO leave them, go with those that they are connected with:
-    all that hang together are in the innermost scope that holds everything around them.
+    Layers whose names have no scope, as passes of OpenVINO leave them, are in the innermost one that holds all that
+    read them; where nothing with a scope does, in that which holds all that they read.
     """
-    found = {layer: () if layer in apart else scope_of(layer.name) for layer in layers}
-    roots: dict[Layer, Layer] = {layer: layer for layer in layers if layer not in apart and not found[layer]}
-
-    def root(layer: Layer) -> Layer:
-        while roots[layer] is not layer:
-            roots[layer] = roots[roots[layer]]
-            layer = roots[layer]
-        return layer
-
-    around: dict[Layer, list[tuple[Layer, Scope]]] = {}
+    found = {layer: scope for layer in layers if layer not in apart and (scope := scope_of(layer.name))}
+    for layer in reversed(layers):
+        if layer not in apart and layer not in found:
+            readers = (reader for value in layer.outputs for reader, _ in value.consumers)
+            scope = _common(found[reader] for reader in readers if reader in found)
+            if scope is not None:
+                found[layer] = scope
     for layer in layers:
-        for value in layer.inputs:
-            source = None if value is None else value.layer
-            if source is None or source in apart or layer in apart or source not in found:
-                continue
-            if layer in roots and source in roots:
-                roots[root(layer)] = root(source)
-            elif layer in roots:
-                around.setdefault(layer, []).append((layer, found[source]))
-            elif source in roots:
-                around.setdefault(source, []).append((source, found[layer]))
-    common: dict[Layer, Scope] = {}
-    for layer, borders in around.items():
-        head = root(layer)
-        for _, scope in borders:
-            common[head] = scope if head not in common else _shared(common[head], scope)
-    return {layer: common.get(root(layer), ()) if layer in roots else scope for layer, scope in found.items()}
+        if layer not in apart and layer not in found:
+            read = (value.layer for value in layer.inputs if value is not None)
+            found[layer] = _common(found[source] for source in read if source in found) or ()
+    return {layer: found.get(layer, ()) for layer in layers}
+
+
+def _common(scopes: Iterable[Scope]) -> Scope | None:
+    common: Scope | None = None
+    for scope in scopes:
+        common = scope if common is None else _shared(common, scope)
+    return common
 
 
 def _shared(one: Scope, other: Scope) -> Scope:

@@ -66,13 +66,24 @@ class Colours {
   #of(box) {
     const own = (layer) => (this.mode.kind ? this.mode.kind(layer) : this.mode.value(layer));
     const inner = this.model.children.get(box);
-    if (!inner) return this.model.layers.quiet[box] && this.mode.kind ? null : own(box);
+    if (!inner || (this.mode.kind && this.model.isLayer(box))) return this.model.layers.quiet[box] && this.mode.kind ? null : own(box);
     const found = inner.map((child) => this.of(child));
     if (this.model.isLayer(box)) found.push(own(box));
     const known = found.filter((value) => value !== null && value !== undefined);
     if (!known.length) return null;
     if (this.mode.kind) return known.every((kind) => kind === known[0]) ? known[0] : "several";
     return this.mode.sum ? known.reduce((a, b) => a + b, 0) : Math.max(...known);
+  }
+
+  // How many layers of each kind there are in a group.
+  parts(box) {
+    if (!this.mode.kind || this.model.isLayer(box)) return [];
+    const counts = new Map();
+    for (const layer of this.model.within(box)) {
+      const kind = this.model.layers.quiet[layer] ? null : this.mode.kind(layer);
+      if (kind !== null) counts.set(kind, (counts.get(kind) || 0) + 1);
+    }
+    return [...counts].filter(([kind]) => this.hue(kind)).sort((a, b) => b[1] - a[1]);
   }
 
   text(box) {

@@ -2,18 +2,18 @@
 "use strict";
 
 const AT_ONCE = 200;
-const SEVERITIES = {error: "errors", warning: "warnings", info: "notes"};
+const SEVERITIES = {error: "error", warning: "warning", info: "note"};
 
 class DiagnosticsTab {
   constructor(panel, model, selection, details) {
-    Object.assign(this, {model, selection, details, shown: AT_ONCE});
+    Object.assign(this, {model, selection, details, most: AT_ONCE});
     this.kinds = new Set(Object.keys(SEVERITIES));
     this.list = el("div", {class: "diagnostics"});
     const counts = model.data.counts;
     panel.append(
       el("div", {class: "bar"}, Object.entries(SEVERITIES).map(([severity, title]) => el("label", {},
         el("input", {type: "checkbox", checked: true, disabled: !counts[severity], onchange: (event) => this.#toggle(severity, event.target.checked)}),
-        ` ${whole(counts[severity] || 0)} ${title}`))),
+        ` ${many(counts[severity] || 0, title)}`))),
       this.list,
     );
     this.#draw();
@@ -28,11 +28,11 @@ class DiagnosticsTab {
 
   #draw() {
     const found = this.model.data.diagnostics.filter(({severity}) => this.kinds.has(severity));
-    const rest = found.length - this.shown;
+    const rest = found.length - this.most;
     replaceIn(this.list,
-      found.slice(0, this.shown).map((each) => this.#article(each)),
+      found.slice(0, this.most).map((each) => this.#article(each)),
       found.length ? null : el("p", {}, this.model.data.diagnostics.length ? "None of these." : "Nothing is wrong with this model."),
-      rest > 0 && el("button", {class: "quiet-button", onclick: () => { this.shown += AT_ONCE; this.#draw(); }}, `show more of ${whole(rest)}`));
+      rest > 0 && el("button", {class: "quiet-button", onclick: () => { this.most += AT_ONCE; this.#draw(); }}, `show more of ${whole(rest)}`));
   }
 
   #article(found) {

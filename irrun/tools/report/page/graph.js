@@ -21,12 +21,12 @@ class GraphTab {
     const constants = el("input", {type: "checkbox", onchange: () => this.#toggleConstants(constants.checked)});
     const button = (text, title, action) => el("button", {class: "quiet-button", title, "aria-label": title, onclick: action}, text);
     panel.append(
-      el("div", {class: "bar"}, el("label", {}, "colour by ", modes), this.legend, el("span", {class: "stretch"}),
+      el("div", {class: "bar"}, el("label", {}, "colour by ", modes), el("span", {class: "stretch"}),
         el("label", {}, constants, " constants"),
         button("close all", "Close all boxes", () => this.#closeAll()),
         button("−", "Smaller", () => this.view.zoom(0.8)), button("+", "Larger", () => this.view.zoom(1.25)),
         button("fit", "All of it", () => this.view.fit())),
-      el("div", {class: "canvas"}, this.crumbs, this.view.element, this.status),
+      el("div", {class: "canvas"}, this.crumbs, this.view.element, this.legend, this.status),
     );
     this.view.element.addEventListener("click", (event) => this.#clicked(event));
     this.view.element.addEventListener("dblclick", (event) => this.#toggled(event));
@@ -67,7 +67,7 @@ class GraphTab {
     this.laid = laid;
     this.took = performance.now() - began;
     const lists = this.lists ? "; the layout took more than 3 s, so boxes are listed in the order in which they are computed" : "";
-    this.status.textContent = `${many(this.scene.boxes(), "box").replace("boxs", "boxes")}${lists}`;
+    this.status.textContent = `${many(this.scene.boxes(), "box", "boxes")}${lists}`;
     this.view.element.dataset.took = this.took.toFixed(0);
     this.view.element.dataset.boxes = String(this.scene.boxes());
     this.#drawCrumbs();
@@ -140,6 +140,7 @@ class GraphTab {
       },
       opens && !model.isLayer(node.box) ? svg("rect", {class: "behind", x: 4, y: 4, width, height, rx: 6}) : null,
       rect,
+      opens ? this.#parts(node.box, width, height) : null,
       svg("text", {class: "head", x: opens ? 28 : 12, y: 17}, clippedTo(this.scene, head, room, true)),
       svg("text", {class: "below", x: 12, y: 32}, clippedTo(this.scene, below, width - 20)),
       value ? svg("text", {class: "value", x: width - 8, y: 16}, value) : null,
@@ -148,6 +149,20 @@ class GraphTab {
     );
     this.elements.set(node.box, element);
     return element;
+  }
+
+  // What a group is made of, as a strip at its foot.
+  #parts(box, width, height) {
+    const parts = this.colours.parts(box);
+    const total = parts.reduce((sum, [, count]) => sum + count, 0);
+    let x = 8;
+    return parts.map(([kind, count]) => {
+      const wide = ((width - 16) * count) / total;
+      const part = svg("rect", {class: "part", x, y: height - 6, width: wide, height: 3});
+      part.style.fill = this.colours.hue(kind);
+      x += wide;
+      return part;
+    });
   }
 
   // Whether a diagnostic is about something in it, and whether that differs from the other side.

@@ -9,7 +9,7 @@ const MANY = 120; // edges beyond which labels would take more room than they ar
 self.onmessage = ({data}) => {
   const graph = new dagre.graphlib.Graph({multigraph: true});
   const labelled = data.edges.length <= MANY;
-  graph.setGraph({rankdir: "TB", nodesep: 18, ranksep: labelled ? 14 : 30, edgesep: 10, marginx: 14, marginy: 12, ranker: data.ranker});
+  graph.setGraph({rankdir: "TB", nodesep: 18, ranksep: labelled ? 22 : 34, edgesep: 10, marginx: 14, marginy: 12, ranker: data.ranker});
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of data.nodes) graph.setNode(String(node.id), {width: node.width, height: node.height});
   data.edges.forEach((edge, number) => {

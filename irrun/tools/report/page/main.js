@@ -33,7 +33,7 @@ async function start() {
     data.profile && {id: "profile", title: "Profile", build: (panel) => profileTab(panel, model, selection)},
     data.comparison && {id: "comparison", title: "Comparison", build: (panel) => comparisonTab(panel, model, selection, details, colourBy)},
     data.weights && data.weights.rows.length > 0 && {id: "weights", title: "Weights", build: (panel) => weightsTab(panel, model, selection)},
-    data.memory && data.memory.layers.length > 0 && {id: "memory", title: "Memory", build: (panel) => memoryTab(panel, model, selection)},
+    {id: "memory", title: "Memory", build: (panel) => memoryTab(panel, model, selection)},
     data.difference && {id: "difference", title: "Differences", count: data.difference.groups.length, build: (panel) => differenceTab(panel, model, selection, details)},
   ].filter(Boolean), (tab) => {
     selection.tab = tab;

@@ -3,9 +3,10 @@
 
 function memoryTab(panel, model, selection) {
   const {memory, layers} = model.data;
+  if (memory.unknown) return panel.append(el("p", {class: "lead"}, "How much is held is not known: ", named(memory.unknown), "."));
   const most = memory.bytes.reduce((best, bytes, place) => (bytes > memory.bytes[best] ? place : best), 0);
   const taken = Object.keys(layers.texts).length ? ` Unknown sizes are taken as ${layers.taken}.` : "";
-  const title = el("h2", {});
+  const title = el("h3", {});
   const holder = el("div");
   const places = new Map(memory.layers.map((layer, place) => [layer, place]));
   const show = (place) => {

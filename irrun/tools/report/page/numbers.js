@@ -40,6 +40,6 @@ function decibels(value) {
   return Number.isFinite(number) ? `${number.toFixed(1)} dB` : number > 0 ? "exact" : "none";
 }
 
-function many(count, word) {
-  return `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
+function many(count, word, several = `${word}s`) {
+  return `${whole(count)} ${count === 1 ? word : several}`;
 }

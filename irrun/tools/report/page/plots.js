@@ -44,9 +44,9 @@ class Plot {
     this.plot = new uPlot(
       {
         width, height: this.height, legend: {show: false}, cursor: {points: {size: 7}, drag: {x: true, y: false}},
-        scales: {x: {time: false}, y: this.log ? {distr: 3, log: 10} : {range: (_, low, high) => [Math.min(0, low), high * 1.05 || 1]}},
+        scales: {x: {time: false, ...this.#range()}, y: this.log ? {distr: 3, log: 10} : {range: (_, low, high) => [Math.min(0, low), high * 1.05 || 1]}},
         axes: [{...line, values: (_, ticks) => ticks.map((tick) => (this.axis ? this.axis(tick) : tick))},
-          {...line, size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.value(tick)))}],
+          {...line, ...(this.log ? {grid: {...line.grid, filter: decades}, ticks: {...line.ticks, filter: decades}} : {}), size: 64, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.value(tick)))}],
         series: [{}, ...this.series.map((each) => ({
           label: each.label, stroke: colour(each.stroke), width: each.points ? 0 : 1.5, spanGaps: true,
           fill: each.bars || each.filled ? `color-mix(in srgb, ${colour(each.stroke)} 25%, transparent)` : undefined,
@@ -63,12 +63,24 @@ class Plot {
     });
   }
 
+  // Bars need room at both ends.
+  #range() {
+    if (!this.series.some((each) => each.bars) || this.x.length < 2) return {};
+    const half = (this.x[1] - this.x[0]) / 2;
+    return {range: [this.x[0] - half, this.x.at(-1) + half]};
+  }
+
   #moved(plot) {
     const place = plot.cursor.idx;
     if (place === null || place === undefined) return;
     const values = this.series.map((each) => [each.label, each.values[place]]).filter(([, value]) => value !== null && value !== undefined);
     this.said.textContent = [this.title && this.title(place), ...values.map(([name, value]) => `${name} ${this.value(value)}`)].filter(Boolean).join(", ");
   }
+}
+
+// Of the places of an axis those that are powers of ten.
+function decades(plot, splits) {
+  return splits.map((split) => (Math.abs(Math.log10(split) % 1) < 1e-6 ? split : null));
 }
 
 // How many values lie in each of some ranges of equal width: {x, counts, width}.

@@ -85,6 +85,7 @@ class Table {
     });
     this.shown = shown;
     const all = this.rows.length;
+    this.element?.style.setProperty("--rows", String(shown.length));
     this.status.textContent = shown.length === all ? many(all, "row") : `${whole(shown.length)} of ${many(all, "row")}`;
     this.scroller.querySelector("table").setAttribute("aria-rowcount", String(shown.length + 1));
     this.#draw();

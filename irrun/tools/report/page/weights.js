@@ -8,8 +8,8 @@ function weightsTab(panel, model, selection) {
     `${many(held.length, "constant")} of ${short(weights.bytes, "B")}`,
     weights.file_bytes === null ? "there is no .bin" : `the .bin has ${short(weights.file_bytes, "B")}`,
     weights.duplicate_bytes ? `${short(weights.duplicate_bytes, "B")} are stored again` : "",
-    weights.gaps.length ? `${many(weights.gaps.length, "stretch").replace("stretchs", "stretches")} of it ${weights.gaps.length === 1 ? "is" : "are"} no constant's` : "",
-    weights.overlaps.length ? `${many(weights.overlaps.length, "stretch").replace("stretchs", "stretches")} belong to several different ones` : "",
+    weights.gaps.length ? `${many(weights.gaps.length, "stretch", "stretches")} of it ${weights.gaps.length === 1 ? "is" : "are"} no constant's` : "",
+    weights.overlaps.length ? `${many(weights.overlaps.length, "stretch", "stretches")} belong to several different ones` : "",
     weights.read ? "" : "what they hold was not read",
   ];
   const table = new Table({
