@@ -9,9 +9,12 @@ LONGEST_VALUE = 1000
 """Characters of an attribute."""
 
 
+UNNAMED = "(unnamed)"
+
+
 def name(text: str) -> str:
-    """A name in one line, without its middle where it is long."""
-    return clipped(one_line(clipped(text, LONGEST_NAME)), 2 * LONGEST_NAME)
+    """A name in one line, without its middle where it is long; one that nobody would see is said to be none."""
+    return UNNAMED if not text.strip() else clipped(one_line(clipped(text, LONGEST_NAME)), 2 * LONGEST_NAME)
 
 
 def value(text: str) -> str:

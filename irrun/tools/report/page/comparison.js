@@ -25,7 +25,7 @@ function comparisonTab(panel, model, selection, details, colourBy) {
     label: "error along the depth of the model, of the rms of what is expected", log: true, x: tensors.map((_, place) => place),
     series: [
       {label: "accumulated", stroke: "--second", values: tensors.map((tensor) => drawn(tensor.accumulated))},
-      {label: "own", stroke: "--first", values: tensors.map((tensor) => drawn(tensor.own))},
+      {label: "own", stroke: "--first", points: true, values: tensors.map((tensor) => drawn(tensor.own))},
       {label: "off", stroke: "--error", points: true, values: tensors.map((tensor) => (tensor.agrees ? null : drawn(tensor.own)))},
     ],
     axis: (place) => (Number.isInteger(place) ? String(place) : ""), value: (number) => (number <= LEAST ? "0" : number >= MOST ? "not finite" : number.toExponential(0)),

@@ -3,6 +3,8 @@
 
 const KEYS = "arrows: along edges and beside; Enter: open or close; Escape: what is around; + and −: larger, smaller; 0: all of it";
 
+const READABLE = 0.7; // the least scale that a drawing begins with
+
 class GraphTab {
   constructor(panel, model, selection, layouts) {
     Object.assign(this, {model, selection});
@@ -12,6 +14,8 @@ class GraphTab {
     this.elements = new Map();
     this.places = new Map();
     this.drawing = 0;
+    this.fitted = false; // the first drawing that is not overtaken by another one
+    this.scene.value = (box) => (this.colours.mode.kind ? "" : this.colours.text(box));
     this.status = el("p", {class: "status", role: "status"});
     this.crumbs = el("nav", {class: "crumbs", "aria-label": "What the graph shows"});
     this.legend = el("div");
@@ -41,7 +45,6 @@ class GraphTab {
   async #first() {
     if (this.selection.box !== null) this.#uncover(this.selection.box);
     await this.draw();
-    this.view.fit(0.55);
     if (this.selection.box !== null) this.#show(this.selection.box);
   }
 
@@ -70,6 +73,8 @@ class GraphTab {
     this.status.textContent = `${many(this.scene.boxes(), "box", "boxes")}${lists}`;
     this.view.element.dataset.took = this.took.toFixed(0);
     this.view.element.dataset.boxes = String(this.scene.boxes());
+    if (!this.fitted) this.view.fit(READABLE);
+    this.fitted = true;
     this.#drawCrumbs();
     this.#mark();
     return true;
@@ -130,8 +135,8 @@ class GraphTab {
     const rect = svg("rect", {class: "back", width, height, rx: 6});
     const fill = this.colours.fill(node.box);
     if (fill) rect.style.fill = fill;
-    const value = this.colours.mode.kind ? "" : this.colours.text(node.box);
-    const room = width - 22 - (opens ? 16 : 0) - (value ? this.scene.textWidth(value) + 6 : 0);
+    const value = this.scene.value(node.box);
+    const room = width - 20 - (opens ? 16 : 0) - (value ? this.scene.textWidth(value) + 6 : 0);
     const element = svg(
       "g",
       {
@@ -200,7 +205,7 @@ class GraphTab {
     this.scene.root = container;
     if (this.scene.boxes() > MOST_BOXES) this.scene.open.clear();
     await this.draw();
-    this.view.fit(0.55);
+    this.view.fit(READABLE);
   }
 
   // What an event is about: a box, or the layer that a port stands for; whether its toggle was hit.
@@ -231,7 +236,7 @@ class GraphTab {
     else this.scene.reveal(box, true);
     if (!(await this.draw())) return;
     const after = this.places.get(box);
-    if (!before || !after) return this.view.fit(0.55);
+    if (!before || !after) return this.view.fit(READABLE);
     const centre = (place) => place.x + place.width / 2;
     this.view.move((centre(before) - centre(after)) * this.view.scale, (before.y - after.y) * this.view.scale);
     this.#fitIn(after);
@@ -251,7 +256,7 @@ class GraphTab {
     this.scene.open.clear();
     this.scene.root = ROOT;
     await this.draw();
-    this.view.fit(0.55);
+    this.view.fit(READABLE);
   }
 
   async #toggleConstants(shown) {
@@ -387,7 +392,10 @@ function curve(points) {
 function clippedTo(scene, text, room, bold = false) {
   const width = scene.textWidth(text, bold);
   if (width <= room) return text;
-  const kept = Math.max(2, Math.floor((text.length * room) / width) - 1);
-  const head = Math.ceil(kept * 0.6);
-  return `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
+  for (let kept = Math.ceil((text.length * room) / width); kept > 2; kept--) {
+    const head = Math.ceil(kept * 0.6);
+    const cut = `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
+    if (scene.textWidth(cut, bold) <= room) return cut;
+  }
+  return "…";
 }

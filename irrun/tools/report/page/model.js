@@ -125,7 +125,8 @@ class Model {
 
   portName(layer, side, number) {
     const names = (this.layers.ports[this.layers.op[layer]] || [[], []])[side];
-    return names[number] || (names.length === 1 && number > 0 ? `${names[0]} ${number}` : String(number));
+    if (!names.length) return String(number);
+    return names[number] || `${names.at(-1)} ${number - names.length + 1}`; // the last one may be there many times
   }
 
   // The type of the first output without its shape.

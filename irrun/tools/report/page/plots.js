@@ -51,7 +51,7 @@ class Plot {
           label: each.label, stroke: colour(each.stroke), width: each.points ? 0 : 1.5, spanGaps: true,
           fill: each.bars || each.filled ? `color-mix(in srgb, ${colour(each.stroke)} 25%, transparent)` : undefined,
           paths: each.bars ? uPlot.paths.bars({size: [0.9, 60]}) : each.stepped ? uPlot.paths.stepped({align: 1}) : each.points ? () => null : undefined,
-          points: {show: Boolean(each.points), size: 6, fill: colour(each.stroke)},
+          points: {show: Boolean(each.points), size: each.stroke === "--error" ? 8 : 5, fill: colour(each.stroke)},
         }))],
         hooks: {setCursor: [(plot) => this.#moved(plot)]},
       },

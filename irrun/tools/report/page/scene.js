@@ -18,6 +18,7 @@ class Scene {
     this.constants = false;
     this.font = document.createElement("canvas").getContext("2d");
     this.widths = new Map();
+    this.value = () => ""; // what stands in the corner of a box
     let only = this.inside(ROOT).filter((box) => model.opens(box));
     while (only.length === 1 && this.inside(only[0]).length <= MOST_BOXES / 4 && !model.isLayer(only[0])) {
       this.open.add(only[0]); // a single scope around everything is no choice
@@ -216,7 +217,9 @@ class Scene {
         return {id: box, box, inner, width: Math.max(inner.width, Math.min(title, 420)), height: inner.height + TITLE_HEIGHT};
       }
       const [head, below] = this.texts(box);
-      const width = Math.max(this.textWidth(head, true) + 52, this.textWidth(below) + 24, 96);
+      const value = this.value(box);
+      const above = this.textWidth(head, true) + (this.model.opens(box) ? 16 : 0) + (value ? this.textWidth(value) + 8 : 0);
+      const width = Math.max(above + 26, this.textWidth(below) + 24, 96);
       return {id: box, box, width: Math.min(width, 230), height: BOX_HEIGHT};
     }));
     const drawn = this.#pooled([...edges.values()], ports);

@@ -74,8 +74,8 @@ class View {
     const {clientWidth, clientHeight} = this.element;
     const left = this.x + x * this.scale, top = this.y + y * this.scale;
     const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth && top + height * this.scale <= clientHeight;
-    if (inside) return;
-    if (this.scale < 0.5) this.scale = 0.8;
+    if (inside && this.scale >= 0.5) return;
+    if (this.scale < 0.7) this.scale = 0.9;
     this.x = clientWidth / 2 - (x + width / 2) * this.scale;
     this.y = height * this.scale > clientHeight ? 20 - y * this.scale : clientHeight / 2 - (y + height / 2) * this.scale;
     this.#apply();
