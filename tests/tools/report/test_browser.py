@@ -1,0 +1,342 @@
+"""The page in a real browser: opened from disk, it asks for nothing, and does what people click, type and look for."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from command_line import irrun as command
+
+from .browser import Opened, chromium, missing
+from .models import HOSTILE, deep, hostile
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.xdist_group("browser"),  # one browser for all of them
+]
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "samples"
+OVERFLOW = SAMPLES / "f16-overflow"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Reports by name: of samples with all that can be told of them, of large models, and of bad ones."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    def models(name: str) -> Path:
+        (folder / name).mkdir()
+        return folder / name
+
+    inputs = ("--inputs", OVERFLOW / "inputs.npz")
+    sources = {
+        "overflow": (OVERFLOW / "model.xml", *inputs, "--profile", "--compare", "precision:f16", "--diff",
+                     SAMPLES / "transformer-block" / "model.xml"),
+        "loop": (SAMPLES / "stateful-loop" / "model.xml", "--random", 1, "--profile"),
+        "deep": (deep(models("deep_model"), 1500, scoped=True),),
+        "hostile": (hostile(models("hostile_model")),),
+        "defects": (ROOT / "tests" / "invalid" / "five_defects.xml",),
+    }  # fmt: skip
+    for name, args in sources.items():
+        command("report", *args, "-o", folder / f"{name}.html")
+    return {name: folder / f"{name}.html" for name in sources}
+
+
+@pytest.fixture
+def opened(browser, reports):
+    """Opens a report; at the end, nothing may have gone wrong in any."""
+    pages: list[Opened] = []
+    contexts = []
+
+    def open_report(name: str, address: str = "", *, ready: bool = True, **options: object) -> Opened:
+        contexts.append(browser.new_context(viewport={"width": 1280, "height": 800}, **options))
+        pages.append(Opened(contexts[-1], reports[name], address, ready=ready))
+        return pages[-1]
+
+    yield open_report
+    for page in pages:
+        if page.page.evaluate("document.documentElement.dataset.ready"):
+            page.harmless()
+    for context in contexts:
+        context.close()
+
+
+def texts(found) -> list[str]:
+    return [text.strip() for text in found.all_inner_texts()]
+
+
+def test_every_tab_is_there_and_shows_something(opened):
+    report = opened("overflow")
+    page = report.page
+    tabs = page.get_by_role("tab")
+    names = ["Summary", "Graph", "Diagnostics", "Layers", "Profile", "Comparison", "Weights", "Memory", "Differences"]
+    assert [name.rstrip("0123456789,\n") for name in texts(tabs)] == names
+    for number in range(tabs.count()):
+        tabs.nth(number).click()
+        panel = page.locator("[role=tabpanel]:not([hidden])")
+        assert panel.count() == 1
+        assert panel.get_attribute("aria-labelledby") == tabs.nth(number).get_attribute("id")
+        assert len(panel.inner_text()) > 20
+    assert page.locator(".plot canvas").count() >= 3
+
+
+def test_tabs_go_by_arrow_keys(opened):
+    page = opened("overflow").page
+    page.get_by_role("tab", name="Summary").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-graph"
+    assert page.locator("#panel-graph").is_visible()
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.id") == "tab-difference"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-summary"
+    assert page.locator("[role=tab][tabindex='0']").count() == 1
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+
+
+def test_groups_open_and_close_by_a_click(opened):
+    report = opened("deep", "#tab=graph")
+    before = report.boxes()
+    assert "0" in set(before.values())
+    number = next(box for box, text in before.items() if text == "0")
+    report.page.locator(f"[data-box='{number}'] .toggle").click()
+    report.page.locator(f".frame[data-box='{number}']").wait_for()
+    assert {"attention", "mlp", "residual"} <= set(report.boxes().values()) - set(before.values())
+    assert report.page.locator(".port").count() >= 2
+    report.page.locator(f".frame[data-box='{number}'] .toggle").click()
+    report.page.locator(f".box[data-box='{number}']").wait_for()
+    assert report.boxes() == before
+
+
+def test_there_are_never_too_many_boxes(opened):
+    counts = opened("deep").page.evaluate("""async () => {
+        const model = new Model(JSON.parse(await unpacked("data")));
+        const scene = new Scene(model, null);
+        return model.groups.map((_, number) => {
+            scene.reveal(model.count + number, true);
+            return [scene.boxes(), scene.isOpen(model.count + number)];
+        });
+    }""")
+    assert len(counts) > 200
+    assert 250 < max(boxes for boxes, _ in counts) <= 300
+    assert all(is_open for _, is_open in counts)
+
+
+def test_a_body_opens_in_its_layer(opened):
+    report = opened("loop", "#tab=graph")
+    loop = next(box for box, text in report.boxes().items() if text == "Loop")
+    report.page.locator(f"[data-box='{loop}'] .toggle").click()
+    report.page.locator(f".frame[data-box='{loop}']").wait_for()
+    assert "Tanh" in report.boxes().values()
+    assert report.page.locator(".edge path.back").count() >= 1
+
+
+def test_edges_say_what_flows(opened):
+    report = opened("overflow", "#tab=graph")
+    report.boxes()
+    assert "f32[3, 64]" in report.page.locator(".edge text").all_text_contents()
+
+
+def test_boxes_are_coloured_by_what_is_chosen(opened):
+    report = opened("overflow", "#tab=graph")
+    boxes = report.boxes()
+    page = report.page
+    colour = page.get_by_label("Colour by")
+    modes = colour.locator("option").evaluate_all("options => options.map(option => option.value)")
+    assert modes == ["category", "precision", "macs", "bytes", "time", "own", "accumulated", "device"]
+    product = next(box for box, text in boxes.items() if text == "MatMul")
+    relu = next(box for box, text in boxes.items() if text == "ReLU")
+
+    def fills() -> list[str]:
+        find = "box => getComputedStyle(document.querySelector(`[data-box='${box}'] .back`)).fill"
+        return [page.evaluate(find, box) for box in (product, relu)]
+
+    kinds = fills()
+    assert kinds[0] != kinds[1]
+    colour.select_option("macs")
+    page.locator(".legend .ramp").wait_for()
+    assert fills()[0] != kinds[0]
+    assert "3.07 k" in page.locator(f"[data-box='{product}']").text_content()
+    for mode in modes:
+        colour.select_option(mode)
+        assert report.boxes()
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("square", "square"),
+        ("power", "square"),
+        ("line 105", "square"),
+        ("N202", "square"),
+        ("reducemean", "mean_of_squares"),
+        ("nothing like it", None),
+    ],
+)
+def test_layers_are_found_by_name_type_line_and_diagnostic(opened, query, first):
+    page = opened("overflow").page
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    options = page.get_by_role("option")
+    if first is None:
+        assert options.count() == 0
+        assert "nothing of that" in page.locator("#found").inner_text()
+        return
+    assert first in options.first.inner_text()
+    page.keyboard.press("Enter")
+    assert page.locator(".details .full").inner_text() == first
+    page.locator(".box.selected").wait_for()
+    assert "layer=" in page.evaluate("location.hash")
+
+
+def test_layers_are_found_by_the_names_of_tensors(opened):
+    page = opened("loop").page
+    page.get_by_role("combobox").fill("history")
+    assert "tensor history" in page.get_by_role("option").first.inner_text()
+
+
+def test_an_address_leads_to_a_layer_also_in_a_body(opened):
+    report = opened("loop", "#layer=Loop_13276/body/Tanh_13267")
+    page = report.page
+    page.locator(".box.selected").wait_for()
+    assert page.locator("#panel-graph").is_visible()
+    assert page.locator(".details h2").inner_text() == "Tanh"
+    report.go("#tab=layers&layer=x")
+    page.locator("#panel-layers tr[aria-selected=true]").wait_for()
+    assert page.locator(".details h2").inner_text() == "Parameter"
+    report.go("#layer=gone")
+    assert "no layer gone" in page.get_by_role("alert").inner_text()
+
+
+def test_the_graph_goes_by_keys(opened):
+    report = opened("overflow", "#tab=graph")
+    report.boxes()
+    page = report.page
+    page.locator(".drawing").focus()
+    for key, name in (("ArrowDown", "x"), ("ArrowDown", "up"), ("ArrowDown", "hidden"), ("ArrowUp", "up")):
+        page.keyboard.press(key)
+        assert page.locator(".details .full").inner_text() == name
+
+
+def test_a_group_opens_by_a_key(opened):
+    report = opened("deep", "#tab=graph")
+    first = next(box for box, text in report.boxes().items() if text == "0")
+    page = report.page
+    page.locator(f".box[data-box='{first}'] .below").click()
+    page.locator(f".frame[data-box='{first}']").wait_for()
+    page.locator(".drawing").focus()
+    page.keyboard.press("Enter")
+    page.locator(f".box[data-box='{first}']").wait_for()
+    page.keyboard.press("Enter")
+    page.locator(f".frame[data-box='{first}']").wait_for()
+
+
+def test_the_selection_is_one_for_all_tabs(opened):
+    page = opened("overflow", "#tab=layers").page
+    page.locator("#panel-layers tr[data-box]", has_text="square").first.click()
+    page.get_by_role("tab", name="Graph").click()
+    assert "square" in page.locator(".box.selected").text_content()
+    page.get_by_role("tab", name="Comparison").click()
+    assert "square" in page.locator("#panel-comparison tr[aria-selected=true]").inner_text()
+    page.get_by_role("button", name="Close").click()
+    assert page.locator(".details").is_hidden()
+
+
+def test_tables_sort_filter_and_are_virtual(opened):
+    page = opened("deep", "#tab=layers").page
+    panel = page.locator("#panel-layers")
+    assert panel.locator("table").get_attribute("aria-rowcount") == "1503"
+    assert panel.locator("tr[data-box]").count() < 100
+    panel.get_by_role("button", name="MACs").click()
+    assert panel.locator("th[aria-sort=descending]").inner_text().startswith("MACs")
+    assert "MatMul" in panel.locator("tr[data-box]").first.inner_text()
+    panel.get_by_role("searchbox").fill("layers.7.mlp gate matmul")
+    assert panel.locator("tr[data-box]").count() == 1
+    panel.get_by_role("searchbox").fill("")
+    scroller = panel.get_by_role("region")
+    scroller.focus()
+    page.keyboard.press("End")
+    assert panel.locator("tr[aria-selected=true]").get_attribute("aria-rowindex") == "1503"
+
+
+def test_a_table_is_downloaded_as_csv(opened, tmp_path):
+    page = opened("hostile", "#tab=layers").page
+    with page.expect_download() as download:
+        page.locator("#panel-layers").get_by_role("button", name="CSV").click()
+    path = tmp_path / "layers.csv"
+    download.value.save_as(path)
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    names = [row["name"] for row in rows]
+    assert HOSTILE["markup"] in names
+    assert "'" + HOSTILE["formula"] in names
+    assert [row["op"] for row in rows] == ["Parameter-1", *["ReLU-1"] * len(HOSTILE), "Result-1"]
+
+
+def test_hostile_names_stay_texts(opened):
+    report = opened("hostile", "#tab=graph")
+    assert len(report.boxes()) == len(HOSTILE) + 3
+    page = report.page
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+    page.keyboard.press("/")
+    page.keyboard.type("<img src=x")
+    page.keyboard.press("Enter")
+    assert page.locator(".details .full").inner_text() == HOSTILE["markup"]
+    assert page.locator("img").count() == 0
+    assert page.evaluate("document.scripts.length") == page.locator("body > script").count()
+
+
+def test_diagnostics_show_their_lines_and_lead_to_layers(opened):
+    page = opened("defects", "#tab=diagnostics").page
+    article = page.locator("[data-code=E306]")
+    assert '<data max="6"/>' in article.inner_text()
+    assert article.locator("mark").inner_text() == "<data"
+    page.get_by_label("4 errors").uncheck()
+    assert article.count() == 0
+    page.get_by_label("4 errors").check()
+    article.get_by_role("button").click()
+    assert page.locator(".details .full").inner_text() == "bounded"
+
+
+def test_without_scripts_it_is_read_as_tables(opened):
+    page = opened("defects", ready=False, java_script_enabled=False).page
+    text = page.locator("body").inner_text()
+    assert "Clamp-1 lacks its required attribute `min`" in text
+    assert page.locator("table tbody tr td bdi", has_text="bounded").is_visible()
+    assert page.locator("main").is_hidden()
+
+
+def test_dark_mode_and_paper_have_their_own_looks(opened):
+    light = opened("overflow").page
+    dark = opened("overflow", color_scheme="dark").page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    shades = [sum(map(int, page.evaluate(ground)[4:-1].split(","))) for page in (light, dark)]
+    assert shades[0] > 600
+    assert shades[1] < 150
+    light.emulate_media(media="print")
+    assert light.locator("[role=tablist]").is_hidden()
+    assert light.locator("#panel-summary").is_visible()
+
+
+def test_a_layout_that_takes_too_long_is_a_list(opened):
+    report = opened("deep")
+    page = report.page
+    page.evaluate("""() => {
+        const made = Worker;
+        window.Worker = class extends made { postMessage() {} };
+    }""")
+    page.clock.install()
+    page.get_by_role("tab", name="Graph").click()
+    page.clock.run_for(10_000)
+    page.locator(".drawing[data-boxes]").wait_for()
+    assert "boxes are listed" in page.locator(".status").inner_text()
+    assert len(report.boxes()) > 70
+    assert page.locator(".edge").count() == 0
