@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -128,7 +128,7 @@ def report(
         page = rendered(collected(about, timing=timing, comparison=results, difference=difference))
     with writing(context, output):
         if output == STANDARD:
-            click.get_binary_stream("stdout").write(page)
+            sys.stdout.buffer.write(page)
         else:
             from irrun.files import atomic_write
 
@@ -184,7 +184,7 @@ def _compared(
     tolerances: Given,
     options: Options,
     max_memory: int | None,
-    told: Any,
+    told: Callable[[str], object],
 ) -> Comparison:
     """As `irrun compare` does."""
     from irrun.diagnostics import EngineError, InputError

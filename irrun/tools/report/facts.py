@@ -53,7 +53,11 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str, str]]:
         where = most.reason if most.bytes is None else None if most.layer is None else f"at {most.layer}"
         yield "activations", "not known" if most.bytes is None else _text(found, most.bytes, "B"), where or ""
     if weights is not None:
-        yield "weights", unit(weights.bytes, "B"), f"{weights.elements:,} elements, {len(weights.constants):,} constants"
+        yield (
+            "weights",
+            unit(weights.bytes, "B"),
+            f"{weights.elements:,} elements, {len(weights.constants):,} constants",
+        )
     if found.states:
         yield "states", _text(found, found.state_bytes, "B"), f"for each token, in {len(found.states)} variables"
     if origin is not None:

@@ -111,7 +111,7 @@ def _divide(group: Group) -> None:
         row = [_sign(child, signs) for child in group.children]
         found = repeats(row, MOST - 2)
         if found is None:
-            group.children = list(_stretched(group.children))
+            group.children = [*_stretched(group.children)]
             continue
         begin, length, count = found
         end = begin + length * count
@@ -121,13 +121,20 @@ def _divide(group: Group) -> None:
         ]
         for block in blocks:
             _divide(block)
-        before, behind = group.children[:begin], group.children[end:]
+        before: list[Group | Layer] = group.children[:begin]
+        behind: list[Group | Layer] = group.children[end:]
         if count + len(before) + len(behind) > MOST:
-            sides = [Group("part", label, side) for label, side in (("before", before), ("behind", behind))]
-            for side in sides:
-                _divide(side)
-            before, behind = ([side] if len(side.children) > 1 else side.children for side in sides)
+            before, behind = _side("before", before), _side("behind", behind)
         group.children = [*before, *blocks, *behind]
+
+
+def _side(label: str, children: list[Group | Layer]) -> list[Group | Layer]:
+    """What is on a side of blocks, as one box."""
+    if len(children) < 2:
+        return children
+    side = Group("part", label, children)
+    _divide(side)
+    return [side]
 
 
 def _stretched(children: Sequence[Group | Layer]) -> Iterator[Group]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from irrun.check.documentation import source_page
 from irrun.check.infer import InferredLayer
@@ -41,9 +41,7 @@ def columns(contents: Contents, costs: Sequence[LayerCost], sizes: Sizes, evalua
     layers = list(contents.paths)
     numbers = {layer: number for number, layer in enumerate(layers)}
     nodes = [contents.node(layer) for layer in layers]
-    macs, moved = (
-        [_number(evaluation, getattr(cost, name)) for cost in costs] for name in ("macs", "bytes")
-    )
+    macs, moved = ([_number(evaluation, getattr(cost, name)) for cost in costs] for name in ("macs", "bytes"))
     return {
         "id": [layer.id for layer in layers],
         "name": [texts.name(layer.name) for layer in layers],
@@ -86,7 +84,7 @@ def taken(contents: Contents, costs: Sequence[LayerCost]) -> Evaluation:
     return Evaluation.of([shape], [[_within(size) for size in open_sizes]])
 
 
-def _is_atom(size: Size) -> bool:
+def _is_atom(size: Size) -> TypeGuard[Dim]:
     """Whether a size is an unknown one itself, and not made of others."""
     if not isinstance(size, Dim) or len(size.terms) != 1:
         return False

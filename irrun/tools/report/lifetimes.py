@@ -28,7 +28,9 @@ def lifetimes(contents: Contents, evaluation: Evaluation) -> dict[str, Any]:
     try:
         held, tensors = _held(contents, graph, evaluation)
     except _UnknownBytes as unknown:
-        return {"unknown": f"the size of what {texts.name(str(unknown))} gives depends on the data, or on what has an error"}
+        return {
+            "unknown": f"the size of what {texts.name(str(unknown))} gives depends on the data, or on what has an error"
+        }
     return {
         "layers": [numbers[layer] for layer in order],
         "bytes": held,
@@ -54,7 +56,9 @@ def _held(
     for position, layer in enumerate(order):
         node = contents.node(layer)
         view = None if node is None else node.op.view_of
-        number = node.op.port_names.index(view) if node is not None and view in node.op.port_names else len(layer.inputs)
+        number = (
+            node.op.port_names.index(view) if node is not None and view in node.op.port_names else len(layer.inputs)
+        )
         source = layer.inputs[number] if number < len(layer.inputs) else None
         for value in layer.outputs:
             roots[value] = value if source is None else roots.get(source, source)

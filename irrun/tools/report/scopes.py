@@ -42,9 +42,9 @@ def scopes(layers: Sequence[Layer], apart: Mapping[Layer, object]) -> dict[Layer
     for layer in reversed(layers):
         if layer not in apart and layer not in found:
             readers = (reader for value in layer.outputs for reader, _ in value.consumers)
-            scope = _common(found[reader] for reader in readers if reader in found)
-            if scope is not None:
-                found[layer] = scope
+            around = _common(found[reader] for reader in readers if reader in found)
+            if around is not None:
+                found[layer] = around
     for layer in layers:
         if layer not in apart and layer not in found:
             read = (value.layer for value in layer.inputs if value is not None)

@@ -50,9 +50,7 @@ class Opened:
         self.page.set_default_timeout(20_000)
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on(
-            "console", lambda message: message.type == "error" and self.problems.append(message.text)
-        )
+        self.page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
         self.page.goto(path.absolute().as_uri() + address)
         if ready:
             self.page.locator("html[data-ready]").wait_for(state="attached")

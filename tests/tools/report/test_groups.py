@@ -64,9 +64,7 @@ def test_a_layer_without_a_scope_stands_with_those_that_read_it(tmp_path):
         (y,) = model.layer("Tanh", [y], [("f32", (1, 4))], name=f"Tanh_behind_{head}")
         model.result(y)
     (top,) = grouped(contents_of(model.save(tmp_path)))
-    homes = {
-        child.name: group.label for group in walk(top) for child in group.children if isinstance(child, Layer)
-    }
+    homes = {child.name: group.label for group in walk(top) for child in group.children if isinstance(child, Layer)}
     assert {name: homes[name] for name in ("Tanh_1", "Tanh_2", "Tanh_behind_a", "x")} == {
         "Tanh_1": "net",
         "Tanh_2": "a",
