@@ -99,7 +99,7 @@ def collected(
 
 
 def _diagnostics(about: Subject, comparison: Comparison | None) -> Sequence[Diagnostic]:
-    """Those of the file, what OpenVINO is known to do otherwise with it, and what a comparison has found: worst first."""
+    """Those of the file, what OpenVINO is known to do otherwise, and what a comparison has found: the worst first."""
     report = about.report
     known = () if report.inference is None else deviating_layers(report.inference)
     told = [*report.diagnostics, *(() if comparison is None else comparison.diagnostics)]

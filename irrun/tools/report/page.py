@@ -18,7 +18,17 @@ from markupsafe import Markup
 
 SCRIPTS = (
     *("vendor/uplot.min.js", "elements.js", "numbers.js", "model.js", "tabs.js", "selection.js", "table.js"),
-    *("colours.js", "layouts.js", "scene.js", "view.js", "graph.js", "details.js", "search.js", "plots.js"),
+    *(
+        "colours.js",
+        "layouts.js",
+        "scene.js",
+        "view.js",
+        "drawing.js",
+        "graph.js",
+        "details.js",
+        "search.js",
+        "plots.js",
+    ),
     *("summary.js", "diagnostics.js", "layers.js", "timeline.js", "profile.js", "comparison.js", "weights.js"),
     *("memory.js", "difference.js", "main.js"),
 )
@@ -54,8 +64,8 @@ def rendered(data: Mapping[str, Any]) -> bytes:
         rows=_rows(data),
         rows_most=MAX_ROWS,
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
-        styles=[Markup(style) for style in styles],  # noqa: S704, files of this package
-        scripts=[Markup(script) for script in scripts],  # noqa: S704
+        styles=[Markup(style) for style in styles],
+        scripts=[Markup(script) for script in scripts],
         worker=_packed("\n".join(_text(name) for name in WORKER).encode()),
         packed=_packed(json.dumps(data, separators=(",", ":"), allow_nan=False).encode()),
     )

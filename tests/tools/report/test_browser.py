@@ -2,71 +2,10 @@
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
-from command_line import irrun as command
 
-from .browser import Opened, chromium, missing
-from .models import HOSTILE, deep, hostile
-
-pytestmark = [
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.xdist_group("browser"),  # one browser for all of them
-]
-
-ROOT = Path(__file__).parents[3]
-SAMPLES = ROOT / "samples"
-OVERFLOW = SAMPLES / "f16-overflow"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def report_of(tmp_path_factory):
-    """Reports by name: of samples with all that can be told of them, of a large model, and of bad ones."""
-    folder = tmp_path_factory.mktemp("reports")
-    inputs = ("--inputs", OVERFLOW / "inputs.npz")
-    other = SAMPLES / "transformer-block" / "model.xml"
-    options = {
-        "overflow": (OVERFLOW / "model.xml", *inputs, "--profile", "--compare", "precision:f16", "--diff", other),
-        "loop": (SAMPLES / "stateful-loop" / "model.xml", "--random", 1, "--profile"),
-        "defects": (ROOT / "tests" / "invalid" / "five_defects.xml",),
-    }
-    written = {"deep": lambda path: deep(path, 1500, scoped=True), "hostile": hostile}
-
-    def report(name: str) -> Path:
-        path = folder / f"{name}.html"
-        if not path.exists():
-            (folder / name).mkdir()
-            given = options[name] if name in options else (written[name](folder / name),)
-            command("report", *given, "-o", path)
-        return path
-
-    return report
-
-
-@pytest.fixture
-def opened(browser, report_of):
-    """Opens a report; at the end, nothing may have gone wrong in any."""
-    pages: list[Opened] = []
-    contexts = []
-
-    def open_report(name: str, address: str = "", *, ready: bool = True, **options: object) -> Opened:
-        contexts.append(browser.new_context(viewport={"width": 1280, "height": 800}, **options))
-        pages.append(Opened(contexts[-1], report_of(name), address, ready=ready))
-        return pages[-1]
-
-    yield open_report
-    for page in pages:
-        if page.page.evaluate("document.documentElement.dataset.ready"):
-            page.harmless()
-    for context in contexts:
-        context.close()
+from .models import HOSTILE
 
 
 def texts(found) -> list[str]:
@@ -101,74 +40,6 @@ def test_tabs_go_by_arrow_keys(opened):
     assert page.locator("[role=tab][tabindex='0']").count() == 1
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.evaluate(outline) == "solid"
-
-
-def test_groups_open_and_close_by_a_click(opened):
-    report = opened("deep", "#tab=graph")
-    before = report.boxes()
-    assert "0" in set(before.values())
-    number = next(box for box, text in before.items() if text == "0")
-    report.page.locator(f"[data-box='{number}'] .toggle").click()
-    report.page.locator(f".frame[data-box='{number}']").wait_for()
-    assert {"attention", "mlp", "residual"} <= set(report.boxes().values()) - set(before.values())
-    assert report.page.locator(".port").count() >= 2
-    report.page.locator(f".frame[data-box='{number}'] .toggle").click()
-    report.page.locator(f".box[data-box='{number}']").wait_for()
-    assert report.boxes() == before
-
-
-def test_there_are_never_too_many_boxes(opened):
-    counts = opened("deep").page.evaluate("""async () => {
-        const model = new Model(JSON.parse(await unpacked("data")));
-        const scene = new Scene(model, null);
-        return model.groups.map((_, number) => {
-            scene.reveal(model.count + number, true);
-            return [scene.boxes(), scene.isOpen(model.count + number)];
-        });
-    }""")
-    assert len(counts) > 200
-    assert 250 < max(boxes for boxes, _ in counts) <= 300
-    assert all(is_open for _, is_open in counts)
-
-
-def test_a_body_opens_in_its_layer(opened):
-    report = opened("loop", "#tab=graph")
-    loop = next(box for box, text in report.boxes().items() if text == "Loop")
-    report.page.locator(f"[data-box='{loop}'] .toggle").click()
-    report.page.locator(f".frame[data-box='{loop}']").wait_for()
-    assert "Tanh" in report.boxes().values()
-    assert report.page.locator(".edge path.back").count() >= 1
-
-
-def test_edges_say_what_flows(opened):
-    report = opened("overflow", "#tab=graph")
-    report.boxes()
-    assert "f32[3, 64]" in report.page.locator(".edge text").all_text_contents()
-
-
-def test_boxes_are_coloured_by_what_is_chosen(opened):
-    report = opened("overflow", "#tab=graph")
-    boxes = report.boxes()
-    page = report.page
-    colour = page.get_by_label("Colour by")
-    modes = colour.locator("option").evaluate_all("options => options.map(option => option.value)")
-    assert modes == ["category", "precision", "macs", "bytes", "time", "own", "accumulated", "device"]
-    product = next(box for box, text in boxes.items() if text == "MatMul")
-    relu = next(box for box, text in boxes.items() if text == "ReLU")
-
-    def fills() -> list[str]:
-        find = "box => getComputedStyle(document.querySelector(`[data-box='${box}'] .back`)).fill"
-        return [page.evaluate(find, box) for box in (product, relu)]
-
-    kinds = fills()
-    assert kinds[0] != kinds[1]
-    colour.select_option("macs")
-    page.locator(".legend .ramp").wait_for()
-    assert fills()[0] != kinds[0]
-    assert "3.07 k" in page.locator(f"[data-box='{product}']").text_content()
-    for mode in modes:
-        colour.select_option(mode)
-        assert report.boxes()
 
 
 @pytest.mark.parametrize(
@@ -215,29 +86,6 @@ def test_an_address_leads_to_a_layer_also_in_a_body(opened):
     assert page.locator(".details h2").inner_text() == "Parameter"
     report.go("#layer=gone")
     assert "no layer gone" in page.get_by_role("alert").inner_text()
-
-
-def test_the_graph_goes_by_keys(opened):
-    report = opened("overflow", "#tab=graph")
-    report.boxes()
-    page = report.page
-    page.locator(".drawing").focus()
-    for key, name in (("ArrowDown", "x"), ("ArrowDown", "up"), ("ArrowDown", "hidden"), ("ArrowUp", "up")):
-        page.keyboard.press(key)
-        assert page.locator(".details .full").inner_text() == name
-
-
-def test_a_group_opens_by_a_key(opened):
-    report = opened("deep", "#tab=graph")
-    first = next(box for box, text in report.boxes().items() if text == "0")
-    page = report.page
-    page.locator(f".box[data-box='{first}'] .below").click()
-    page.locator(f".frame[data-box='{first}']").wait_for()
-    page.locator(".drawing").focus()
-    page.keyboard.press("Enter")
-    page.locator(f".box[data-box='{first}']").wait_for()
-    page.keyboard.press("Enter")
-    page.locator(f".frame[data-box='{first}']").wait_for()
 
 
 def test_the_selection_is_one_for_all_tabs(opened):
@@ -325,19 +173,3 @@ def test_dark_mode_and_paper_have_their_own_looks(opened):
     light.emulate_media(media="print")
     assert light.locator("[role=tablist]").is_hidden()
     assert light.locator("#panel-summary").is_visible()
-
-
-def test_a_layout_that_takes_too_long_is_a_list(opened):
-    report = opened("deep")
-    page = report.page
-    page.evaluate("""() => {
-        const made = Worker;
-        window.Worker = class extends made { postMessage() {} };
-    }""")
-    page.clock.install()
-    page.get_by_role("tab", name="Graph").click()
-    page.clock.run_for(10_000)
-    page.locator(".drawing[data-boxes]").wait_for()
-    assert "boxes are listed" in page.locator(".status").inner_text()
-    assert len(report.boxes()) > 70
-    assert page.locator(".edge").count() == 0

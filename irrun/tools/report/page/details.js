@@ -73,13 +73,18 @@ class Details {
     ];
   }
 
-  #diagnostics(layers) {
-    const numbers = layers.flatMap((layer) => this.model.diagnostics.get(layer) || []);
-    if (!numbers.length) return null;
+  // Those about some layers; with `brief` notes are only counted.
+  #diagnostics(layers, brief = false) {
+    const all = layers.flatMap((layer) => this.model.diagnostics.get(layer) || []).sort((a, b) => a - b);
+    const numbers = brief ? all.filter((number) => this.model.data.diagnostics[number].severity !== "info") : all;
+    if (!all.length) return null;
+    const notes = all.length - numbers.length;
     return el("section", {}, el("h3", {}, "Diagnostics"), numbers.slice(0, MOST_LISTED).map((number) => {
       const found = this.model.data.diagnostics[number];
       return el("p", {class: `told ${found.severity}`}, el("b", {class: "code"}, found.code), " ", named(found.message));
-    }), numbers.length > MOST_LISTED && el("p", {class: "hint"}, `and ${whole(numbers.length - MOST_LISTED)} more`));
+    }),
+    numbers.length > MOST_LISTED && el("p", {class: "hint"}, `and ${whole(numbers.length - MOST_LISTED)} more`),
+    notes > 0 && el("p", {class: "hint"}, many(notes, "note")));
   }
 
   #inputs(layer) {
@@ -149,7 +154,7 @@ class Details {
         ["bytes moved", `${short(sum(inner.map((layer) => layers.bytes[layer])), "B")}${taken}`],
         ["time", model.times ? micros(sum(inner.map((layer) => model.times.get(layer)))) : ""],
       ]),
-      this.#diagnostics(inner),
+      this.#diagnostics(inner, true),
       el("section", {}, el("h3", {}, "Types"), plainTable(["type", "#layers"], [...types].sort((a, b) => b[1] - a[1]).slice(0, 24).map(([type, count]) => [type, whole(count)]))),
     ];
   }

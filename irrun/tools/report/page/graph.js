@@ -1,4 +1,4 @@
-// The tab of the graph: boxes that open by a click, their colours, and the keys that lead from one to the next.
+// The tab of the graph: what a click and a key do, and what follows the selection. How boxes look is in drawing.js.
 "use strict";
 
 const KEYS = "arrows: along edges and beside; Enter: open or close; Escape: what is around; + and −: larger, smaller; 0: all of it";
@@ -11,9 +11,9 @@ class GraphTab {
     this.scene = new Scene(model, layouts);
     this.colours = new Colours(model);
     this.view = new View("Graph of the model");
-    this.elements = new Map();
-    this.places = new Map();
-    this.drawing = 0;
+    this.drawing = new Drawing(model, this.scene, this.colours);
+    this.places = this.drawing.places;
+    this.turn = 0;
     this.fitted = false; // the first drawing that is not overtaken by another one
     this.scene.value = (box) => (this.colours.mode.kind ? "" : this.colours.text(box));
     this.status = el("p", {class: "status", role: "status"});
@@ -53,145 +53,25 @@ class GraphTab {
   }
 
   async draw() {
-    const turn = ++this.drawing;
+    const turn = ++this.turn;
     const slow = setTimeout(() => this.status.textContent = "laying out…", 150);
     const began = performance.now();
     const laid = await this.scene.laidOut();
     clearTimeout(slow);
-    if (turn !== this.drawing) return false;
-    this.lists = 0;
-    this.elements.clear();
-    this.places.clear();
-    const layers = {frames: [], edges: [], boxes: []};
-    this.#draw(laid, 0, 0, layers);
-    this.view.content.replaceChildren(...layers.frames, ...layers.edges, ...layers.boxes);
+    if (turn !== this.turn) return false;
+    this.view.content.replaceChildren(...this.drawing.elements(laid));
+    this.places = this.drawing.places;
     this.view.width = laid.width;
     this.view.height = laid.height;
-    this.laid = laid;
-    this.took = performance.now() - began;
-    const lists = this.lists ? "; the layout took more than 3 s, so boxes are listed in the order in which they are computed" : "";
+    const lists = this.drawing.lists ? "; the layout took more than 3 s, so boxes are listed in the order in which they are computed" : "";
     this.status.textContent = `${many(this.scene.boxes(), "box", "boxes")}${lists}`;
-    this.view.element.dataset.took = this.took.toFixed(0);
+    this.view.element.dataset.took = (performance.now() - began).toFixed(0);
     this.view.element.dataset.boxes = String(this.scene.boxes());
     if (!this.fitted) this.view.fit(READABLE);
     this.fitted = true;
     this.#drawCrumbs();
     this.#mark();
     return true;
-  }
-
-  #draw(container, x, y, layers) {
-    this.lists += container.listed;
-    for (const edge of container.edges) layers.edges.push(this.#edge(edge, x, y));
-    for (const node of container.nodes) {
-      const place = {x: x + node.x, y: y + node.y, width: node.width, height: node.height};
-      if (node.box !== undefined) this.places.set(node.box, place);
-      if (node.port) layers.boxes.push(this.#port(node, place));
-      else if (node.inner) {
-        layers.frames.push(this.#frame(node, place));
-        this.#draw(node.inner, place.x + (node.width - node.inner.width) / 2, place.y + TITLE_HEIGHT, layers);
-      } else layers.boxes.push(this.#box(node, place));
-    }
-  }
-
-  #edge(edge, x, y) {
-    const points = edge.points.map(([a, b]) => [x + a, y + b]);
-    const path = svg("path", {d: curve(edge.back ? points.reverse() : points), class: edge.back ? "back" : null});
-    const group = svg("g", {class: "edge", "data-from": edge.from, "data-to": edge.to}, path,
-      svg("title", {}, [...new Set(edge.tensors)].slice(0, 12).join("\n")));
-    if (edge.label && edge.text && Array.isArray(edge.label)) {
-      group.append(svg("text", {x: x + edge.label[0], y: y + edge.label[1] + 4}, edge.text));
-    }
-    return group;
-  }
-
-  #port(node, {x, y, width, height}) {
-    const text = clippedTo(this.scene, node.text, width - 14);
-    return svg("g", {class: `port ${node.port}`, transform: `translate(${x} ${y})`, "data-layer": node.layer},
-      svg("rect", {width, height, rx: height / 2}),
-      svg("text", {x: width / 2, y: 13}, text),
-      svg("title", {}, node.layer === null ? node.text : this.model.path(node.layer)));
-  }
-
-  #frame(node, {x, y, width, height}) {
-    const [head, below] = this.scene.texts(node.box);
-    const fill = this.colours.fill(node.box);
-    const stripe = svg("rect", {class: "stripe", width, height: 4, rx: 2});
-    if (fill) stripe.style.fill = fill;
-    const title = this.model.isLayer(node.box) ? `${head}   ${below}` : head;
-    const element = svg("g", {class: "frame", transform: `translate(${x} ${y})`, "data-box": node.box},
-      svg("rect", {class: "back", width, height, rx: 8}), stripe,
-      svg("text", {class: "head", x: 28, y: 18}, clippedTo(this.scene, title, width - 44, true)),
-      svg("g", {class: "toggle", role: "button"}, svg("rect", {x: 6, y: 7, width: 16, height: 14, rx: 3}), svg("path", {d: "M10 14 h8"}), svg("title", {}, "close")),
-      svg("title", {}, this.#title(node.box)));
-    this.elements.set(node.box, element);
-    return element;
-  }
-
-  #box(node, {x, y, width, height}) {
-    const {model} = this;
-    const [head, below] = this.scene.texts(node.box);
-    const opens = model.opens(node.box);
-    const rect = svg("rect", {class: "back", width, height, rx: 6});
-    const fill = this.colours.fill(node.box);
-    if (fill) rect.style.fill = fill;
-    const value = this.scene.value(node.box);
-    const room = width - 20 - (opens ? 16 : 0) - (value ? this.scene.textWidth(value) + 6 : 0);
-    const element = svg(
-      "g",
-      {
-        class: `box ${opens ? "group" : "layer"} ${model.isLayer(node.box) && model.layers.quiet[node.box] ? "constant" : ""} ${this.#marks(node.box)}`,
-        transform: `translate(${x} ${y})`, "data-box": node.box,
-      },
-      opens && !model.isLayer(node.box) ? svg("rect", {class: "behind", x: 4, y: 4, width, height, rx: 6}) : null,
-      rect,
-      opens ? this.#parts(node.box, width, height) : null,
-      svg("text", {class: "head", x: opens ? 28 : 12, y: 17}, clippedTo(this.scene, head, room, true)),
-      svg("text", {class: "below", x: 12, y: 32}, clippedTo(this.scene, below, width - 20)),
-      value ? svg("text", {class: "value", x: width - 8, y: 16}, value) : null,
-      opens ? svg("g", {class: "toggle", role: "button"}, svg("rect", {x: 7, y: 6, width: 16, height: 14, rx: 3}), svg("path", {d: "M11 13 h8 M15 9 v8"}), svg("title", {}, "open")) : null,
-      svg("title", {}, this.#title(node.box)),
-    );
-    this.elements.set(node.box, element);
-    return element;
-  }
-
-  // What a group is made of, as a strip at its foot.
-  #parts(box, width, height) {
-    const parts = this.colours.parts(box);
-    const total = parts.reduce((sum, [, count]) => sum + count, 0);
-    let x = 8;
-    return parts.map(([kind, count]) => {
-      const wide = ((width - 16) * count) / total;
-      const part = svg("rect", {class: "part", x, y: height - 6, width: wide, height: 3});
-      part.style.fill = this.colours.hue(kind);
-      x += wide;
-      return part;
-    });
-  }
-
-  // Whether a diagnostic is about something in it, and whether that differs from the other side.
-  #marks(box) {
-    let worst = "";
-    for (const layer of this.model.within(box)) {
-      const error = this.model.errors?.get(layer);
-      if (error && !error.agrees) return "wrong";
-      for (const number of this.model.diagnostics.get(layer) || []) {
-        const {severity} = this.model.data.diagnostics[number];
-        if (severity === "error") return "wrong";
-        if (severity === "warning") worst = "doubtful";
-      }
-    }
-    return worst;
-  }
-
-  #title(box) {
-    const {model} = this;
-    const value = this.colours.text(box);
-    const said = value ? `\n${this.colours.mode.title}: ${value}` : "";
-    if (!model.isLayer(box)) return `${model.label(box)}${said}`;
-    const outputs = model.layers.outputs[box].map(([text]) => text).join(", ");
-    return `${model.layers.op[box] || model.layers.type[box]}\n${model.path(box)}\n${outputs}${said}`;
   }
 
   #drawCrumbs() {
@@ -306,7 +186,7 @@ class GraphTab {
     const chosen = this.selection.box;
     for (const lit of this.view.content.querySelectorAll(".selected, .lit")) lit.classList.remove("selected", "lit");
     if (chosen === null) return;
-    this.elements.get(chosen)?.classList.add("selected");
+    this.drawing.drawn.get(chosen)?.classList.add("selected");
     for (const edge of this.view.content.querySelectorAll(".edge")) {
       const {from, to} = edge.dataset;
       if (from === String(chosen) || to === String(chosen)) edge.classList.add("lit");
@@ -373,29 +253,4 @@ class GraphTab {
     if (around !== null && around !== this.scene.root) this.#go(around);
     else if (this.scene.isOpen(box)) this.toggle(box);
   }
-}
-
-// A path through points that bends smoothly at the middle of each stretch between them.
-function curve(points) {
-  const [first, ...rest] = points.map(([x, y]) => [x.toFixed(1), y.toFixed(1)]);
-  if (rest.length === 1) return `M${first} L${rest[0]}`;
-  let path = `M${first}`;
-  for (let place = 0; place < rest.length - 1; place++) {
-    const [a, b] = [points[place + 1], points[place + 2]];
-    const end = place === rest.length - 2 ? b : [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-    path += ` Q${a[0].toFixed(1)},${a[1].toFixed(1)} ${end[0].toFixed(1)},${end[1].toFixed(1)}`;
-  }
-  return path;
-}
-
-// A text without its middle where there is no room for it.
-function clippedTo(scene, text, room, bold = false) {
-  const width = scene.textWidth(text, bold);
-  if (width <= room) return text;
-  for (let kept = Math.ceil((text.length * room) / width); kept > 2; kept--) {
-    const head = Math.ceil(kept * 0.6);
-    const cut = `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
-    if (scene.textWidth(cut, bold) <= room) return cut;
-  }
-  return "…";
 }
