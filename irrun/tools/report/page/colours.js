@@ -53,8 +53,9 @@ class Colours {
       }
     }
     this.kinds = [...kinds].sort((a, b) => b[1] - a[1]).map(([kind]) => kind);
-    this.low = Math.min(...values.filter(Number.isFinite));
-    this.high = Math.max(...values.filter(Number.isFinite));
+    const finite = values.filter(Number.isFinite);
+    this.low = finite.reduce((a, b) => Math.min(a, b), Infinity);
+    this.high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
   }
 
   // Of a group the sum of its layers, or the worst, or what all of them are; null where nothing is known.

@@ -9,6 +9,7 @@ function comparisonTab(panel, model, selection, details, colourBy) {
   const {tensors, outputs} = comparison;
   const first = tensors.find((tensor) => !tensor.agrees);
   const on = (tensor) => (tensor.layer === null ? named(tensor.key) : details.link(tensor.layer, tensor.key));
+  const inexact = (measured) => (measured && relative(measured) > 0 ? drawn(measured) : null);
   const drawn = (measured) => (measured ? Math.min(MOST, Math.max(LEAST, relative(measured))) : null);
   panel.append(
     el("p", {class: `lead ${comparison.agrees ? "ok" : "error"}`},
@@ -18,13 +19,13 @@ function comparisonTab(panel, model, selection, details, colourBy) {
     comparison.watching !== null && el("p", {class: "hint"}, `Watching tensors changes outputs by ${scientific(comparison.watching)} of their rms, as fusions are lost.`) || "",
     section("outputs", plainTable(["output", "verdict", "#largest error", "#of the rms", "#noise", "#beyond tolerance", "it may be"], outputs.map((output) => [
       output.layer === null ? output.name : details.link(output.layer, output.name), output.agrees ? "agrees" : `differs in ${output.differing} of ${many(output.runs, "run")}`,
-      scientific(output.worst.max_abs), scientific(relative(output.worst)), decibels(output.worst.sqnr), whole(output.worst.mismatches), output.worst.tolerance]))),
+      scientific(output.worst.max_abs), scientific(relative(output.worst)), decibels(output.worst.sqnr), output.worst.tolerance.includes("dB") ? "" : whole(output.worst.mismatches), output.worst.tolerance]))),
   );
   if (!tensors.length) return panel.append(el("p", {class: "hint"}, "Tensors on the way were not looked at."));
   const along = new Plot({
     label: "error along the depth of the model, of the rms of what is expected", log: true, x: tensors.map((_, place) => place),
     series: [
-      {label: "accumulated", stroke: "--second", values: tensors.map((tensor) => drawn(tensor.accumulated))},
+      {label: "accumulated", stroke: "--second", values: tensors.map((tensor) => inexact(tensor.accumulated))},
       {label: "own", stroke: "--first", points: true, values: tensors.map((tensor) => drawn(tensor.own))},
       {label: "off", stroke: "--error", points: true, values: tensors.map((tensor) => (tensor.agrees ? null : drawn(tensor.own)))},
     ],

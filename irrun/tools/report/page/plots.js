@@ -85,7 +85,7 @@ function decades(plot, splits) {
 
 // How many values lie in each of some ranges of equal width: {x, counts, width}.
 function histogram(values, bins = 40) {
-  const low = Math.min(...values), high = Math.max(...values);
+  const low = values.reduce((a, b) => Math.min(a, b), Infinity), high = values.reduce((a, b) => Math.max(a, b), -Infinity);
   const width = (high - low) / bins || 1;
   const counts = new Array(bins).fill(0);
   for (const value of values) counts[Math.min(bins - 1, Math.floor((value - low) / width))]++;

@@ -9,8 +9,8 @@ class Timeline {
   constructor({events, label, hue, tell, picked}) {
     Object.assign(this, {label, hue, tell, picked});
     this.events = laned(events);
-    this.lanes = Math.max(0, ...this.events.map((event) => event.lane)) + 1;
-    this.end = Math.max(1, ...events.map(([, begin, duration]) => begin + duration));
+    this.lanes = this.events.reduce((most, {lane}) => Math.max(most, lane), 0) + 1;
+    this.end = events.reduce((end, [, begin, duration]) => Math.max(end, begin + duration), 1);
     this.from = 0;
     this.span = this.end;
     this.canvas = el("canvas", {class: "timeline", tabindex: "0", role: "img",
@@ -73,7 +73,7 @@ class Timeline {
     ink.textBaseline = "middle";
     this.#ticks(ink, width, height);
     const text = colour("--text");
-    let reach = [];
+    const reach = [];
     for (const event of this.events) {
       const left = ((event.begin - this.from) / this.span) * width, wide = (event.duration / this.span) * width;
       if (left + wide < 0 || left > width) continue;
