@@ -86,7 +86,7 @@ def collected(
         "format": FORMAT,
         "irrun": version("irrun"),
         "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "summary": facts(found, about.places),
+        "summary": facts(found, about.places, evaluation),
         "counts": Counter(diagnostic.severity for diagnostic in diagnostics),
         "diagnostics": troubles(diagnostics, about.source if diagnostics else None, about.finder),
         "layers": columns(contents, found.layers or (), found.sizes, evaluation),

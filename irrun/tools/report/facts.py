@@ -7,6 +7,7 @@ from typing import Any
 
 from irrun.ir.signature import TensorInfo
 from irrun.spec.dims import Dim, Size
+from irrun.spec.evaluation import Evaluation, Unknown
 from irrun.tools.inspect.inspection import Inspection
 from irrun.tools.inspect.releases import Releases
 from irrun.tools.inspect.tables import rows_of_types, unit
@@ -23,11 +24,14 @@ Place = tuple[str, int, int | None]
 """A layer as an inspection names it: its path, id and line."""
 
 
-def facts(found: Inspection, numbers: Mapping[Place, int]) -> dict[str, Any]:
+def facts(found: Inspection, numbers: Mapping[Place, int], evaluation: Evaluation) -> dict[str, Any]:
+    """All of it. Sizes are numbers, those that depend on unknown ones for what `evaluation` takes these as; `formulas`
+    are what they depend on."""
     return {
         "path": texts.name(str(found.path)),
         "name": texts.name(found.name),
-        "facts": [[label, texts.value(text), texts.value(more)] for label, text, more in _facts(found)],
+        "facts": [[label, texts.value(text), texts.value(more)] for label, text, more in _facts(found, evaluation)],
+        "formulas": [[label, texts.value(text)] for label, text in _formulas(found)],
         "tensors": {name: _tensors(getattr(found, name)) for name in ("inputs", "outputs", "variables")},
         "types": [list(row) for row in rows_of_types(found)],
         "element_types": _element_types(found),
@@ -39,7 +43,7 @@ def facts(found: Inspection, numbers: Mapping[Place, int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _facts(found: Inspection) -> Iterator[tuple[str, str, str]]:
+def _facts(found: Inspection, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """A label, what there is to it, and the rest in small print."""
     costs, weights, origin, runs, most = found.costs, found.weights, found.provenance, found.releases, found.peak
     yield "layers", f"{len(found.layers or ()):,}", f"{len(found.ops)} types"
@@ -47,11 +51,11 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str, str]]:
         yield "runs on", f"OpenVINO {runs.oldest}", "and later" if runs.measured else "and later; not measured"
     if costs is not None:
         known = f"known of {100 * costs.coverage:.1f} % of layers"
-        yield "MACs", _text(found, costs.macs), known
-        yield "traffic", _text(found, costs.bytes, "B"), "read and written by layers"
+        yield "MACs", _taken(evaluation, costs.macs), known
+        yield "traffic", _taken(evaluation, costs.bytes, "B"), "read and written by layers"
     if most is not None:
         where = most.reason if most.bytes is None else None if most.layer is None else f"at {most.layer}"
-        yield "activations", "not known" if most.bytes is None else _text(found, most.bytes, "B"), where or ""
+        yield "activations", "not known" if most.bytes is None else _taken(evaluation, most.bytes, "B"), where or ""
     if weights is not None:
         yield (
             "weights",
@@ -59,9 +63,30 @@ def _facts(found: Inspection) -> Iterator[tuple[str, str, str]]:
             f"{weights.elements:,} elements, {len(weights.constants):,} constants",
         )
     if found.states:
-        yield "states", _text(found, found.state_bytes, "B"), f"for each token, in {len(found.states)} variables"
+        yield "states", _taken(evaluation, found.state_bytes, "B"), f"for each token, in {len(found.states)} variables"
     if origin is not None:
         yield "made by", origin.made_by or "the file does not say", f"IR version {origin.ir_version}"
+
+
+def _formulas(found: Inspection) -> Iterator[tuple[str, str]]:
+    """What depends on unknown sizes, and how."""
+    sizes: list[tuple[str, Size | None]] = [] if found.costs is None else [("MACs", found.costs.macs)]
+    sizes += [] if found.costs is None else [("traffic, bytes", found.costs.bytes)]
+    sizes += [] if found.peak is None else [("activations, bytes", found.peak.bytes)]
+    sizes.append(("states, bytes for each token", found.state_bytes))
+    for label, size in sizes:
+        if isinstance(size, Dim):
+            yield label, str(found.sizes.text(size))
+
+
+def _taken(evaluation: Evaluation, size: Size, of: str = "") -> str:
+    """A size, for what unknown ones are taken as."""
+    if not isinstance(size, Dim):
+        return unit(size, of)
+    try:
+        return f"about {unit(evaluation.size(size), of)}"
+    except (Unknown, ZeroDivisionError, RecursionError):
+        return "depends on the data"
 
 
 def _text(found: Inspection, size: Size | None, of: str = "") -> str:

@@ -5,15 +5,17 @@ function summaryTab(panel, model, details) {
   const {data} = model;
   const {summary} = data;
   const [heads, ...types] = summary.types;
-  panel.append(
+  replaceIn(
+    panel,
     el("div", {class: "cards"}, summary.facts.map(([label, text, more]) =>
-      el("div", {class: "card"}, el("h2", {}, label), el("p", {}, named(text)), el("small", {}, named(more))))),
+      el("div", {class: "card"}, el("h2", {}, label), el("p", {class: text.length > 18 ? "long" : null}, named(text)), el("small", {}, named(more))))),
     verdicts(data),
     el("div", {class: "columns"},
       el("div", {},
         Object.entries(summary.tensors).filter(([, rows]) => rows.length).map(([title, rows]) =>
           section(title, plainTable(["name", "type and shape", "layout", "other names"], rows))),
         summary.states.length > 0 && section("states that grow", plainTable(["variable", "type", "#axis", "#bytes for each token"], summary.states.map((row) => row.map(String)))),
+        summary.formulas.length > 0 && section(`in unknown sizes, taken as ${data.layers.taken} above`, plainTable(["", "formula"], summary.formulas)),
         summary.demands.length > 0 && section("what asks for its release", plainTable(["layer", "because of"],
           summary.demands.map(([layer, path, what]) => [layer === null ? path : details.link(layer, path), what]))),
         summary.uncounted.length > 0 && section("layers whose MACs are not known", plainTable(["layer", "because"], summary.uncounted)),

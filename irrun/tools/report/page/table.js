@@ -3,6 +3,7 @@
 
 const ROW_HEIGHT = 26;
 const ROWS_BEYOND = 12;
+const MOST_PRINTED = 3000;
 
 // Columns are {title, value(row), text(row), number, wide}: `value` is sorted by, `text` shown (`value` by default).
 class Table {
@@ -33,6 +34,8 @@ class Table {
       this.scroller,
     );
     new ResizeObserver(() => this.#draw()).observe(this.scroller);
+    window.addEventListener("beforeprint", () => this.#print(true));
+    window.addEventListener("afterprint", () => this.#print(false));
     this.#arrange();
   }
 
@@ -99,6 +102,14 @@ class Table {
     for (let place = first; place < last; place++) rows.push(this.#row(this.shown[place], place));
     rows.push(this.#gap(this.shown.length - last));
     this.body.replaceChildren(...rows.filter(Boolean));
+  }
+
+  // On paper all rows are in sight, up to what a pile of paper can be.
+  #print(printing) {
+    if (!this.scroller.offsetParent) return;
+    if (!printing) return this.#draw();
+    const rows = this.shown.slice(0, MOST_PRINTED).map((row, place) => this.#row(row, place));
+    return this.body.replaceChildren(...rows);
   }
 
   #gap(count) {
