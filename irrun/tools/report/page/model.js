@@ -80,10 +80,16 @@ class Model {
     return this.isLayer(box) ? this.layers.name[box] : box === ROOT ? this.data.summary.name : this.group(box).label;
   }
 
-  // The last part of a name, which is what differs within a scope.
+  // The last part of a name, behind the innermost scope unless the layer lies in the box of that.
   shortName(layer) {
     const name = this.layers.name[layer];
-    return name.slice(name.replace(/\/+$/, "").lastIndexOf("/") + 1) || name;
+    const parts = name.split("/").filter((part) => part && !part.includes("::"));
+    if (!parts.length) return name;
+    const last = parts.pop();
+    const scope = parts.join(".").split(".").at(-1);
+    const around = this.group(this.parent(layer));
+    const same = around && around.label.split(".").at(-1) === scope;
+    return scope && scope !== "__module" && !same ? `${scope} / ${last}` : last;
   }
 
   // Where a layer is: its name, behind those of layers whose bodies it lies in.
