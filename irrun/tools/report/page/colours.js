@@ -54,6 +54,7 @@ class Colours {
     }
     this.kinds = [...kinds].sort((a, b) => b[1] - a[1]).map(([kind]) => kind);
     const finite = values.filter(Number.isFinite);
+    this.top = finite.length < values.length ? 0.7 : 1; // what is not finite stands out
     this.low = finite.reduce((a, b) => Math.min(a, b), Infinity);
     this.high = finite.reduce((a, b) => Math.max(a, b), -Infinity);
   }
@@ -113,10 +114,11 @@ class Colours {
   // Where a value lies between the least and the largest of all layers, from 0 to 1.
   share(value) {
     if (!(value > 0)) return 0;
-    if (value === Infinity || value >= this.high) return 1;
+    if (value === Infinity) return 1;
+    if (value >= this.high) return this.top;
     if (!this.mode.log) return Math.max(0.03, Math.sqrt(value / this.high));
     const span = Math.log(this.high / this.low);
-    return span > 0 ? Math.max(0.03, Math.log(value / this.low) / span) : 1;
+    return span > 0 ? this.top * Math.max(0.03, Math.log(value / this.low) / span) : this.top;
   }
 
   legend() {

@@ -126,6 +126,7 @@ class Details {
       ["values there", measured.worst_values ? `${scientificText(measured.worst_values[0])}, expected ${scientificText(measured.worst_values[1])}` : ""],
       ["of the rms", scientific(relative(measured))],
       ["noise", decibels(measured.sqnr)],
+      ["not finite on one side", measured.nonfinite_differing ? many(measured.nonfinite_differing, "value") : ""],
       ["beyond tolerance", `${whole(measured.mismatches)} of ${whole(measured.count)}`],
     ];
     return el("section", {}, el("h3", {}, "Error beside ", named(this.model.data.comparison.other)),

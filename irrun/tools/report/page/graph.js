@@ -184,6 +184,8 @@ class GraphTab {
 
   #mark() {
     const chosen = this.selection.box;
+    const said = chosen === null ? "" : `, at ${this.scene.texts(chosen).join(" ")}`;
+    this.view.element.setAttribute("aria-label", `Graph of the model${said}`); // what a screen reader says of a key
     for (const lit of this.view.content.querySelectorAll(".selected, .lit")) lit.classList.remove("selected", "lit");
     if (chosen === null) return;
     this.drawing.drawn.get(chosen)?.classList.add("selected");
