@@ -21,13 +21,13 @@ from irrun.cli.options import (
     MODEL,
     THREADS,
     WEIGHTS,
-    clock,
     failures_said,
     ops_option,
     say,
     show,
     warnings_said,
 )
+from irrun.cli.progress import progress
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -104,7 +104,7 @@ def report(
     held = {} if max_memory is None else {"max_bytes": max_memory}
     options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
     inputs = partial(courses_of, archives=archives, seed=seed, shapes=shapes, steps=steps)
-    with failures_said(context, partial(advice, archives, seed)), warnings_said(), clock("reading") as told:
+    with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("reading") as shown:
         try:
             source = sys.stdin.buffer if model == STANDARD else model
             about = subject(source, weights, _sizes(archives, max_memory) | shapes)
@@ -118,12 +118,12 @@ def report(
             from irrun.run.executor import GraphExecutor
             from irrun.tools.report.timing import timed
 
-            told("running")
+            shown.tell("running")
             executor = GraphExecutor(about.model, engine=engine, threads=threads, max_memory=max_memory)
             timing = timed(executor, inputs(executor)[0].steps, about.numbers)
         if other is not None and results is None and runs:
-            results = _compared(context, about.model, other, inputs, tolerances, options, max_memory, told)
-        told("writing")
+            results = _compared(context, about.model, other, inputs, tolerances, options, max_memory, shown.tell)
+        shown.tell("writing")
         difference = None if after is None else _difference(about.model, after)
         page = rendered(collected(about, timing=timing, comparison=results, difference=difference))
     with writing(context, output):
@@ -184,7 +184,7 @@ def _compared(
     tolerances: Given,
     options: Options,
     max_memory: int | None,
-    told: Callable[[str], object],
+    tell: Callable[[str], object],
 ) -> Comparison:
     """As `irrun compare` does."""
     from irrun.diagnostics import EngineError, InputError
@@ -192,12 +192,12 @@ def _compared(
     from irrun.tools.compare.sides.contract import SideFailed
     from irrun.tools.compare.sides.opening import open_side
 
-    told("comparing")
+    tell("comparing")
     executor = reference(model, None, max_memory)
     courses = inputs(executor)
     try:
         with closing(open_side(other, executor.model, options)) as side:
-            return compared(executor, side, courses, tolerances, tell=told)
+            return compared(executor, side, courses, tolerances, tell=tell)
     except SideFailed as error:
         show([error.diagnostic(model.path)])
         context.exit(FAILED)
