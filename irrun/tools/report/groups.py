@@ -5,7 +5,7 @@ What is in a box is never too much to be laid out; how it is drawn is the page's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irrun.ir.graph import Graph, Layer
@@ -42,7 +42,7 @@ class Group:
 def grouped(contents: Contents) -> list[Group]:
     """The graph of the model first, and all bodies of layers, as they are in the file."""
     found: list[Group] = []
-    quiet = contents.stored
+    quiet = {layer for layer in contents.stored if layer.outputs}
     pending: list[tuple[Graph, str, Layer | None]] = [(contents.model.graph, "", None)]
     while pending:
         graph, label, owner = pending.pop(0)
@@ -54,7 +54,7 @@ def grouped(contents: Contents) -> list[Group]:
     return found
 
 
-def _fill(group: Group, graph: Graph, contents: Contents, quiet: Mapping[Layer, int]) -> None:
+def _fill(group: Group, graph: Graph, contents: Contents, quiet: Collection[Layer]) -> None:
     order = contents.ordered(graph)
     shown = [layer for layer in order if layer not in quiet]
     apart = {layer: None for layer in shown if _is_border(layer)}

@@ -49,7 +49,7 @@ def columns(contents: Contents, costs: Sequence[LayerCost], sizes: Sizes, evalua
         "op": [None if node is None else node.op.name for node in nodes],
         "category": [_category(node) for node in nodes],
         "line": [layer.span.line for layer in layers],
-        "quiet": [int(layer in contents.stored) for layer in layers],
+        "quiet": [int(layer in contents.stored and bool(layer.outputs)) for layer in layers],
         "inputs": [_inputs(layer, numbers) for layer in layers],
         "outputs": [_outputs(layer, cost, sizes) for layer, cost in zip(layers, costs, strict=True)],
         "attributes": [{texts.name(k): texts.value(v) for k, v in layer.attributes.items()} for layer in layers],

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 from ir_builder import Model, Tensor
 
+import irrun
+
 HOSTILE = {
     "markup": "</script><script>window.harmed=1</script><img src=x onerror=window.harmed=2>",
     "comment": "<!--<script>]]>--!>&lt;b&gt;&amp;",
@@ -51,6 +53,19 @@ def _block(model: Model, x: Tensor, number: int, scope: str | None) -> Tensor:
     (inner,) = model.layer("Add", [inner, x], [("f32", (1, _WIDTH))], name=name("residual", "Add"))
     (inner,) = model.layer("Sigmoid", [inner], [("f32", (1, _WIDTH))], name=name("residual", "Sigmoid"))
     return inner
+
+
+def branches(folder: Path) -> Path:
+    """A model that chooses between a constant, which is a body without anything to compute, and what it computes."""
+    with irrun.build() as g:
+        x, chosen = g.Parameter("f32[1, 4]", name="x"), g.Parameter("boolean[]", name="chosen")
+        with g.body() as then:
+            then.Result(then.Constant(np.ones((1, 4), np.float32)))
+        with g.body() as other:
+            other.Result(other.Tanh(other.input(x), name="computed"))
+        g.Result(g.If(chosen, then_body=then, else_body=other, name="choice"))
+    irrun.write_model(g.model, folder / "model.xml")
+    return folder / "model.xml"
 
 
 def hostile(folder: Path) -> Path:

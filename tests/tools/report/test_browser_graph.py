@@ -38,6 +38,20 @@ def test_a_body_opens_in_its_layer(opened):
     assert report.page.locator(".edge path.back").count() >= 1
 
 
+def test_both_bodies_of_a_branch_open_also_one_of_a_constant_alone(opened):
+    report = opened("branches", "#tab=graph")
+    choice = next(box for box, text in report.boxes().items() if text == "If")
+    report.page.locator(f"[data-box='{choice}'] .toggle").click()
+    report.page.locator(f".frame[data-box='{choice}']").wait_for()
+    boxes = list(report.boxes().values())
+    assert {"then_body", "else_body", "Tanh"} <= set(boxes)
+    assert boxes.count("Result") == 3
+    assert "Const" not in boxes
+    report.page.get_by_label("constants").check()
+    report.page.locator(".box.constant").wait_for()
+    assert "Const" in report.boxes().values()
+
+
 def test_edges_say_what_flows(opened):
     report = opened("overflow", "#tab=graph")
     report.boxes()

@@ -230,6 +230,7 @@ class Scene {
     }
     const asked = drawn.edges.map((edge) => ({...edge, text: edgeText(edge), weight: edge.back ? 1 : 2}))
       .map((edge) => ({...edge, label: edge.text ? this.textWidth(edge.text) + 8 : 0}));
+    if (!nodes.length) return {box: container, nodes, edges: [], width: 120, height: 20, listed: false}; // constants alone
     const layout = await this.layouts.of(nodes, asked);
     nodes.forEach((node, number) => {
       [node.x, node.y] = layout.places[number];
