@@ -9,6 +9,7 @@ class Colours {
     this.model = model;
     this.modes = this.#modes();
     this.known = new Map();
+    this.composed = new Map();
     this.mode = null;
     this.choose(this.modes[0].id);
   }
@@ -41,6 +42,7 @@ class Colours {
   choose(id) {
     this.mode = this.modes.find((mode) => mode.id === id) || this.modes[0];
     this.known.clear();
+    this.composed.clear();
     const values = [], kinds = new Map();
     for (let layer = 0; layer < this.model.count; layer++) {
       if (this.model.layers.quiet[layer]) continue;
@@ -80,6 +82,11 @@ class Colours {
   // How many layers of each kind there are in a group.
   parts(box) {
     if (!this.mode.kind || this.model.isLayer(box)) return [];
+    if (!this.composed.has(box)) this.composed.set(box, this.#parts(box));
+    return this.composed.get(box);
+  }
+
+  #parts(box) {
     const counts = new Map();
     for (const layer of this.model.within(box)) {
       const kind = this.model.layers.quiet[layer] ? null : this.mode.kind(layer);

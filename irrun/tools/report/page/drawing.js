@@ -6,6 +6,7 @@ class Drawing {
     Object.assign(this, {model, scene, colours});
     this.places = new Map(); // where each box is
     this.drawn = new Map(); // the element of each box
+    this.marked = new Map(); // what is wrong with each box, which takes long to find of large ones
     this.lists = 0; // containers that are lists, as their layout took too long
   }
 
@@ -49,7 +50,7 @@ class Drawing {
     return svg("g", {class: `port ${node.port}`, transform: `translate(${x} ${y})`, "data-layer": node.layer},
       svg("rect", {width, height, rx: height / 2}),
       svg("text", {x: width / 2, y: 13}, text),
-      svg("title", {}, node.layer === null ? node.text : this.model.path(node.layer)));
+      svg("title", {}, node.title || (node.layer === null ? node.text : this.model.path(node.layer))));
   }
 
   #frame(node, {x, y, width, height}) {
@@ -111,6 +112,11 @@ class Drawing {
 
   // Whether a diagnostic is about something in it, and whether that differs from the other side.
   #marks(box) {
+    if (!this.marked.has(box)) this.marked.set(box, this.#marksOf(box));
+    return this.marked.get(box);
+  }
+
+  #marksOf(box) {
     let worst = "";
     for (const layer of this.model.within(box)) {
       const error = this.model.errors?.get(layer);

@@ -7,6 +7,7 @@ const MOST_BOXES = 300;
 const TITLE_HEIGHT = 26;
 const BOX_HEIGHT = 40;
 const PORT_HEIGHT = 18;
+const MANY_READERS = 5; // of a port: each of them has one of its own then, for all such tensors that it reads
 const MOST_PORTS = 16; // of one side of a container; beyond, one stands for all
 
 class Scene {
@@ -18,6 +19,7 @@ class Scene {
     this.constants = false;
     this.font = document.createElement("canvas").getContext("2d");
     this.widths = new Map();
+    this.said = new Map();
     this.value = () => ""; // what stands in the corner of a box
     let only = this.inside(ROOT).filter((box) => model.opens(box));
     while (only.length === 1 && this.inside(only[0]).length <= MOST_BOXES / 4 && !model.isLayer(only[0])) {
@@ -193,6 +195,11 @@ class Scene {
 
   // What stands in a box: the type of a layer over its name, the name of a group over what it holds.
   texts(box) {
+    if (!this.said.has(box)) this.said.set(box, this.#texts(box));
+    return this.said.get(box);
+  }
+
+  #texts(box) {
     const {model} = this;
     if (model.isLayer(box)) return [model.layers.type[box], model.shortName(box)];
     const group = model.group(box);
@@ -222,11 +229,11 @@ class Scene {
       const width = Math.max(above + 26, this.textWidth(below) + 24, 96);
       return {id: box, box, width: Math.min(width, 230), height: BOX_HEIGHT};
     }));
-    const drawn = this.#pooled([...edges.values()], ports);
-    for (const {id, side, layer, label} of ports.values()) {
+    const drawn = this.#pooled(this.#shared([...edges.values()], ports), ports);
+    for (const {id, side, layer, label, title} of ports.values()) {
       if (!drawn.used.has(id)) continue;
       const text = label || `${side === "in" ? "from" : "out of"} ${layer === null ? "outside" : this.model.shortName(layer)}`;
-      nodes.push({id, port: side, layer, text, width: Math.min(this.textWidth(text), 150) + 18, height: PORT_HEIGHT});
+      nodes.push({id, port: side, layer, text, title, width: Math.min(this.textWidth(text), 150) + 18, height: PORT_HEIGHT});
     }
     const asked = drawn.edges.map((edge) => ({...edge, text: edgeText(edge), weight: edge.back ? 1 : 2}))
       .map((edge) => ({...edge, label: edge.text ? this.textWidth(edge.text) + 8 : 0}));
@@ -239,18 +246,40 @@ class Scene {
     return {box: container, nodes, edges: ways, width: layout.width, height: layout.height, listed: Boolean(layout.listed)};
   }
 
+  // Ports that many boxes read would cross everything: each box has one of its own instead.
+  #shared(edges, ports) {
+    const readers = new Map();
+    for (const {from, to, back} of edges) {
+      if (!back && ports.get(from)?.side === "in") readers.set(from, new Set(readers.get(from)).add(to));
+    }
+    const own = new Map();
+    const kept = [];
+    for (const edge of edges) {
+      if ((readers.get(edge.from)?.size || 0) < MANY_READERS) kept.push(edge);
+      else own.set(edge.to, [...(own.get(edge.to) || []), edge]);
+    }
+    for (const [box, several] of own) {
+      const sources = several.map(({from}) => ports.get(from));
+      const names = sources.map(({layer, label}) => label || (layer === null ? "outside" : this.model.path(layer)));
+      const id = `in@${box}`;
+      if (several.length === 1) ports.set(id, {...sources[0], id});
+      else ports.set(id, {id, side: "in", layer: null, label: `${several.length} tensors from outside`, title: names.join("\n")});
+      kept.push({...several[0], from: id, tensors: several.flatMap(({tensors}) => tensors)});
+    }
+    return kept;
+  }
+
   // Of very many ports on a side one stands for all.
   #pooled(edges, ports) {
     for (const side of ["in", "out"]) {
-      const own = [...ports.values()].filter((port) => port.side === side);
+      const own = [...ports.values()].filter((port) => port.side === side && !port.id.includes("@"));
       if (own.length <= MOST_PORTS) continue;
       const id = `${side}*`;
       for (const port of own) ports.delete(port.id);
       ports.set(id, {id, side, layer: null, label: `${own.length} tensors ${side === "in" ? "from outside" : "to the outside"}`});
       const pooled = new Map();
       for (const edge of edges) {
-        const from = typeof edge.from === "string" && edge.from.startsWith(side) ? id : edge.from;
-        const to = typeof edge.to === "string" && edge.to.startsWith(side) ? id : edge.to;
+        const [from, to] = [edge.from, edge.to].map((end) => (own.some((port) => port.id === end) ? id : end));
         const key = `${from}>${to}${edge.back ? "<" : ""}`;
         if (pooled.has(key)) pooled.get(key).tensors.push(...edge.tensors);
         else pooled.set(key, {...edge, from, to});
