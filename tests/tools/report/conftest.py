@@ -6,7 +6,7 @@ import pytest
 from command_line import irrun as command
 
 from .browser import Opened, chromium, missing
-from .models import branches, deep, hostile
+from .models import branches, deep, hostile, shared
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 OVERFLOW = SAMPLES / "f16-overflow"
@@ -33,7 +33,12 @@ def report_of(tmp_path_factory):
         "loop": (SAMPLES / "stateful-loop" / "model.xml", "--random", 1, "--profile"),
         "defects": (DEFECTS,),
     }
-    written = {"deep": lambda path: deep(path, 1500, scoped=True), "hostile": hostile, "branches": branches}
+    written = {
+        "deep": lambda path: deep(path, 1500, scoped=True),
+        "hostile": hostile,
+        "branches": branches,
+        "shared": shared,
+    }
 
     def report(name: str) -> Path:
         path = folder / f"{name}.html"

@@ -68,6 +68,17 @@ def branches(folder: Path) -> Path:
     return folder / "model.xml"
 
 
+def shared(folder: Path) -> Path:
+    """A row of eight sums, to each of which the same tensor is added."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 4))
+    (mask,) = model.layer("Tanh", [x], [("f32", (1, 4))], name="mask")
+    for number in range(8):
+        (x,) = model.layer("Add", [x, mask], [("f32", (1, 4))], name=f"sum_{number}")
+    model.result(x)
+    return model.save(folder)
+
+
 def hostile(folder: Path) -> Path:
     """A row of layers with the names of `HOSTILE`, which tensors have, too."""
     model = Model()

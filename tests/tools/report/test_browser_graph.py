@@ -52,6 +52,16 @@ def test_both_bodies_of_a_branch_open_also_one_of_a_constant_alone(opened):
     assert "Const" in report.boxes().values()
 
 
+def test_a_tensor_that_many_boxes_read_stands_beside_each_of_them(opened):
+    report = opened("shared", "#tab=graph")
+    numbers = {text: box for box, text in report.boxes().items()}
+    ports = report.page.locator(".port text")
+    assert ports.all_text_contents() == ["from mask"] * 8
+    assert report.page.locator(f".edge[data-from='{numbers['Tanh']}']").count() == 0
+    ports.first.click()
+    assert report.page.locator(".details .full").inner_text() == "mask"
+
+
 def test_edges_say_what_flows(opened):
     report = opened("overflow", "#tab=graph")
     report.boxes()

@@ -119,17 +119,19 @@ class GraphTab {
     if (!before || !after) return this.view.fit(READABLE);
     const centre = (place) => place.x + place.width / 2;
     this.view.move((centre(before) - centre(after)) * this.view.scale, (before.y - after.y) * this.view.scale);
-    this.#fitIn(after);
+    this.#fitIn(after, box);
   }
 
-  // Keep what was opened in sight.
-  #fitIn({x, y, width}) {
+  // Bring what was opened into sight, by its first box where it is too wide.
+  #fitIn({x, y, width}, box) {
     const left = this.view.x + x * this.view.scale, right = left + width * this.view.scale;
     const top = this.view.y + y * this.view.scale;
-    const room = this.view.element.clientWidth;
+    const room = this.view.element.clientWidth, height = this.view.element.clientHeight;
+    const first = this.places.get(this.scene.isOpen(box) ? this.scene.inside(box)[0] : box);
     if (right > room && width * this.view.scale <= room) this.view.move(room - right - 8, 0);
+    else if (first && width * this.view.scale > room) this.view.move(room / 2 - this.view.x - (first.x + first.width / 2) * this.view.scale, 0);
     else if (left < 0) this.view.move(8 - left, 0);
-    if (top < 0 || top > this.view.element.clientHeight - 120) this.view.move(0, 30 - top);
+    if (top < 0 || top > height / 2) this.view.move(0, 60 - top);
   }
 
   async #closeAll() {

@@ -7,7 +7,7 @@ const MOST_BOXES = 300;
 const TITLE_HEIGHT = 26;
 const BOX_HEIGHT = 40;
 const PORT_HEIGHT = 18;
-const MANY_READERS = 5; // of a port: each of them has one of its own then, for all such tensors that it reads
+const MANY_READERS = 6; // boxes that read one tensor: each has a port of its own then, for all such tensors
 const MOST_PORTS = 16; // of one side of a container; beyond, one stands for all
 
 class Scene {
@@ -122,11 +122,12 @@ class Scene {
       if (!found.has(container)) found.set(container, {edges: new Map(), ports: new Map()});
       return found.get(container);
     };
-    const join = (container, from, to, tensor, more = {}) => {
+    const join = (container, from, to, tensor, source, more = {}) => {
       const key = `${from}>${to}${more.back ? "<" : ""}`;
       const {edges} = of(container);
-      if (!edges.has(key)) edges.set(key, {from, to, tensors: [], ...more});
+      if (!edges.has(key)) edges.set(key, {from, to, tensors: [], sources: [], ...more});
       edges.get(key).tensors.push(tensor);
+      edges.get(key).sources.push(source);
     };
     const port = (container, side, source, output) => {
       const id = `${side}${source}:${output}`;
@@ -136,19 +137,20 @@ class Scene {
     for (const [layer, box] of shown) {
       for (const [source, output] of this.model.inputs(layer)) {
         if (source < 0 || shown.get(source) === box) continue;
-        const tensor = source < 0 ? "" : this.model.tensor(source, output);
+        const tensor = this.model.tensor(source, output);
+        const origin = `${source}:${output}`;
         if (!shown.has(source)) {
           if (this.model.layers.quiet[source]) continue;
-          for (const [inner, outer] of steps(this.chain(box))) join(outer, port(outer, "in", source, output), inner, tensor);
+          for (const [inner, outer] of steps(this.chain(box))) join(outer, port(outer, "in", source, output), inner, tensor, origin);
           continue;
         }
         const to = this.chain(box), from = this.chain(shown.get(source));
         const common = to.slice(1).find((container) => from.indexOf(container) > 0);
         if (common === undefined) continue;
         const below = (chain) => chain[chain.indexOf(common) - 1];
-        join(common, below(from), below(to), tensor);
-        for (const [inner, outer] of steps(to.slice(0, to.indexOf(common)))) join(outer, port(outer, "in", source, output), inner, tensor);
-        for (const [inner, outer] of steps(from.slice(0, from.indexOf(common)))) join(outer, inner, port(outer, "out", source, output), tensor);
+        join(common, below(from), below(to), tensor, origin);
+        for (const [inner, outer] of steps(to.slice(0, to.indexOf(common)))) join(outer, port(outer, "in", source, output), inner, tensor, origin);
+        for (const [inner, outer] of steps(from.slice(0, from.indexOf(common)))) join(outer, inner, port(outer, "out", source, output), tensor, origin);
       }
     }
     this.#bodies(shown, join, of);
@@ -172,14 +174,14 @@ class Scene {
       for (const [external, layer] of group.into) {
         const source = external < 0 ? undefined : model.inputs(owner)[external];
         if (source && shown.get(layer) === layer) {
-          join(container, port("in", source[0] < 0 ? owner : source[0], external), layer, model.tensor(layer, 0));
+          join(container, port("in", source[0] < 0 ? owner : source[0], external), layer, model.tensor(layer, 0), `${owner}:in${external}`);
         }
       }
       for (const [external, layer] of group.out) {
-        if (external >= 0 && shown.get(layer) === layer) join(container, layer, port("out", owner, external), model.tensor(owner, external));
+        if (external >= 0 && shown.get(layer) === layer) join(container, layer, port("out", owner, external), model.tensor(owner, external), `${layer}:0`);
       }
       for (const [result, parameter] of group.back) {
-        if (shown.has(result) && shown.has(parameter)) join(container, parameter, result, "next iteration", {back: true});
+        if (shown.has(result) && shown.has(parameter)) join(container, parameter, result, "next iteration", "", {back: true});
       }
     }
   }
@@ -246,25 +248,28 @@ class Scene {
     return {box: container, nodes, edges: ways, width: layout.width, height: layout.height, listed: Boolean(layout.listed)};
   }
 
-  // Ports that many boxes read would cross everything: each box has one of its own instead.
+  // Edges of a tensor that many boxes read would cross everything: each box has a port of its own instead.
   #shared(edges, ports) {
     const readers = new Map();
-    for (const {from, to, back} of edges) {
-      if (!back && ports.get(from)?.side === "in") readers.set(from, new Set(readers.get(from)).add(to));
+    for (const {to, back, sources} of edges) {
+      for (const source of back ? [] : sources) readers.set(source, new Set(readers.get(source)).add(to));
     }
+    const many = (source) => (readers.get(source)?.size || 0) >= MANY_READERS;
     const own = new Map();
     const kept = [];
     for (const edge of edges) {
-      if ((readers.get(edge.from)?.size || 0) < MANY_READERS) kept.push(edge);
-      else own.set(edge.to, [...(own.get(edge.to) || []), edge]);
+      const shared = edge.back ? [] : edge.sources.map((source, place) => [source, edge.tensors[place]]).filter(([source]) => many(source));
+      if (shared.length) own.set(edge.to, [...(own.get(edge.to) || []), ...shared]);
+      const left = edge.tensors.filter((_, place) => edge.back || !many(edge.sources[place]));
+      if (left.length) kept.push({...edge, tensors: left});
     }
-    for (const [box, several] of own) {
-      const sources = several.map(({from}) => ports.get(from));
-      const names = sources.map(({layer, label}) => label || (layer === null ? "outside" : this.model.path(layer)));
+    for (const [box, shared] of own) {
+      const layers = [...new Set(shared.map(([source]) => Number(source.split(":")[0])))];
       const id = `in@${box}`;
-      if (several.length === 1) ports.set(id, {...sources[0], id});
-      else ports.set(id, {id, side: "in", layer: null, label: `${several.length} tensors from outside`, title: names.join("\n")});
-      kept.push({...several[0], from: id, tensors: several.flatMap(({tensors}) => tensors)});
+      const title = layers.map((layer) => this.model.path(layer)).join("\n");
+      const label = layers.length > 1 ? `from ${layers.length} others` : null;
+      ports.set(id, {id, side: "in", layer: layers.length > 1 ? null : layers[0], label, title});
+      kept.push({from: id, to: box, tensors: shared.map(([, tensor]) => tensor)});
     }
     return kept;
   }
