@@ -105,13 +105,13 @@ def report(
     options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
     inputs = partial(courses_of, archives=archives, seed=seed, shapes=shapes, steps=steps)
     with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("reading") as shown:
+        sizes = _sizes(archives, max_memory) | shapes
         try:
-            source = sys.stdin.buffer if model == STANDARD else model
-            about = subject(source, weights, _sizes(archives, max_memory) | shapes)
+            about = subject(sys.stdin.buffer if model == STANDARD else model, weights, sizes)
         except ValueError as error:
             raise click.BadParameter(str(error), context, param_hint="--shape or --inputs") from None
         runs = about.report.ok
-        if not runs and (profile or (other is not None and results is None)):
+        if not runs and (profile or after is not None or (other is not None and results is None)):
             say("warning", f"{model} has errors, which the report tells: it is neither run nor compared")
         timing = None
         if profile and runs:
@@ -124,7 +124,7 @@ def report(
         if other is not None and results is None and runs:
             results = _compared(context, about.model, other, inputs, tolerances, options, max_memory, shown.tell)
         shown.tell("writing")
-        difference = None if after is None else _difference(about.model, after)
+        difference = _difference(about.model, after) if after is not None and runs else None
         page = rendered(collected(about, timing=timing, comparison=results, difference=difference))
     with writing(context, output):
         if output == STANDARD:

@@ -65,7 +65,7 @@ class Subject:
 def subject(model: Source, weights: Source | None = None, shapes: GivenShapes | None = None) -> Subject:
     """A model, which may have errors. Raises IRError where it cannot be read, and what `irrun.inspect` raises."""
     report = validate(model, weights, shapes)
-    if report.model is None or not any(True for _ in report.model.graph.walk()):
+    if report.model is None:
         raise IRError(report.errors)
     contents = Contents(report.model, report.inference or Inference(report.model.weights))
     return Subject(report.model, report, contents, inspect(report.model, shapes, weights))

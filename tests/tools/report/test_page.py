@@ -172,6 +172,14 @@ def test_a_model_with_errors_has_a_report_and_is_not_run(tmp_path):
     assert embedded(output.read_text())["counts"]["error"] == 4
 
 
+def test_a_model_without_layers_has_a_report(tmp_path):
+    path = tmp_path / "empty.xml"
+    path.write_text('<net name="empty" version="11"><layers/><edges/></net>')
+    data = embedded(page_of(path))
+    assert data["layers"]["name"] == []
+    assert data["memory"] == {"layers": [], "bytes": [], "tensors": []}
+
+
 def test_sizes_are_those_of_the_inputs(tmp_path):
     output = tmp_path / "report.html"
     command("report", CNN, "--inputs", CNN.with_name("inputs.npz"), "-o", output)
@@ -198,6 +206,7 @@ def test_a_model_from_standard_input_goes_to_standard_output():
         ((CNN, "-o", "{out}", "--compare", "nothing.npz", "--random", "1"), 2, "there is no file nothing.npz"),
         ((CNN, "-o", "{out}", "--diff", CNN.with_suffix(".bin")), 1, "error["),
         ((CNN.with_suffix(".bin"), "-o", "{out}"), 1, "error["),
+        ((CNN, "-o", "{out}", "--inputs", CNN), 1, "error: "),
     ],
 )
 def test_wrong_use_and_bad_files_are_told_and_nothing_is_written(args, status, said, tmp_path):

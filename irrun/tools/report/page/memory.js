@@ -3,6 +3,7 @@
 
 function memoryTab(panel, model, selection) {
   const {memory, layers} = model.data;
+  if (!memory.unknown && !memory.layers.length) memory.unknown = "there is nothing to compute";
   if (memory.unknown) return panel.append(el("p", {class: "lead"}, "How much is held is not known: ", named(memory.unknown), "."));
   const most = memory.bytes.reduce((best, bytes, place) => (bytes > memory.bytes[best] ? place : best), 0);
   const taken = Object.keys(layers.texts).length ? ` Unknown sizes are taken as ${layers.taken}.` : "";
