@@ -82,13 +82,14 @@ def collected(
     found, contents = about.found, about.contents
     evaluation = taken(contents, found.layers or ())
     diagnostics = _diagnostics(about, comparison)
+    told = troubles(diagnostics, about.source if diagnostics else None, about.finder)
     return {
         "format": FORMAT,
         "irrun": version("irrun"),
         "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "summary": facts(found, about.places, evaluation),
-        "counts": Counter(diagnostic.severity for diagnostic in diagnostics),
-        "diagnostics": troubles(diagnostics, about.source if diagnostics else None, about.finder),
+        "counts": Counter(found.severity for found in diagnostics),
+        "diagnostics": told,
         "layers": columns(contents, found.layers or (), found.sizes, evaluation),
         "memory": lifetimes(contents, evaluation),
         "weights": constants(found, about.places),

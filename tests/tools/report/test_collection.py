@@ -117,7 +117,8 @@ def test_equal_names_are_told_apart_by_their_place(tmp_path):
     (x,) = model.layer("Relux", [x], [("f32", (1, 4))], name="same")
     model.result(x)
     diagnostics = collected(subject(model.save(tmp_path)))["diagnostics"]
-    assert [found["layer"] for found in diagnostics if found["code"] == "E301"] == [2, 3]
+    (found,) = (found for found in diagnostics if found["code"] == "E301")
+    assert (found["layer"], found["layers"]) == (2, [2, 3])
 
 
 def test_names_keep_nothing_that_hides_or_turns_round(tmp_path):

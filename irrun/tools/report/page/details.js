@@ -75,7 +75,7 @@ class Details {
 
   // Those about some layers; with `brief` notes are only counted.
   #diagnostics(layers, brief = false) {
-    const all = layers.flatMap((layer) => this.model.diagnostics.get(layer) || []).sort((a, b) => a - b);
+    const all = [...new Set(layers.flatMap((layer) => this.model.diagnostics.get(layer) || []))].sort((a, b) => a - b);
     const numbers = brief ? all.filter((number) => this.model.data.diagnostics[number].severity !== "info") : all;
     if (!all.length) return null;
     const notes = all.length - numbers.length;

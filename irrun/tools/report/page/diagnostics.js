@@ -2,6 +2,7 @@
 "use strict";
 
 const AT_ONCE = 200;
+const OTHERS = 8;
 const SEVERITIES = {error: "error", warning: "warning", info: "note"};
 
 class DiagnosticsTab {
@@ -37,20 +38,29 @@ class DiagnosticsTab {
 
   #article(found) {
     const {excerpt} = found;
-    return el("article", {class: `diagnostic ${found.severity}`, "data-code": found.code, "data-about": found.layer},
+    return el("article", {class: `diagnostic ${found.severity}`, "data-code": found.code, "data-number": this.model.data.diagnostics.indexOf(found)},
       el("h3", {}, el("span", {class: "code", title: found.title}, `${found.severity}[${found.code}]`), " ", named(found.message)),
       el("p", {class: "where"}, found.line ? `line ${found.line}${found.column ? `, column ${found.column}` : ""}` : null,
         found.layer !== null ? [found.line ? ", " : "", "layer ", el("button", {class: "link", onclick: () => this.selection.set(found.layer, "diagnostics")}, named(found.about))]
-          : found.about ? [", layer ", named(found.about)] : null),
+          : found.about ? [", layer ", named(found.about)] : null, this.#others(found)),
       excerpt && el("pre", {class: "excerpt"}, el("span", {class: "line-number"}, String(found.line)),
         excerpt.text.slice(0, excerpt.from), el("mark", {}, excerpt.text.slice(excerpt.from, excerpt.from + excerpt.length) || " "), excerpt.text.slice(excerpt.from + excerpt.length)),
       found.notes.map(([message, line]) => el("p", {class: "note"}, el("b", {}, "note "), named(message), line ? ` at line ${line}` : "")),
       found.help && el("p", {class: "note"}, el("b", {}, "help "), named(found.help)));
   }
 
+  // The other places of which the same is said.
+  #others({layers, more}) {
+    if (!more) return null;
+    const rest = layers.length - 1 - OTHERS;
+    const links = layers.slice(1, 1 + OTHERS).map((layer, place) => [place ? ", " : ": layers ", this.details.link(layer)]);
+    return [`; ${more}`, links, rest > 0 ? " and others" : ""];
+  }
+
   #scroll(box) {
     if (box === null || !this.list.offsetParent) return;
-    const article = this.list.querySelector(`[data-about="${Number(box)}"]`);
+    const [number] = this.model.diagnostics.get(box) || [];
+    const article = this.list.querySelector(`[data-number="${number}"]`);
     if (article) article.scrollIntoView({block: "center"});
   }
 }

@@ -162,9 +162,10 @@ class Model {
   #diagnostics() {
     const found = new Map();
     this.data.diagnostics.forEach((diagnostic, number) => {
-      if (diagnostic.layer === null) return;
-      if (!found.has(diagnostic.layer)) found.set(diagnostic.layer, []);
-      found.get(diagnostic.layer).push(number);
+      for (const layer of new Set(diagnostic.layers)) {
+        if (!found.has(layer)) found.set(layer, []);
+        found.get(layer).push(number);
+      }
     });
     return found;
   }

@@ -57,7 +57,8 @@ class Search {
     }
     if (/^[a-z]\d{0,3}$/.test(text)) {
       for (const diagnostic of model.data.diagnostics) {
-        if (diagnostic.layer !== null && diagnostic.code.toLowerCase().startsWith(text)) found.push([diagnostic.layer, `${diagnostic.code}: ${diagnostic.message}`]);
+        if (!diagnostic.code.toLowerCase().startsWith(text)) continue;
+        for (const layer of diagnostic.layers) found.push([layer, `${diagnostic.code}: ${diagnostic.message}`]);
       }
     }
     const words = text.split(/\s+/);
