@@ -155,6 +155,14 @@ def test_diagnostics_show_their_lines_and_lead_to_layers(opened):
     assert page.locator(".details .full").inner_text() == "bounded"
 
 
+def test_what_is_said_of_many_layers_is_said_once_and_leads_to_each(opened):
+    page = opened("hostile", "#tab=diagnostics").page
+    (article,) = page.locator("article").all()
+    assert f"; and {len(HOSTILE) - 1} more: lines " in article.inner_text()
+    article.get_by_role("button", name="82", exact=True).click()
+    assert page.locator(".details .full").inner_text() == HOSTILE["formula"]
+
+
 def test_without_scripts_it_is_read_as_tables(opened):
     page = opened("defects", ready=False, java_script_enabled=False).page
     text = page.locator("body").inner_text()

@@ -2,7 +2,7 @@
 "use strict";
 
 const AT_ONCE = 200;
-const OTHERS = 8;
+const OTHERS = 12;
 const SEVERITIES = {error: "error", warning: "warning", info: "note"};
 
 class DiagnosticsTab {
@@ -53,8 +53,9 @@ class DiagnosticsTab {
   #others({layers, more}) {
     if (!more) return null;
     const rest = layers.length - 1 - OTHERS;
-    const links = layers.slice(1, 1 + OTHERS).map((layer, place) => [place ? ", " : ": layers ", this.details.link(layer)]);
-    return [`; ${more}`, links, rest > 0 ? " and others" : ""];
+    if (layers.length < 2) return `; ${more}`;
+    const links = layers.slice(1, 1 + OTHERS).map((layer, place) => [place ? ", " : ": lines ", this.details.link(layer, String(this.model.layers.line[layer] ?? "?"))]);
+    return [`; ${more.split(":")[0]}`, links, rest > 0 ? ", …" : ""];
   }
 
   #scroll(box) {
