@@ -96,5 +96,7 @@ def test_an_installed_irrun_works(form, tree, backend, tmp_path):
     assert any(name.endswith("py.typed") for name in names)
     assert any(name.endswith("opsets/sparse.py") for name in names)
     assert any(name.endswith("irrun/check/deviations/known.json") for name in names)
+    assert any(name.endswith("irrun/tools/report/page/page.html") for name in names)
+    assert any(name.endswith("irrun/tools/report/page/vendor/dagre.min.js") for name in names)
     install(backend, archive)
     works(backend, tmp_path)

@@ -28,6 +28,7 @@ COMMANDS = {
     "ops": "List the known operations, or show one.",
     "print": "Print a model as stable text, a line for each layer.",
     "reduce": "Find the smallest model that still fails in the same way.",
+    "report": "Write a report of a model: graph, tables and plots in one HTML file.",
     "schema": "Print a RELAX NG grammar of the IR.",
     "strip": "Make a model that can be shared: other weights, names and no runtime info.",
     "tune": "Find the fewest layers that a device has to compute in f32.",

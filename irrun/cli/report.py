@@ -1,0 +1,214 @@
+"""irrun report: a model as one HTML file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.files import STANDARD, keep_apart, require_files, writing, written_file
+from irrun.cli.options import (
+    ENGINE,
+    MAX_MEMORY,
+    MODEL,
+    THREADS,
+    WEIGHTS,
+    failures_said,
+    ops_option,
+    say,
+    show,
+    warnings_said,
+)
+from irrun.cli.progress import progress
+
+if TYPE_CHECKING:
+    from irrun.ir.graph import Model
+    from irrun.tools.compare.replay import Course, Given
+    from irrun.tools.compare.results import Comparison
+    from irrun.tools.compare.sides.contract import Options
+    from irrun.tools.diff import Difference
+
+
+@click.command()
+@MODEL
+@WEIGHTS
+@INPUT_OPTIONS
+@click.option("--profile", is_flag=True, help="Run the model on the inputs, twice, and show where the time goes.")
+@click.option(
+    "--compare",
+    "other",
+    metavar="OTHER",
+    help="Show a comparison with OTHER, as `irrun compare MODEL OTHER` makes it, or one that its -o has written.",
+)
+@tolerances_option("Of --compare; by default what the least precise type that the other side computes in explains.")
+@CONFIG
+@TIMEOUT
+@click.option(
+    "--diff", "after", type=click.Path(path_type=Path), metavar="FILE", help="Show what differs in another model."
+)
+@written_file("-o", "--output", help="The HTML file, written whole or not at all; - is standard output.")
+@click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
+@ENGINE
+@MAX_MEMORY
+@THREADS
+@ops_option
+@click.pass_context
+def report(
+    context: click.Context,
+    model: Path,
+    weights: Path | None,
+    archives: tuple[Path, ...],
+    seed: int | None,
+    shapes: dict[str, list[str]],
+    steps: bool,
+    profile: bool,
+    other: str | None,
+    tolerances: Given,
+    config: dict[str, str],
+    timeout: float,
+    after: Path | None,
+    output: Path | None,
+    opened: bool,
+    engine: str,
+    max_memory: int | None,
+    threads: int | None,
+) -> None:
+    """Write a report of a model: one HTML file for a browser, which loads nothing from anywhere.
+
+    It has the graph, in groups that open by a click, and as tables what `irrun validate` and `irrun inspect` say; with
+    options a profile, a comparison, and what differs in another model. A model with errors has a report, too. MACs and
+    bytes are counted under --shape, or the shapes of the arrays in --inputs. MODEL is an .xml file, or - for standard
+    input.
+
+    Exit status: 0 it is written; 1 the model cannot be read, or not be run on its inputs; 2 wrong use; 3 the other side
+    of a comparison failed.
+    """
+    output = _checked(context, output, opened)
+    require_files(context, model, weights, after)
+    results = None if other is None else _results(context, Path(other))
+    read = [after, *archives, None if results is None or other is None else Path(other)]
+    keep_apart(context, model, weights, read, [output])
+
+    from irrun.tools.compare.sides.contract import Options
+    from irrun.tools.report.collection import collected, subject
+    from irrun.tools.report.page import rendered
+
+    held = {} if max_memory is None else {"max_bytes": max_memory}
+    options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
+    inputs = partial(courses_of, archives=archives, seed=seed, shapes=shapes, steps=steps)
+    with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("reading") as shown:
+        sizes = _sizes(archives, max_memory) | shapes
+        try:
+            about = subject(sys.stdin.buffer if model == STANDARD else model, weights, sizes)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, param_hint="--shape or --inputs") from None
+        runs = about.report.ok
+        if not runs and (profile or after is not None or (other is not None and results is None)):
+            say("warning", f"{model} has errors, which the report tells: it is neither run nor compared")
+        timing = None
+        if profile and runs:
+            from irrun.run.executor import GraphExecutor
+            from irrun.tools.report.timing import timed
+
+            shown.tell("running")
+            executor = GraphExecutor(about.model, engine=engine, threads=threads, max_memory=max_memory)
+            timing = timed(executor, inputs(executor)[0].steps, about.numbers)
+        if other is not None and results is None and runs:
+            results = _compared(context, about.model, other, inputs, tolerances, options, max_memory, shown.tell)
+        shown.tell("writing")
+        difference = _difference(about.model, after) if after is not None and runs else None
+        page = rendered(collected(about, timing=timing, comparison=results, difference=difference))
+    with writing(context, output):
+        if output == STANDARD:
+            sys.stdout.buffer.write(page)
+        else:
+            from irrun.files import atomic_write
+
+            atomic_write(output, page)
+    if opened:
+        click.launch(output.absolute().as_uri())
+
+
+def _checked(context: click.Context, output: Path | None, opened: bool) -> Path:
+    """Where the report goes. Wrong use where it goes nowhere, or where what makes pages is not installed."""
+    if output is None:
+        raise click.UsageError("give the file to write with -o FILE", context)
+    if opened and output == STANDARD:
+        raise click.UsageError("--open needs a file: give it with -o FILE", context)
+    if find_spec("jinja2") is None:
+        raise click.UsageError("reports need Jinja2: install it with `pip install 'irrun[report]'`", context)
+    return output
+
+
+def _results(context: click.Context, path: Path) -> Comparison | None:
+    """What `irrun compare -o` has written; None for what is something else."""
+    if path.suffix.lower() != ".json":
+        return None
+    from irrun.tools.compare.results import Comparison
+
+    given: Any = None
+    with suppress(OSError, ValueError, RecursionError):
+        given = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(given, dict) or "irrun-compare" not in given:
+        return None
+    try:
+        found = Comparison.from_dict(given)
+        str(found)
+        return found
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise click.BadParameter(f"{path} cannot be shown: {error}", context, param_hint="--compare") from None
+
+
+def _sizes(archives: Sequence[Path], max_memory: int | None) -> dict[str, Sequence[int | str | None]]:
+    """The shapes of the arrays in the first file, by name. Raises InputError."""
+    if not archives:
+        return {}
+    from irrun.run.arrays import read_npz
+
+    return {name: array.shape for name, array in read_npz(archives[0], max_memory).items()}
+
+
+def _compared(
+    context: click.Context,
+    model: Model,
+    other: str,
+    inputs: partial[list[Course]],
+    tolerances: Given,
+    options: Options,
+    max_memory: int | None,
+    tell: Callable[[str], object],
+) -> Comparison:
+    """As `irrun compare` does."""
+    from irrun.diagnostics import EngineError, InputError
+    from irrun.tools.compare.comparison import compared, reference
+    from irrun.tools.compare.sides.contract import SideFailed
+    from irrun.tools.compare.sides.opening import open_side
+
+    tell("comparing")
+    executor = reference(model, None, max_memory)
+    courses = inputs(executor)
+    try:
+        with closing(open_side(other, executor.model, options)) as side:
+            return compared(executor, side, courses, tolerances, tell=tell)
+    except SideFailed as error:
+        show([error.diagnostic(model.path)])
+        context.exit(FAILED)
+    except InputError:
+        raise
+    except (ValueError, EngineError) as error:
+        raise click.BadParameter(str(error), context, param_hint="--compare") from None
+
+
+def _difference(model: Model, after: Path) -> Difference:
+    """Raises IRError where the other model cannot be read, or this one lacks its weights."""
+    from irrun.tools.diff import diff
+
+    return diff(model, after)

@@ -1,0 +1,75 @@
+"""Where the time of a run goes: what `irrun execute --profile` takes down, by layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from irrun.ir.graph import Layer
+from irrun.run.executor import GraphExecutor
+from irrun.run.profile import Profile
+from irrun.spec.op import Array
+from irrun.tools.report import texts
+
+MAX_EVENTS = 100_000
+"""Calls that are told one by one; of a loop there may be millions."""
+
+_MICRO = 1e6
+
+
+def timed(
+    executor: GraphExecutor, steps: Sequence[Mapping[str, Array]], numbers: Mapping[Layer, int]
+) -> dict[str, Any]:
+    """Two runs of the steps, each from a fresh state on: the first one prepares, and the second is the one that counts.
+
+    `entries` are layers that are computed together: the numbers of these, what computes them, and microseconds of a
+    call, of the `first` one and of later ones. `events` are the calls of the second run: the number of an entry, the
+    microseconds since it began, and those that it took. Raises InputError and IRError as a run does.
+    """
+    profile = Profile()
+    _run(executor, steps, profile)
+    prepared = len(profile.events)
+    _run(executor, steps, profile)
+    listed = list(profile.entries.items())
+    places = {id(entry): number for number, (_, entry) in enumerate(listed)}
+    events = profile.events[prepared : prepared + MAX_EVENTS]
+    begin = min((start for _, start, _ in events), default=0.0)
+    return {
+        "engines": executor.engines,
+        "steps": len(steps),
+        "entries": [
+            {
+                "layers": _layers(key, numbers),
+                "name": texts.name(entry.name),
+                "type": texts.value(entry.type),
+                "shape": texts.name(entry.shape),
+                "by": entry.by,
+                "operations": entry.operations,
+                "calls": entry.calls,
+                "first": _micro(entry.first),
+                "later": _micro(entry.later),
+            }
+            for key, entry in listed
+        ],
+        "events": [
+            [places[id(entry)], _micro(start - begin), _micro(seconds)]
+            for entry, start, seconds in sorted(events, key=lambda event: event[1])
+        ],
+        "left_out": max(0, len(profile.events) - prepared - MAX_EVENTS),
+    }
+
+
+def _run(executor: GraphExecutor, steps: Sequence[Mapping[str, Array]], profile: Profile) -> None:
+    session = executor.session()
+    for inputs in steps:
+        session.run(inputs, profile=profile)
+
+
+def _layers(key: object, numbers: Mapping[Layer, int]) -> list[int]:
+    """The layers of an entry; none for what prepares data for others."""
+    parts = key if isinstance(key, tuple) else ()
+    return list(dict.fromkeys(numbers[part] for part in parts if isinstance(part, Layer) and part in numbers))
+
+
+def _micro(seconds: float) -> float:
+    return round(seconds * _MICRO, 1)
