@@ -27,6 +27,7 @@ COMMANDS = {
     "reduce": "Find the smallest model that still fails in the same way.",
     "schema": "Print a RELAX NG grammar of the IR.",
     "strip": "Make a model that can be shared: other weights, names and no runtime info.",
+    "sweep": "Do something with many models, on many inputs and devices.",
     "tune": "Find the fewest layers that a device has to compute in f32.",
     "validate": "Check models: format, graph, operations, shapes and weights.",
 }

@@ -11,6 +11,8 @@ from typing import Any
 
 from irrun.diagnostics import EngineError
 
+AGAIN = "the same call again does what is left"
+
 LOCAL, SCHEME = "local-cluster", "dask://"
 
 _CONNECTING = 10.0
@@ -41,7 +43,10 @@ def opened(jobs: str | None) -> Iterator[tuple[Executor | None, Jobs]]:
         def count() -> int:
             nonlocal asked, slots
             if monotonic() - asked >= _ASKED:
-                asked, slots = monotonic(), sum(client.nthreads().values())
+                try:
+                    asked, slots = monotonic(), sum(client.nthreads().values())
+                except OSError as error:
+                    raise EngineError(f"the scheduler of dask is gone: {error}; {AGAIN}") from None
             return slots
 
         yield client.get_executor(pure=False), count

@@ -57,7 +57,9 @@ class Shelf:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
 
-    def take(self, key: Hashable, bytes: int, most: int, make: Callable[[], tuple[GraphExecutor, Side | None]]) -> _Kept:
+    def take(
+        self, key: Hashable, bytes: int, most: int, make: Callable[[], tuple[GraphExecutor, Side | None]]
+    ) -> _Kept:
         """What goes by `key`, made where it is not there; others are given up for it."""
         found = self._kept.get(key)
         if found is not None:
@@ -91,7 +93,9 @@ def done(request: Request) -> dict[str, Any]:
     except InputError as error:
         answer = {"status": ERROR, "reason": str(error)}
     except SideFailed as error:
-        answer = {"status": FAILED, "reason": f"{error.side} failed: {error.reason}", "code": "E701"}
+        failure = error.diagnostic(Path(request["model"]))
+        known = "".join(f"; {text}" for text in error.known)
+        answer = {"status": FAILED, "reason": f"{failure.message}{known}", "code": failure.code}
     except MemoryError as error:
         answer = {"status": CRASHED, "reason": f"out of memory: {error}" if str(error) else "out of memory"}
     except EngineError as error:
@@ -228,4 +232,4 @@ def _nonfinite(array: Array) -> int:
     if array.dtype.kind not in "fV":
         return 0
     found = not_finite([array.ravel()], array.shape)
-    return 0 if found is None else found.nans + found.infinities
+    return 0 if found is None else int(found.nans + found.infinities)

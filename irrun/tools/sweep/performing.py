@@ -125,7 +125,9 @@ class Workers:
                     raise
                 seconds = monotonic() - begin
                 if error.signal is None and seconds >= timeout:
-                    return _row(batch, number, status=TIMED_OUT, reason=late, seconds=seconds, metrics={"timeout": timeout})
+                    return _row(
+                        batch, number, status=TIMED_OUT, reason=late, seconds=seconds, metrics={"timeout": timeout}
+                    )
                 if attempt == ATTEMPTS:
                     said = f"; it wrote: {error.said[-1]}" if error.said else ""
                     reason = f"{error.reason}, {ATTEMPTS} times{said}"

@@ -84,13 +84,15 @@ def to_parquet(rows: Iterable[Row]) -> bytes:
     import pyarrow.parquet
 
     text = pyarrow.string()
-    types = {name: text for name in ("model", "inputs", "device", "do", "status", "reason", "code", "cause")}
+    types = dict.fromkeys(("model", "inputs", "device", "do", "status", "reason", "code", "cause"), text)
     types |= {"seconds": pyarrow.float64(), "metrics": pyarrow.map_(text, pyarrow.float64())}
     types |= {"key": text, "versions": pyarrow.map_(text, text)}
     schema = pyarrow.schema(list(types.items()), metadata={"irrun-sweep": str(SCHEMA)})
     lines = [row.to_dict() for row in rows]
     columns = {
-        name: [list(line[name].items()) if name in ("metrics", "versions") else _encodable(line[name]) for line in lines]
+        name: [
+            list(line[name].items()) if name in ("metrics", "versions") else _encodable(line[name]) for line in lines
+        ]
         for name in types
     }
     sink = pyarrow.BufferOutputStream()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from irrun.check.render.text import Style, one_line, plain
+from irrun.diagnostics import clipped
 from irrun.tools.inspect.tables import columns, cut
 from irrun.tools.sweep.rows import AT_FAULT, OK, STATUSES, Row
 from irrun.tools.sweep.sweeping import Sweep
@@ -13,7 +14,7 @@ from irrun.tools.sweep.sweeping import Sweep
 MOST_LISTED = 20
 """Rows that are not well that are listed; all of them are in the results."""
 
-_LONGEST = 44
+_LONGEST, _LONGEST_REASON = 44, 240
 
 
 def text(found: Sweep, style: Style = plain) -> str:
@@ -57,11 +58,11 @@ def _table(rows: Sequence[Row], style: Style) -> Iterator[str]:
 
 
 def _listed(rows: Sequence[Row], style: Style) -> Iterator[str]:
-    bad = [row for row in rows if row.status != OK]
+    bad = sorted((row for row in rows if row.status != OK), key=lambda row: -STATUSES.index(row.status))
     for row in bad[:MOST_LISTED]:
         code = f"[{row.cause or row.code}]" if row.cause or row.code else ""
         where = ", ".join(one_line(part) for part in (row.model, row.inputs, row.device) if part)
-        yield f"{style(f'{row.status}{code}', colour(row.status))}: {row.do} {where}: {one_line(row.reason)}"
+        yield f"{style(f'{row.status}{code}', colour(row.status))}: {row.do} {where}: {clipped(one_line(row.reason), _LONGEST_REASON)}"
     if len(bad) > MOST_LISTED:
         yield f"and {len(bad) - MOST_LISTED:,} more like these"
     if bad:

@@ -1,11 +1,11 @@
-"""A sweep: what of a plan is missing is handed to an executor batch by batch, and rows are written down as they come."""
+"""A sweep: what of a plan is missing goes to an executor batch by batch, and rows are written down as they come."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -271,7 +271,7 @@ class _Course:
         """The rows that came back; what is left of the batch is the next to be sent."""
         try:
             rows = future.result()
-        except (BrokenExecutor, ImportError, AttributeError) as error:
+        except (BrokenExecutor, CancelledError, ImportError, AttributeError) as error:
             raise _lost(error) from None
         except Exception as error:  # whatever an executor says of a worker that it has lost
             return self._alone(batch, error)
@@ -292,4 +292,6 @@ class _Course:
 
 def _lost(error: BaseException) -> Lost:
     why = str(error) or "it is broken"
-    return Lost(f"the executor does no more tasks: {type(error).__name__}: {why}; the same call again does what is left")
+    return Lost(
+        f"the executor does no more tasks: {type(error).__name__}: {why}; the same call again does what is left"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -118,7 +117,10 @@ def plan(
     if "compare" in wanted and not devices:
         raise ValueError("compare needs another side, such as ov:CPU")
     running = any(name in RUNNING for name in wanted)
-    expanded = {model: [*(_matching(inputs, model) if running else ()), *(f"{RANDOM}{seed}" for seed in seeds)] for model in models}
+    expanded = {
+        model: [*(_matching(inputs, model) if running else ()), *(f"{RANDOM}{seed}" for seed in seeds)]
+        for model in models
+    }
     sides = {model: [_filled(device, model) for device in devices] for model in models}
     tell("hashing")
     hashes = _hashes(models, expanded, sides, settings)
@@ -181,7 +183,8 @@ def _matching(patterns: Sequence[str], model: Path) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         plain = _filled(pattern, model)
-        names = [plain] if os.path.exists(plain) else sorted(glob.glob(_filled(pattern, model, glob.escape), recursive=True))  # noqa: PTH110, PTH207
+        glob_pattern = _filled(pattern, model, glob.escape)
+        names = [plain] if Path(plain).exists() else sorted(glob.glob(glob_pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
         if not names:
             raise FileNotFoundError(f"no file of inputs matches {plain}")
         found |= dict.fromkeys(names)
@@ -200,7 +203,7 @@ def _hashes(
     settings: Settings,
 ) -> dict[str, str]:
     """Of the content of all files, each read once, by their paths."""
-    wanted = {str(model): (model, model.with_suffix(".bin")) for model in models}
+    wanted: dict[str, tuple[Path, ...]] = {str(model): (model, model.with_suffix(".bin")) for model in models}
     for name in {name for names in (*inputs.values(), *sides.values()) for name in names}:
         path = Path(name)
         if path.is_dir():

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
