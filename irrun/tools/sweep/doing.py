@@ -21,6 +21,7 @@ from irrun.run.memory import available
 from irrun.spec.op import Array
 from irrun.tools.compare.comparison import compared, reference
 from irrun.tools.compare.replay import Course
+from irrun.tools.compare.results import Comparison
 from irrun.tools.compare.sides.contract import Options, Side, SideFailed
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.tolerances import parse
@@ -39,11 +40,16 @@ Request = dict[str, Any]
 
 @dataclass(slots=True)
 class _Kept:
-    """A model that is ready, and the other side where it is compared; both take about so many `bytes`."""
+    """A model that is ready, and the other side where it is compared; both take about so many `bytes`.
+
+    `prepared` is how many seconds that took, for who has asked for it, and 0 for all others.
+    """
 
     executor: GraphExecutor
     side: Side | None
     bytes: int
+    prepared: float
+    runs: int = 0
 
     def close(self) -> None:
         if self.side is not None:
@@ -64,14 +70,16 @@ class Shelf:
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
+            found.prepared = 0.0
             return found
         while self._kept and (
             len(self._kept) >= MOST_KEPT or bytes + sum(kept.bytes for kept in self._kept.values()) > most
         ):
             self._kept.popitem(last=False)[1].close()
             gc.collect()  # executors are full of cycles
+        begin = perf_counter()
         executor, side = make()
-        self._kept[key] = made = _Kept(executor, side, bytes)
+        self._kept[key] = made = _Kept(executor, side, bytes, perf_counter() - begin)
         return made
 
     def drop(self, key: Hashable) -> None:
@@ -136,15 +144,13 @@ def _execute(request: Request) -> dict[str, Any]:
         options = {name: request[name] for name in ("engine", "precision", "max_memory", "threads")}
         return GraphExecutor(Path(request["model"]), **options), None
 
-    begin = perf_counter()
     kept = _SHELF.take(("execute", request["hash"]), _bytes(request), _most(request), make)
-    prepared = perf_counter() - begin
     inputs = _inputs(request, kept.executor)
     begin = perf_counter()
     results = kept.executor.session().run(inputs)
     ran = perf_counter() - begin
     doubtful = sum(_nonfinite(array) for array in results.values())
-    metrics = {"prepare": prepared, "run": ran, "outputs": len(results), "nonfinite": doubtful}
+    metrics = {"prepare": kept.prepared, "run": ran, "outputs": len(results), "nonfinite": doubtful}
     return {"status": OK, "metrics": metrics}
 
 
@@ -158,18 +164,33 @@ def _compare(request: Request) -> dict[str, Any]:
         options = Options(_config(request), request["timeout"], threads=request["threads"], **held)
         return executor, open_side(request["device"], executor.model, options)
 
-    begin = perf_counter()
-    kept = _SHELF.take(key, 2 * _bytes(request) + _OTHER_SIDE, _most(request), make)
-    prepared = perf_counter() - begin
-    inputs = kept.executor.named(_inputs(request, kept.executor))
-    assert kept.side is not None
-    course = Course(Path(request["inputs"]).name or "no inputs", [inputs])
-    try:
-        only = request["outputs_only"]
-        found = compared(kept.executor, kept.side, [course], tolerances, outputs_only=only)
-    except SideFailed:
+    def found(kept: _Kept) -> Comparison:
+        assert kept.side is not None
+        inputs = kept.executor.named(_inputs(request, kept.executor))
+        course = Course(Path(request["inputs"]).name or "no inputs", [inputs])
+        kept.runs += 1
+        try:
+            return compared(kept.executor, kept.side, [course], tolerances, outputs_only=request["outputs_only"])
+        except SideFailed:
+            _SHELF.drop(key)
+            raise
+
+    def take() -> _Kept:
+        return _SHELF.take(key, 2 * _bytes(request) + _OTHER_SIDE, _most(request), make)
+
+    kept = take()
+    prepared, used = kept.prepared, kept.runs > 0
+    comparison = found(kept)
+    if not comparison.agrees and used:  # is it these inputs, or those before?
         _SHELF.drop(key)
-        raise
+        alone = found(take())
+        if alone.agrees:
+            return _compared(comparison, prepared, "only after runs on other inputs: ")
+        comparison = alone
+    return _compared(comparison, prepared)
+
+
+def _compared(found: Comparison, prepared: float, when: str = "") -> dict[str, Any]:
     worst = [output.worst.metrics for output in found.outputs]
     metrics = {
         "prepare": prepared,
@@ -182,6 +203,8 @@ def _compare(request: Request) -> dict[str, Any]:
     }
     errors = [diagnostic for diagnostic in found.diagnostics if diagnostic.severity == "error"]
     described = _of(errors)
+    if when:
+        described["reason"] = f"{when}{described['reason']}"
     cause = {"cause": found.cause or "", "metrics": metrics}
     return {"status": OK if found.agrees else DIFFERS, **described, **cause}
 
@@ -221,11 +244,11 @@ def _config(request: Request) -> dict[str, str]:
 
 def _bytes(request: Request) -> int:
     xml, weights = request["bytes"]
-    return 2 * max(weights, 0) + 8 * max(xml, 0) + _BESIDE_WEIGHTS
+    return int(2 * max(weights, 0) + 8 * max(xml, 0) + _BESIDE_WEIGHTS)
 
 
 def _most(request: Request) -> int:
-    return available() // (4 * int(request["workers"]))
+    return int(available() // (4 * request["workers"]))
 
 
 def _nonfinite(array: Array) -> int:

@@ -5,6 +5,7 @@ Whatever a task does, a row comes back; what crashes or hangs takes nothing with
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 from collections import deque
@@ -141,6 +142,7 @@ class Workers:
 
 
 _WORKERS = Workers()
+atexit.register(_WORKERS.close)
 
 
 def perform(batch: Batch) -> list[Row]:

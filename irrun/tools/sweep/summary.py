@@ -62,7 +62,8 @@ def _listed(rows: Sequence[Row], style: Style) -> Iterator[str]:
     for row in bad[:MOST_LISTED]:
         code = f"[{row.cause or row.code}]" if row.cause or row.code else ""
         where = ", ".join(one_line(part) for part in (row.model, row.inputs, row.device) if part)
-        yield f"{style(f'{row.status}{code}', colour(row.status))}: {row.do} {where}: {clipped(one_line(row.reason), _LONGEST_REASON)}"
+        reason = clipped(one_line(row.reason), _LONGEST_REASON)
+        yield f"{style(f'{row.status}{code}', colour(row.status))}: {row.do} {where}: {reason}"
     if len(bad) > MOST_LISTED:
         yield f"and {len(bad) - MOST_LISTED:,} more like these"
     if bad:

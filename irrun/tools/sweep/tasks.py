@@ -183,12 +183,15 @@ def _matching(patterns: Sequence[str], model: Path) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         plain = _filled(pattern, model)
-        glob_pattern = _filled(pattern, model, glob.escape)
-        names = [plain] if Path(plain).exists() else sorted(glob.glob(glob_pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
+        names = [plain] if Path(plain).exists() else _globbed(_filled(pattern, model, glob.escape))
         if not names:
             raise FileNotFoundError(f"no file of inputs matches {plain}")
         found |= dict.fromkeys(names)
     return list(found)
+
+
+def _globbed(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
 
 
 def _sizes(model: Path) -> tuple[int, int]:
