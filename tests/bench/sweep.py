@@ -1,6 +1,6 @@
 """Measures `irrun sweep` by workers, beside a shell loop over `irrun execute`, and what of a cluster limits it.
 
-    python tests/bench/sweep.py FOLDER [--models EXPORTS]... [--count N] [--workers 1,2,4] [--turns N] [--loop N] [--dask]
+    python tests/bench/sweep.py FOLDER [--models EXPORTS]... [--count N] [--workers 1,2,4] [--turns N] [--dask]
 
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of

@@ -45,6 +45,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
+        self._given_up = 0
 
     def take(self, key: Hashable, bytes: int, most: int, make: Callable[[], Made]) -> Kept:
         """What goes by `key`, made where it is not there; others are given up for it."""
@@ -56,8 +57,12 @@ class Shelf:
         while self._kept and (
             len(self._kept) >= MOST_KEPT or bytes + sum(kept.bytes for kept in self._kept.values()) > most
         ):
-            self._kept.popitem(last=False)[1].close()
-            gc.collect()  # executors are full of cycles
+            _, kept = self._kept.popitem(last=False)
+            kept.close()
+            self._given_up += kept.bytes
+        if self._given_up > most // 4:
+            gc.collect()  # executors are full of cycles, and their arrays are no concern of the collector's
+            self._given_up = 0
         begin = perf_counter()
         executor, side = make()
         self._kept[key] = made = Kept(executor, side, bytes, perf_counter() - begin)

@@ -5,6 +5,7 @@ It ends when whoever has started it is gone, and when nobody has asked for anyth
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import warnings
@@ -84,6 +85,7 @@ def _task(request: dict[str, Any], watch: _Watch) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    gc.freeze()  # what is loaded stays
     watch = _Watch()
 
     def task(request: dict[str, Any], _: Tell) -> dict[str, Any]:

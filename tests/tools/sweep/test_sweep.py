@@ -270,12 +270,8 @@ def test_parquet_has_the_rows_and_is_gone_on_with(pair, sweep):
     found = sweep(pair, ["validate", "execute"], INPUTS, output=output)
     table = parquet.read_table(output)
     assert table.column("status").to_pylist() == ["ok"] * 6
-    assert [str(field.type) for field in table.schema][8:] == [
-        "double",
-        "map<string, double>",
-        "string",
-        "map<string, string>",
-    ]
+    types = [str(field.type).partition("<")[0] for field in table.schema]
+    assert types == ["string"] * 8 + ["double", "map", "string", "map"]
     assert sorted(path.name for path in pair.iterdir()) == ["a", "b", "rows.parquet"]
     again = sweep(pair, ["validate", "execute"], INPUTS, output=output)
     assert again.done == 0
