@@ -99,6 +99,7 @@ def test_faults_are_told_as_junit_and_as_a_page(tmp_path):
         (["--do", "validate", "--random", 1], "go with --do execute and compare"),
         (["--do", "execute", "--inputs", "{folder}/none*.npz"], "no file of inputs matches"),
         (["--do", "execute", "-o", "rows.csv"], "rows.csv ends in neither of .jsonl and .parquet"),
+        (["a.npz", "--do", "execute"], "a.npz is no model: quote the pattern of --inputs"),
         (["--do", "validate", "--jobs", "0"], "`0` is no number of processes, dask://HOST:PORT or local-cluster"),
         (["--do", "validate", "-o", "there/is/no.jsonl"], "there is no folder there/is"),
         (["--do", "compare", "--against", "ov:CPU", "--tol", "x", "--random", 1], "--tol"),

@@ -151,6 +151,9 @@ def sweep(
     Exit status: 0 all is well; 1 a model, its inputs or a comparison is at fault; 2 wrong use; 3 something could not be
     done: a device failed, a task crashed or took too long.
     """
+    unquoted = next((name for name in models if name.lower().endswith(".npz")), None)
+    if unquoted is not None:
+        raise click.UsageError(f"{unquoted} is no model: quote the pattern of --inputs", context)
     if "compare" in do and not against:
         raise click.UsageError("--do compare needs --against OTHER, such as ov:CPU", context)
     if against and "compare" not in do:

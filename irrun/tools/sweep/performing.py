@@ -157,13 +157,14 @@ def _row(batch: Batch, number: int, **found: Any) -> Row:
 
 def _request(batch: Batch, number: int) -> dict[str, Any]:
     settings, (inputs, _) = batch.settings, batch.inputs[number]
+    other = Path(batch.folder, batch.device)
     return {
         "do": batch.do,
         "model": str(Path(batch.folder, batch.model.path)),
         "hash": batch.model.hash,
         "bytes": batch.model.bytes,
         "inputs": str(Path(batch.folder, inputs)) if is_file(inputs) else inputs,
-        "device": str(Path(batch.folder, batch.device)) if Path(batch.folder, batch.device).exists() else batch.device,
+        "device": str(other) if batch.do == "compare" and other.exists() else batch.device,
         "timeout": settings.timeout,
         "threads": settings.threads or 1,
         "engine": settings.engine,

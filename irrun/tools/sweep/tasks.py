@@ -117,10 +117,9 @@ def plan(
     if "compare" in wanted and not devices:
         raise ValueError("compare needs another side, such as ov:CPU")
     running = any(name in RUNNING for name in wanted)
-    expanded = {
-        model: [*(_matching(inputs, model) if running else ()), *(f"{RANDOM}{seed}" for seed in seeds)]
-        for model in models
-    }
+    made_up = [f"{RANDOM}{seed}" for seed in seeds]
+    files = _matching(inputs if running else (), models)
+    expanded = {model: [*files[model], *made_up] for model in models}
     sides = {model: [_filled(device, model) for device in devices] for model in models}
     tell("hashing")
     hashes = _hashes(models, expanded, sides, settings)
@@ -178,16 +177,21 @@ def _filled(pattern: str, model: Path, escape: Callable[[str], str] = str) -> st
     return pattern.replace("{folder}", escape(str(model.parent))).replace("{name}", escape(model.stem))
 
 
-def _matching(patterns: Sequence[str], model: Path) -> list[str]:
-    """The files of inputs for a model. Raises FileNotFoundError where a pattern has none."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        plain = _filled(pattern, model)
-        names = [plain] if Path(plain).exists() else _globbed(_filled(pattern, model, glob.escape))
-        if not names:
-            raise FileNotFoundError(f"no file of inputs matches {plain}")
-        found |= dict.fromkeys(names)
-    return list(found)
+def _matching(patterns: Sequence[str], models: Sequence[Path]) -> dict[Path, list[str]]:
+    """The files of inputs for each model. Raises FileNotFoundError where a pattern has none."""
+    known: dict[str, list[str]] = {}  # a pattern without `{folder}` is the same for all models
+    found = {}
+    for model in models:
+        names: dict[str, None] = {}
+        for pattern in patterns:
+            plain = _filled(pattern, model)
+            if plain not in known:
+                known[plain] = [plain] if Path(plain).exists() else _globbed(_filled(pattern, model, glob.escape))
+            if not known[plain]:
+                raise FileNotFoundError(f"no file of inputs matches {plain}")
+            names |= dict.fromkeys(known[plain])
+        found[model] = list(names)
+    return found
 
 
 def _globbed(pattern: str) -> list[str]:
