@@ -11,7 +11,6 @@ import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -195,13 +194,8 @@ def _amiss(batch: Batch) -> str | None:
                 return f"{host} sees another {path}, of {path.stat().st_size:,} bytes instead of {size:,}: {advice}"
     except OSError as error:
         return f"{host} cannot see {error.filename}: {error.strerror}"
-    for name, found in _versions((*PACKAGES, *batch.versions)).items():
-        planned = batch.versions.get(name)
+    for name in dict.fromkeys((*PACKAGES, *batch.versions)):
+        found, planned = version_of(name), batch.versions.get(name)
         if found != planned:
             return f"{host} has {name} {found}, the sweep was planned with {planned}: install the same packages there"
     return None
-
-
-@lru_cache
-def _versions(names: tuple[str, ...]) -> dict[str, str | None]:
-    return {name: version_of(name) for name in names}

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -101,7 +102,6 @@ def plan(
     seeds: Sequence[int] = (),
     devices: Sequence[str] = (),
     settings: Settings | None = None,
-    tell: Callable[[str], object] = lambda _: None,
 ) -> Plan:
     """All tasks. `inputs` are patterns of files, `devices` other sides; `{folder}` and `{name}` in them stand for the
     folder of a model and its name without `.xml`.
@@ -121,7 +121,6 @@ def plan(
     files = _matching(inputs if running else (), models)
     expanded = {model: [*files[model], *made_up] for model in models}
     sides = {model: [_filled(device, model) for device in devices] for model in models}
-    tell("hashing")
     hashes = _hashes(models, expanded, sides, settings)
     versions = {side: versions_of(side) for side in {"", *(side for listed in sides.values() for side in listed)}}
     tasks = []
@@ -156,6 +155,7 @@ def versions_of(side: str = "") -> dict[str, str]:
     return {name: number for name, number in found.items() if number is not None}
 
 
+@cache
 def version_of(package: str) -> str | None:
     """Of what is installed here; None where it is not."""
     try:
