@@ -1,5 +1,6 @@
 """The page on sweeps: its tables are those of the code, and its snippets run, where what they need is installed."""
 
+import doctest
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from irrun.tools.sweep import sweeping
 from irrun.tools.sweep.rows import STATUSES, Row
 from irrun.tools.sweep.tasks import DO
 
@@ -42,3 +44,10 @@ def test_a_snippet_runs(tmp_path, package, said):
     )
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
+
+
+def test_examples_of_the_documentation(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = doctest.testmod(sweeping)
+    assert found.attempted
+    assert not found.failed
