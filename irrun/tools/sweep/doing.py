@@ -33,7 +33,7 @@ def done(request: Request) -> dict[str, Any]:
     except SideFailed as error:
         failure = error.diagnostic(Path(request["model"]))
         known = "".join(f"; {text}" for text in error.known)
-        answer = {"status": FAILED, "reason": f"{failure.message}{known}", "code": failure.code}
+        answer = {"status": FAILED, "reason": f"{failure.message.splitlines()[0]}{known}", "code": failure.code}
     except EngineError as error:
         answer = {"status": FAILED, "reason": str(error)}
     except (ValueError, OSError) as error:
