@@ -4,8 +4,9 @@
 
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of
-the loop. With --dask, the same by a scheduler and workers in processes of their own, the bytes that are sent, and how
-many batches a second a scheduler gets through that have nothing to do; it needs irrun[dask].
+the loop; each worker computes with one thread, unless --threads says otherwise. With --dask, the same by a scheduler
+and workers in processes of their own, and what a batch costs a scheduler whose workers have nothing to do; it needs
+irrun[dask].
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import json
 import os
 import pickle
 import random
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, sleep
 
@@ -34,7 +37,7 @@ from irrun.tools.sweep.rows import Row
 from irrun.tools.sweep.tasks import Settings, plan
 
 INPUTS = "{folder}/inputs*.npz"
-EMPTY_BATCHES = 4000
+EMPTY_BATCHES = 2000
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -43,57 +46,81 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = fleet(options.folder, options.count, options.models, int(options.largest * 1e6))
     tasks = [(model, model.with_name(f"inputs{number}.npz")) for model in models for number in range(SETS)]
     chosen = random.Random(1).sample(tasks, min(options.loop, len(tasks)))
-    seconds: dict[int, list[float]] = {count: [] for count in options.workers}
-    clusters: dict[int, list[float]] = {count: [] for count in options.workers if options.dask}
-    loops: list[float] = []
+    found: dict[str, list[tuple[float, float]]] = {}
     print(f"{len(models)} models, {len(tasks)} tasks; load {os.getloadavg()[0]:.1f} at the beginning")
     for turn in range(options.turns):
         for count in options.workers:
-            seconds[count].append(swept(options.folder, str(count), len(tasks)))
+            name = f"{count} worker{'s' * (count > 1)}"
+            found.setdefault(name, []).append(swept(options.folder, str(count), len(tasks), options.threads))
             if options.dask:
-                with cluster(count) as address:
-                    clusters[count].append(swept(options.folder, address, len(tasks)))
-        begin, part = perf_counter(), chosen[turn :: options.turns]
-        for model, inputs in part:
-            command = [sys.executable, "-m", "irrun", "execute", str(model), "--inputs", str(inputs)]
-            subprocess.run(command, check=True, **QUIET)
-        loops.append((perf_counter() - begin) / len(part) * len(tasks))
-        print(f"turn {turn + 1}: {seconds}, cluster {clusters}, loop {loops[-1]:.1f}; load {os.getloadavg()[0]:.1f}")
-    print("\n| | seconds | tasks a second | beside one worker |\n| --- | ---: | ---: | ---: |")
-    for name, found in (("workers", seconds), ("workers of a cluster", clusters)):
-        for count, times in found.items():
-            one = statistics.median(seconds[min(seconds)])
-            middle = statistics.median(times)
-            print(f"| {count} {name} | {middle:.1f} | {len(tasks) / middle:.1f} | {middle / one:.2f} |")
-    loop = statistics.median(loops)
-    print(f"| loop over `irrun execute` | {loop:.0f} | {len(tasks) / loop:.1f} | {loop / one:.2f} |")
+                with cluster(count) as (address, _):
+                    measured = swept(options.folder, address, len(tasks), options.threads)
+                found.setdefault(f"{name} of a cluster", []).append(measured)
+        part = chosen[turn :: options.turns]
+        if part:
+            seconds, processors = _timed(lambda part=part: _looped(part))
+            whole = len(tasks) / len(part)
+            found.setdefault(f"a loop of `irrun execute`, by {len(chosen)} tasks", []).append(
+                (seconds * whole, processors * whole)
+            )
+        latest = {name: f"{times[-1][0]:.1f}" for name, times in found.items()}
+        print(f"turn {turn + 1}: {latest}; load {os.getloadavg()[0]:.1f}")
+    _table(found, len(tasks))
     _sent(models)
     if options.dask:
         for workers in (1, 2):
-            with cluster(workers) as address:
-                print(
-                    f"scheduler: {scheduled(address):.0f} batches a second, {workers} workers that have nothing to do"
-                )
+            with cluster(workers) as (address, scheduler):
+                rate, cost = scheduled(address, scheduler)
+            print(
+                f"{workers} workers with nothing to do: {rate:.0f} batches a second, {cost:.2f} ms of the scheduler each"
+            )
     return 0
 
 
-def swept(folder: Path, jobs: str, count: int) -> float:
-    """Seconds of a whole sweep, with all that starts and ends. Raises where a task is not ok."""
+def _table(found: dict[str, list[tuple[float, float]]], count: int) -> None:
+    """Medians, and the median of the ratios to the first line turn by turn."""
+    first = next(iter(found.values()))
+    print("\n| | seconds | of processors | tasks a second | beside one worker |\n| --- | ---: | ---: | ---: | ---: |")
+    for name, times in found.items():
+        seconds, processors = (statistics.median(column) for column in zip(*times, strict=True))
+        ratio = statistics.median(own / other for (own, _), (other, _) in zip(times, first, strict=True))
+        shown = "" if "cluster" in name else f"{processors:.1f}"  # workers of a cluster live on
+        print(f"| {name} | {seconds:.1f} | {shown} | {count / seconds:.1f} | {ratio:.2f} |")
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and those of processors, also of processes that have ended."""
+    begin, before = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    work()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _looped(tasks: Sequence[tuple[Path, Path]]) -> None:
+    for model, inputs in tasks:
+        command = [sys.executable, "-m", "irrun", "execute", str(model), "--inputs", str(inputs)]
+        subprocess.run(command, check=True, **QUIET)
+
+
+def swept(folder: Path, jobs: str, count: int, threads: int) -> tuple[float, float]:
+    """Seconds of a whole sweep, with all that starts and ends, and those of processors here.
+
+    Raises RuntimeError where a task is not ok.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "rows.jsonl"
         command = [sys.executable, "-m", "irrun", "sweep", str(folder), "--do", "execute", "--inputs", INPUTS]
-        begin = perf_counter()
-        subprocess.run([*command, "--jobs", jobs, "-o", str(output)], check=False, **QUIET)
-        seconds = perf_counter() - begin
+        command += ["--jobs", jobs, "--threads", str(threads), "-o", str(output)]
+        measured = _timed(lambda: subprocess.run(command, check=False, **QUIET))
         statuses = Counter(json.loads(line)["status"] for line in output.read_text().splitlines())
     if statuses != {"ok": count}:
         raise RuntimeError(f"not all is well: {dict(statuses)}")
-    return seconds
+    return measured
 
 
 @contextmanager
-def cluster(count: int) -> Iterator[str]:
-    """The address of a scheduler with so many workers, all in processes of their own."""
+def cluster(count: int) -> Iterator[tuple[str, int]]:
+    """The address of a scheduler with so many workers, all in processes of their own, and its process."""
     with tempfile.TemporaryDirectory() as scratch:
         file = ["--scheduler-file", f"{scratch}/scheduler.json", "--no-dashboard"]
         python = [sys.executable, "-m"]
@@ -109,7 +136,7 @@ def cluster(count: int) -> Iterator[str]:
             address = json.loads(Path(file[1]).read_text())["address"]
             with Client(address) as client:
                 client.wait_for_workers(count)
-            yield address.replace("tcp://", "dask://")
+            yield address.replace("tcp://", "dask://"), processes[0].pid
         finally:
             for process in processes:
                 process.terminate()
@@ -123,8 +150,8 @@ def _nothing(batch: Batch) -> list[Row]:
     return [Row(batch.model.path, inputs, batch.device, batch.do, "ok", key=key) for inputs, key in batch.inputs]
 
 
-def scheduled(address: str) -> float:
-    """Batches a second that a cluster gets through where workers only answer."""
+def scheduled(address: str, scheduler: int) -> tuple[float, float]:
+    """Batches a second that a cluster gets through where workers only answer, and the scheduler's milliseconds each."""
     from distributed import Client
 
     (task,) = plan([Path(__file__).parents[2] / "samples" / "cnn" / "model.xml"], ["validate"]).tasks
@@ -132,19 +159,26 @@ def scheduled(address: str) -> float:
     with Client(address.replace("dask://", "tcp://")) as client:
         executor = client.get_executor(pure=False)
         list(executor.map(_nothing, [batch] * 100))
-        begin = perf_counter()
+        begin, before = perf_counter(), _processor_seconds(scheduler)
         list(executor.map(_nothing, [batch] * EMPTY_BATCHES))
-        return EMPTY_BATCHES / (perf_counter() - begin)
+        cost = _processor_seconds(scheduler) - before
+        return EMPTY_BATCHES / (perf_counter() - begin), 1e3 * cost / EMPTY_BATCHES
+
+
+def _processor_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _sent(models: Sequence[Path]) -> None:
     """What goes to a worker and comes back for a model."""
     tasks = plan(models[:1], ["execute"], [INPUTS]).tasks
     inputs = tuple((task.inputs, task.key) for task in tasks)
-    for given in (inputs, inputs[:1] * 64):
+    for given in (inputs, tuple((f"{name}{number}", key[::-1]) for number in range(32) for name, key in inputs[:2])):
         batch = Batch("execute", tasks[0].model, "auto", given, Settings(), tasks[0].versions, str(Path.cwd()))
         there = len(pickle.dumps((perform, batch)))
-        back = len(pickle.dumps(perform(batch)))
+        rows = perform(replace(batch, inputs=inputs[:1]))
+        back = len(pickle.dumps([replace(rows[0], inputs=name, key=key) for name, key in given]))
         print(f"sent for {len(given)} tasks of a model: {there} bytes there, {back} back")
 
 
@@ -155,6 +189,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--largest", type=float, default=30, metavar="MB", help="weights of an export, at most")
     parser.add_argument("--workers", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4])
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--loop", type=int, default=60, help="how many tasks of the loop are done")
     parser.add_argument("--dask", action="store_true")
