@@ -71,9 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for workers in (1, 2):
             with cluster(workers) as (address, scheduler):
                 rate, cost = scheduled(address, scheduler)
-            print(
-                f"{workers} workers with nothing to do: {rate:.0f} batches a second, {cost:.2f} ms of the scheduler each"
-            )
+            print(f"{workers} idle workers: {rate:.0f} batches a second, {cost:.2f} ms of the scheduler each")
     return 0
 
 
