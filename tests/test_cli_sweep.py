@@ -236,6 +236,21 @@ def test_a_cluster_gives_the_same_rows_also_when_a_worker_is_killed(tmp_path, cl
     assert len({row["key"] for row in rows(output)}) == 12
 
 
+def test_a_scheduler_that_dies_ends_the_sweep_and_the_next_one_goes_on(tmp_path, cluster, waiting):
+    address, processes = cluster
+    output, jobs = tmp_path / "rows.jsonl", waiting.index("--jobs") + 1
+    waiting[jobs] = address
+    with begun(waiting, output, 1) as process:
+        processes[0].kill()
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert stderr.startswith(b"error: the executor does no more tasks (")
+    assert b"Traceback" not in stderr
+    before = len(rows(output))
+    waiting[jobs] = 2
+    assert f"12 tasks: 12 ok; {12 - before} done in" in irrun(*waiting).stdout
+
+
 def test_a_worker_of_a_cluster_that_does_not_see_a_model_says_so(tmp_path, cluster):
     address, _ = cluster
     shutil.copytree(SAMPLES / "cnn", tmp_path / "cnn")

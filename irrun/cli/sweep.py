@@ -169,7 +169,7 @@ def sweep(
     from irrun.tools.sweep.matrix import check_template, render_matrix
     from irrun.tools.sweep.rows import AT_FAULT, OK
     from irrun.tools.sweep.summary import text
-    from irrun.tools.sweep.sweeping import swept
+    from irrun.tools.sweep.sweeping import Lost, swept
     from irrun.tools.sweep.tasks import Settings, is_file, plan
 
     settings = Settings(
@@ -205,6 +205,9 @@ def sweep(
                 )
     except FileNotFoundError as error:
         raise click.BadParameter(str(error), context) from None
+    except Lost as error:
+        say("error", str(error))
+        context.exit(FAILED)
     except (EngineError, ValueError) as error:
         raise click.UsageError(str(error), context) from None
     if skipped:

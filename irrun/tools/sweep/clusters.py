@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -10,8 +11,7 @@ from time import monotonic
 from typing import Any
 
 from irrun.diagnostics import EngineError
-
-AGAIN = "the same call again does what is left"
+from irrun.tools.sweep.sweeping import lost
 
 LOCAL, SCHEME = "local-cluster", "dask://"
 
@@ -46,7 +46,7 @@ def opened(jobs: str | None) -> Iterator[tuple[Executor | None, Jobs]]:
                 try:
                     asked, slots = monotonic(), sum(client.nthreads().values())
                 except OSError as error:
-                    raise EngineError(f"the scheduler of dask is gone: {error}; {AGAIN}") from None
+                    raise lost(error) from None
             return slots
 
         yield client.get_executor(pure=False), count
@@ -56,6 +56,8 @@ def opened(jobs: str | None) -> Iterator[tuple[Executor | None, Jobs]]:
 def _client(jobs: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
+    for name in ("distributed", "distributed.client"):  # whatever it tells of a scheduler that is gone, we do
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if jobs == LOCAL:
         with LocalCluster(threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
             yield client

@@ -35,6 +35,12 @@ class Lost(EngineError):
     """An executor does no more tasks; what was done is written down."""
 
 
+def lost(error: BaseException) -> Lost:
+    """What is said of the error of an executor that is broken, or out of reach."""
+    why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Lost(f"the executor does no more tasks ({why}); the same call again does what is left")
+
+
 @dataclass(frozen=True, slots=True)
 class Sweep:
     """The rows of all tasks, in the order of these. `done` of them were made now, in `seconds`, on `jobs` workers;
@@ -263,7 +269,7 @@ class _Course:
             try:
                 future = self._submit(self._perform, batch)
             except RuntimeError as error:  # BrokenExecutor is one, and so is what says that it is shut down
-                raise _lost(error) from None
+                raise lost(error) from None
             self._under_way[future] = batch
             future.add_done_callback(self._ended.put)
 
@@ -272,7 +278,7 @@ class _Course:
         try:
             rows = future.result()
         except (BrokenExecutor, CancelledError, ImportError, AttributeError) as error:
-            raise _lost(error) from None
+            raise lost(error) from None
         except Exception as error:  # whatever an executor says of a worker that it has lost
             return self._alone(batch, error)
         if len(rows) < len(batch.inputs):
@@ -288,10 +294,3 @@ class _Course:
         reason = f"the executor lost it: {type(error).__name__}: {error}"
         place = (batch.model.path, inputs, batch.device, batch.do)
         return [Row(*place, CRASHED, reason, key=key, versions=batch.versions)]
-
-
-def _lost(error: BaseException) -> Lost:
-    why = str(error) or "it is broken"
-    return Lost(
-        f"the executor does no more tasks: {type(error).__name__}: {why}; the same call again does what is left"
-    )
