@@ -4,7 +4,8 @@
 
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of
-the loop; each worker computes with one thread, unless --threads says otherwise. With --dask, the same by a scheduler
+the loop, and with sums in as many processes, which show what others leave of the machine. Each worker computes with one
+thread, unless --threads says otherwise. With --dask, the same by a scheduler
 and workers in processes of their own, and what a batch costs a scheduler whose workers have nothing to do; it needs
 irrun[dask].
 """
@@ -38,6 +39,9 @@ from irrun.tools.sweep.tasks import Settings, plan
 
 INPUTS = "{folder}/inputs*.npz"
 EMPTY_BATCHES = 2000
+SUMMED = 400_000_000
+"""Numbers that are added up by as many processes as there are workers, together."""
+
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for turn in range(options.turns):
         for count in options.workers:
             name = f"{count} worker{'s' * (count > 1)}"
+            found.setdefault(f"sums, {name}", []).append(_timed(lambda count=count: _summed(count)))
             found.setdefault(name, []).append(swept(options.folder, str(count), len(tasks), options.threads))
             if options.dask:
                 with cluster(count) as (address, _):
@@ -76,14 +81,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(found: dict[str, list[tuple[float, float]]], count: int) -> None:
-    """Medians, and the median of the ratios to the first line turn by turn."""
-    first = next(iter(found.values()))
+    """Medians, and the median of the ratios turn by turn to one worker, of sums to those of one."""
+    first = {kind: next(times for name, times in found.items() if name.startswith("sums") == kind) for kind in (0, 1)}
     print("\n| | seconds | of processors | tasks a second | beside one worker |\n| --- | ---: | ---: | ---: | ---: |")
     for name, times in found.items():
         seconds, processors = (statistics.median(column) for column in zip(*times, strict=True))
-        ratio = statistics.median(own / other for (own, _), (other, _) in zip(times, first, strict=True))
+        ratio = statistics.median(
+            own / other for (own, _), (other, _) in zip(times, first[name.startswith("sums")], strict=True)
+        )
+        rate = "" if name.startswith("sums") else f"{count / seconds:.1f}"
         shown = "" if "cluster" in name else f"{processors:.1f}"  # workers of a cluster live on
-        print(f"| {name} | {seconds:.1f} | {shown} | {count / seconds:.1f} | {ratio:.2f} |")
+        print(f"| {name} | {seconds:.1f} | {shown} | {rate} | {ratio:.2f} |")
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -92,6 +100,12 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _summed(count: int) -> None:
+    command = [sys.executable, "-S", "-c", f"sum(range({SUMMED // count}))"]
+    for process in [subprocess.Popen(command, start_new_session=True) for _ in range(count)]:
+        process.wait()
 
 
 def _looped(tasks: Sequence[tuple[Path, Path]]) -> None:
