@@ -140,13 +140,17 @@ class Workers:
         raise AssertionError
 
 
-_WORKERS = Workers()
-atexit.register(_WORKERS.close)
+_WORKERS = [Workers()]
+"""Those of this process are the last ones; those before it are of processes that it is a copy of."""
+
+atexit.register(lambda: _WORKERS[-1].close())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _WORKERS.append(Workers()))
 
 
 def perform(batch: Batch) -> list[Row]:
     """As `Workers.perform`, with workers that belong to this process: what other executors than irrun's are given."""
-    return _WORKERS.perform(batch)
+    return _WORKERS[-1].perform(batch)
 
 
 def _row(batch: Batch, number: int, **found: Any) -> Row:

@@ -33,7 +33,7 @@ def sweep():
     """irrun.sweep by one worker for all tests, as far as they are not about workers."""
     with ThreadPoolExecutor(1) as pool:
         yield partial(irrun.sweep, executor=pool)
-    performing._WORKERS.close()
+    performing._WORKERS[-1].close()
 
 
 def outcome(found):
@@ -158,6 +158,16 @@ def test_a_pool_of_processes_gives_the_same_rows(pair, sweep):
         found = irrun.sweep(pair, ["validate", "execute"], INPUTS, executor=executor)
     assert outcome(found) == outcome(known)
     assert [row.key for row in found.rows] == [row.key for row in known.rows]
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_copy_of_a_process_has_workers_of_its_own(pair, sweep):
+    known = sweep(pair, "execute", INPUTS)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as executor:
+        found = irrun.sweep(pair, "execute", INPUTS, executor=executor)
+    assert outcome(found) == outcome(known)
+    assert sweep(pair, "execute", INPUTS).counts == {"ok": 4}
 
 
 def die(batch):
