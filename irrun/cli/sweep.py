@@ -165,11 +165,12 @@ def sweep(
     from irrun.engines import load_engines
     from irrun.ir.discovery import find_models
     from irrun.tools.sweep.clusters import opened
+    from irrun.tools.sweep.course import Lost
     from irrun.tools.sweep.junit import render_junit
     from irrun.tools.sweep.matrix import check_template, render_matrix
     from irrun.tools.sweep.rows import AT_FAULT, OK
     from irrun.tools.sweep.summary import text
-    from irrun.tools.sweep.sweeping import Lost, swept
+    from irrun.tools.sweep.sweeping import swept
     from irrun.tools.sweep.tasks import Settings, is_file, plan
 
     settings = Settings(

@@ -158,8 +158,8 @@ def cluster(count: int) -> Iterator[tuple[str, int]]:
                 process.kill()
 
 
-def _nothing(batch: Batch) -> list[Row]:
-    return [Row(batch.model.path, inputs, batch.device, batch.do, "ok", key=key) for inputs, key in batch.inputs]
+def _nothing(batches: Sequence[Batch], most: float) -> list[list[Row]]:
+    return [[Row(batch.model.path, *given, batch.do, "ok") for given in batch.inputs] for batch in batches]
 
 
 def scheduled(address: str, scheduler: int) -> tuple[float, float]:
@@ -170,9 +170,9 @@ def scheduled(address: str, scheduler: int) -> tuple[float, float]:
     batch = Batch(task.do, task.model, "", (("", task.key),), Settings(), task.versions, "/")
     with Client(address.replace("dask://", "tcp://")) as client:
         executor = client.get_executor(pure=False)
-        list(executor.map(_nothing, [batch] * 100))
+        list(executor.map(_nothing, [[batch]] * 100, [1.0] * 100))
         begin, before = perf_counter(), _processor_seconds(scheduler)
-        list(executor.map(_nothing, [batch] * EMPTY_BATCHES))
+        list(executor.map(_nothing, [[batch]] * EMPTY_BATCHES, [1.0] * EMPTY_BATCHES))
         cost = _processor_seconds(scheduler) - before
         return EMPTY_BATCHES / (perf_counter() - begin), 1e3 * cost / EMPTY_BATCHES
 
@@ -188,9 +188,9 @@ def _sent(models: Sequence[Path]) -> None:
     inputs = tuple((task.inputs, task.key) for task in tasks)
     for given in (inputs, tuple((f"{name}{number}", key[::-1]) for number in range(32) for name, key in inputs[:2])):
         batch = Batch("execute", tasks[0].model, "auto", given, Settings(), tasks[0].versions, str(Path.cwd()))
-        there = len(pickle.dumps((perform, batch)))
-        rows = perform(replace(batch, inputs=inputs[:1]))
-        back = len(pickle.dumps([replace(rows[0], inputs=name, key=key) for name, key in given]))
+        there = len(pickle.dumps((perform, [batch], 1.0)))
+        ((row,),) = perform([replace(batch, inputs=inputs[:1])], 1.0)
+        back = len(pickle.dumps([[replace(row, inputs=name, key=key) for name, key in given]]))
         print(f"sent for {len(given)} tasks of a model: {there} bytes there, {back} back")
 
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from irrun.diagnostics import EngineError
-from irrun.tools.sweep.sweeping import lost
+from irrun.tools.sweep.course import lost
 
 LOCAL, SCHEME = "local-cluster", "dask://"
 

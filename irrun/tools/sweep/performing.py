@@ -9,7 +9,7 @@ import atexit
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -21,9 +21,6 @@ from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker
 from irrun.tools.sweep.rows import CRASHED, NOT_DONE, TIMED_OUT, Row
 from irrun.tools.sweep.tasks import PACKAGES, Content, Settings, is_file, version_of
-
-MOST_TIME = 2.0
-"""Seconds after which a batch comes back with the rows that it has; what is left of it is asked for again."""
 
 ATTEMPTS = 2
 """How often a task is tried whose process dies: it may be the one before, or somebody else, who is to blame."""
@@ -75,15 +72,26 @@ class Workers:
         self._idle: dict[Settings, list[_Held]] = {}
         self._lock = Lock()
 
-    def perform(self, batch: Batch) -> list[Row]:
-        """The rows of a batch, or of its first tasks where they take long. Raises nothing for what a task does."""
+    def perform(self, batches: Sequence[Batch], most: float) -> list[list[Row]]:
+        """The rows of batches, as far as it came in `most` seconds: of the last one, those of its first tasks.
+
+        Raises nothing for what a task does.
+        """
+        until, found = monotonic() + most, list[list[Row]]()
+        for batch in batches:
+            found.append(self._rows(batch, until))
+            if monotonic() >= until:
+                break
+        return found
+
+    def _rows(self, batch: Batch, until: float) -> list[Row]:
         amiss = _amiss(batch)
         if amiss is not None:
             return [_row(batch, number, status=NOT_DONE, reason=amiss) for number in range(len(batch.inputs))]
-        held, begin, rows = self._take(batch), monotonic(), list[Row]()
+        held, rows = self._take(batch), list[Row]()
         try:
             for number in range(len(batch.inputs)):
-                if rows and monotonic() - begin >= MOST_TIME:
+                if rows and monotonic() >= until:
                     break
                 rows.append(self._row(held.worker, batch, number))
         except BaseException:
@@ -148,9 +156,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _WORKERS.append(Workers()))
 
 
-def perform(batch: Batch) -> list[Row]:
+def perform(batches: Sequence[Batch], most: float) -> list[list[Row]]:
     """As `Workers.perform`, with workers that belong to this process: what other executors than irrun's are given."""
-    return _WORKERS[-1].perform(batch)
+    return _WORKERS[-1].perform(batches, most)
 
 
 def _row(batch: Batch, number: int, **found: Any) -> Row:

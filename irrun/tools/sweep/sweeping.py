@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from threading import Event
 from time import monotonic
 
-from irrun.diagnostics import EngineError
 from irrun.engines import processors
 from irrun.ir.discovery import find_models
+from irrun.tools.sweep.course import Course, Tell
 from irrun.tools.sweep.log import Log
 from irrun.tools.sweep.performing import Batch, Workers, perform
 from irrun.tools.sweep.rows import CRASHED, FAILED, NOT_DONE, OK, TIMED_OUT, Row
@@ -23,22 +22,6 @@ from irrun.tools.sweep.tasks import Plan, Settings, Task, plan
 
 MOST_IN_BATCH = 64
 """Tasks of one model that are sent at once."""
-
-_LOOK = 0.5
-"""Seconds after which it is looked whether somebody wants to interrupt, or more workers have come."""
-
-Tell = Callable[[int, int], object]
-"""Is told how many tasks are done, and of how many."""
-
-
-class Lost(EngineError):
-    """An executor does no more tasks; what was done is written down."""
-
-
-def lost(error: BaseException) -> Lost:
-    """What is said of the error of an executor that is broken, or out of reach."""
-    why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return Lost(f"the executor does no more tasks ({why}); the same call again does what is left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +161,13 @@ def _work(
     tell: Tell,
 ) -> None:
     if executor is not None:
-        _Course(_batches(missing, planned, jobs(), None), executor.submit, perform, jobs, 2).run(keep, tell)
+        Course(_batches(missing, planned, jobs(), None), executor.submit, perform, jobs, near=False).run(keep, tell)
         return
     count = jobs()
     threads = planned.settings.threads or max(1, processors() // count)
     planned = replace(planned, settings=replace(planned.settings, threads=threads))
     with _pool(count) as (pool, workers):
-        _Course(_batches(missing, planned, count, count), pool.submit, workers.perform, jobs, 1).run(keep, tell)
+        Course(_batches(missing, planned, count, count), pool.submit, workers.perform, jobs, near=True).run(keep, tell)
 
 
 @contextmanager
@@ -224,73 +207,3 @@ def _batches(missing: Sequence[Task], planned: Plan, jobs: int, workers: int | N
         for tasks in [[first, *others]]
         for begin in range(0, len(tasks), most)
     ]
-
-
-class _Course:
-    """Batches on their way through an executor, `ahead` times as many at once as there are workers."""
-
-    def __init__(
-        self,
-        batches: Iterable[Batch],
-        submit: Callable[[Callable[[Batch], list[Row]], Batch], Future[list[Row]]],
-        perform: Callable[[Batch], list[Row]],
-        jobs: Callable[[], int],
-        ahead: int,
-    ) -> None:
-        self._left = deque(batches)
-        self._submit, self._perform, self._jobs, self._ahead = submit, perform, jobs, ahead
-        self._under_way: dict[Future[list[Row]], Batch] = {}
-        self._ended: SimpleQueue[Future[list[Row]]] = SimpleQueue()
-
-    def run(self, keep: Callable[[Iterable[Row]], object], tell: Tell) -> None:
-        """Have all done. Raises Lost where the executor does no more."""
-        total = sum(len(batch.inputs) for batch in self._left)
-        done = 0
-        try:
-            while self._left or self._under_way:
-                self._fill()
-                tell(done, total)
-                try:
-                    future = self._ended.get(timeout=_LOOK)
-                except Empty:
-                    continue
-                rows = self._rows(future, self._under_way.pop(future))
-                keep(rows)
-                done += len(rows)
-            tell(done, total)
-        finally:
-            for future in self._under_way:
-                future.cancel()
-
-    def _fill(self) -> None:
-        wanted = self._ahead * max(1, self._jobs()) - len(self._under_way)
-        for _ in range(min(wanted, len(self._left))):
-            batch = self._left.popleft()
-            try:
-                future = self._submit(self._perform, batch)
-            except RuntimeError as error:  # BrokenExecutor is one, and so is what says that it is shut down
-                raise lost(error) from None
-            self._under_way[future] = batch
-            future.add_done_callback(self._ended.put)
-
-    def _rows(self, future: Future[list[Row]], batch: Batch) -> list[Row]:
-        """The rows that came back; what is left of the batch is the next to be sent."""
-        try:
-            rows = future.result()
-        except (BrokenExecutor, CancelledError, ImportError, AttributeError) as error:
-            raise lost(error) from None
-        except Exception as error:  # whatever an executor says of a worker that it has lost
-            return self._alone(batch, error)
-        if len(rows) < len(batch.inputs):
-            self._left.appendleft(replace(batch, inputs=batch.inputs[len(rows) :]))
-        return rows
-
-    def _alone(self, batch: Batch, error: Exception) -> list[Row]:
-        """Each task of a batch that was lost is sent alone; one that was alone is at fault."""
-        if len(batch.inputs) > 1:
-            self._left.extendleft(replace(batch, inputs=(given,)) for given in reversed(batch.inputs))
-            return []
-        ((inputs, key),) = batch.inputs
-        reason = f"the executor lost it: {type(error).__name__}: {error}"
-        place = (batch.model.path, inputs, batch.device, batch.do)
-        return [Row(*place, CRASHED, reason, key=key, versions=batch.versions)]

@@ -15,13 +15,13 @@ import pytest
 from ir_builder import Model
 
 import irrun
-from irrun.tools.sweep import performing
+from irrun.tools.sweep import course, performing
+from irrun.tools.sweep.course import Lost
 from irrun.tools.sweep.log import Log
 from irrun.tools.sweep.matrix import render_matrix
-from irrun.tools.sweep.performing import Batch, Workers, perform
+from irrun.tools.sweep.performing import Batch, perform
 from irrun.tools.sweep.rows import Row
 from irrun.tools.sweep.summary import text
-from irrun.tools.sweep.sweeping import Lost
 from irrun.tools.sweep.tasks import Settings, plan
 from tools.sweep.trouble import FINE, HANG, MEMORY, SEGFAULT, ops, trouble, twice
 
@@ -170,7 +170,7 @@ def test_a_copy_of_a_process_has_workers_of_its_own(pair, sweep):
     assert sweep(pair, "execute", INPUTS).counts == {"ok": 4}
 
 
-def die(batch):
+def die(batches, most):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -189,12 +189,12 @@ def test_an_executor_that_breaks_is_said_so_and_the_next_call_goes_on(pair, monk
 class Losing(ThreadPoolExecutor):
     """Loses whatever has a task with `inputs0`, as a scheduler does whose workers die of it."""
 
-    def submit(self, function, batch):
-        if any("inputs0" in inputs for inputs, _ in batch.inputs):
+    def submit(self, function, batches, most):
+        if any("inputs0" in inputs for batch in batches for inputs, _ in batch.inputs):
             future = Future()
             future.set_exception(RuntimeError("KilledWorker"))
             return future
-        return super().submit(function, batch)
+        return super().submit(function, batches, most)
 
 
 def test_what_an_executor_loses_is_sent_alone_and_then_a_row(pair):
@@ -210,17 +210,22 @@ def batch(pair, **changed):
     return replace(given, **changed)
 
 
+def done(batch):
+    ((row,),) = perform([batch], 1.0)
+    return row
+
+
 def test_a_worker_that_lacks_a_file_or_a_package_says_so(pair):
-    assert [row.status for row in perform(batch(pair))] == ["ok"]
-    (other,) = perform(batch(pair, versions={**batch(pair).versions, "numpy": "0.1"}))
+    assert done(batch(pair)).status == "ok"
+    other = done(batch(pair, versions={**batch(pair).versions, "numpy": "0.1"}))
     assert other.status == "not done"
     assert f"has numpy {np.__version__}, the sweep was planned with 0.1" in other.reason
     planned = batch(pair)
     (pair / "a" / "model.bin").write_bytes(b"12345678")
-    (changed,) = perform(planned)
+    changed = done(planned)
     assert "sees another" in changed.reason
     (pair / "a" / "model.bin").unlink()
-    (missing,) = perform(planned)
+    missing = done(planned)
     assert f"does not see {pair / 'a' / 'model.bin'}: put files where all workers" in missing.reason
 
 
@@ -235,14 +240,13 @@ def test_what_was_not_done_is_done_by_the_next_call(pair, sweep):
     assert "not done" not in output.read_text()
 
 
-def test_a_batch_that_takes_long_comes_back_with_what_it_has(pair, monkeypatch, sweep):
-    monkeypatch.setattr(performing, "MOST_TIME", 0.0)
-    workers = Workers()
+def test_batches_that_take_long_come_back_with_what_they_have(pair, sweep, monkeypatch):
     keys = tuple((f"random {seed}", str(seed)) for seed in range(3))
-    assert len(workers.perform(batch(pair, inputs=keys))) == 1
-    workers.close()
-    found = sweep(pair, "execute", INPUTS)
-    assert found.counts == {"ok": 4}
+    several = [batch(pair, inputs=keys)] * 2
+    assert [len(rows) for rows in perform(several, 60.0)] == [3, 3]
+    assert [len(rows) for rows in perform(several, 0.0)] == [1]
+    monkeypatch.setattr(course, "SOON", 0.0)
+    assert sweep(pair, ["validate", "execute"], INPUTS).counts == {"ok": 6}
 
 
 @pytest.mark.parametrize("torn", [b'{"model": "a", "inp', b'{"mo', b'{"model": "x"}'])
