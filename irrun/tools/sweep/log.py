@@ -36,10 +36,10 @@ class Log:
             raise EngineError('Parquet files take pyarrow: pip install "irrun[parquet]", or give a .jsonl file')
         self._lines = path.with_name(f"{path.name}.jsonl") if self._columnar else path
         self._rows: dict[Place, Row] = {}
+        self._added = self._superseded = False
         if self._columnar and path.exists():
             with open_regular(path) as stream:
                 self._keep(_read_parquet(path, stream.read()))
-        self._added = self._superseded = False
         self._file = os.open(self._lines, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
