@@ -88,7 +88,7 @@ class Log:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 found.append(Row.from_dict(json.loads(line)))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self._lines} is no file of `irrun sweep` (line {number}): {error}") from None
         torn = content[len(whole) :]
         if not _BEGINNING.startswith(torn[: len(_BEGINNING)]):

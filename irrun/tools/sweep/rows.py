@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -70,8 +71,11 @@ class Row:
                 raise ValueError(f"there is no status `{texts['status'][:50]}`")
             metrics = {str(name): float(number) for name, number in dict(given["metrics"]).items()}
             versions = {str(name): str(version) for name, version in dict(given["versions"]).items()}
-            return cls(**texts, seconds=float(given["seconds"]), metrics=metrics, versions=versions)
-        except (AttributeError, KeyError, TypeError) as error:
+            seconds = float(given["seconds"])
+            if not all(map(math.isfinite, (seconds, *metrics.values()))):
+                raise ValueError("a number is not finite")
+            return cls(**texts, seconds=seconds, metrics=metrics, versions=versions)
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"it is no row of a sweep: {error}") from None
 
 

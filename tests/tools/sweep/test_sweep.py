@@ -261,7 +261,9 @@ def test_a_torn_last_line_is_dropped(pair, torn, sweep):
     assert len([json.loads(line) for line in output.read_text().splitlines()]) == 4
 
 
-@pytest.mark.parametrize("content", ["no rows at all", '{"name": 1}\n', '[{"model": 1}]\n', "\0" * 100])
+@pytest.mark.parametrize(
+    "content", ["no rows at all", '{"name": 1}\n', '[{"model": 1}]\n', "\0" * 100, "[" * 100_000 + "\n"]
+)
 def test_a_file_of_something_else_stays_as_it_is(pair, content, sweep):
     output = pair / "rows.jsonl"
     output.write_text(content)
