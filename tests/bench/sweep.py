@@ -39,8 +39,8 @@ from irrun.tools.sweep.tasks import Settings, plan
 
 INPUTS = "{folder}/inputs*.npz"
 EMPTY_BATCHES = 2000
-SUMMED = 400_000_000
-"""Numbers that are added up by as many processes as there are workers, together."""
+SUMMED = 2_000_000
+"""Numbers for each model that are added up by as many processes as there are workers, together."""
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for turn in range(options.turns):
         for count in options.workers:
             name = f"{count} worker{'s' * (count > 1)}"
-            found.setdefault(f"sums, {name}", []).append(_timed(lambda count=count: _summed(count)))
+            found.setdefault(f"sums, {name}", []).append(_timed(lambda count=count: _summed(len(models), count)))
             found.setdefault(name, []).append(swept(options.folder, str(count), len(tasks), options.threads))
             if options.dask:
                 with cluster(count) as (address, _):
@@ -102,9 +102,9 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
     return perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _summed(count: int) -> None:
-    command = [sys.executable, "-S", "-c", f"sum(range({SUMMED // count}))"]
-    for process in [subprocess.Popen(command, start_new_session=True) for _ in range(count)]:
+def _summed(models: int, processes: int) -> None:
+    command = [sys.executable, "-S", "-c", f"sum(range({models * SUMMED // processes}))"]
+    for process in [subprocess.Popen(command, start_new_session=True) for _ in range(processes)]:
         process.wait()
 
 
