@@ -5,7 +5,8 @@
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of
 the loop, and with sums in as many processes, which show what others leave of the machine. Each worker computes with one
-thread, unless --threads says otherwise. With --dask, the same by a scheduler
+thread, unless --threads says otherwise. What the command and its busiest worker have computed together is what a sweep
+takes on a machine that does nothing else. With --dask, the same by a scheduler
 and workers in processes of their own, and what a batch costs a scheduler whose workers have nothing to do; it needs
 irrun[dask].
 """
@@ -50,56 +51,56 @@ def main(arguments: Sequence[str] | None = None) -> int:
     models = fleet(options.folder, options.count, options.models, int(options.largest * 1e6))
     tasks = [(model, model.with_name(f"inputs{number}.npz")) for model in models for number in range(SETS)]
     chosen = random.Random(1).sample(tasks, min(options.loop, len(tasks)))
-    found: dict[str, list[tuple[float, float]]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     print(f"{len(models)} models, {len(tasks)} tasks; load {os.getloadavg()[0]:.1f} at the beginning")
     for turn in range(options.turns):
         for count in options.workers:
             name = f"{count} worker{'s' * (count > 1)}"
-            found.setdefault(f"sums, {name}", []).append(_timed(lambda count=count: _summed(len(models), count)))
+            found.setdefault(f"sums, {name}", []).append(_timed(lambda count=count: _summed(len(models), count), count))
             found.setdefault(name, []).append(swept(options.folder, str(count), len(tasks), options.threads))
             if options.dask:
-                with cluster(count) as (address, _):
-                    measured = swept(options.folder, address, len(tasks), options.threads)
+                with cluster(count) as (address, _, workers):
+                    measured = swept(options.folder, address, len(tasks), options.threads, workers)
                 found.setdefault(f"{name} of a cluster", []).append(measured)
         part = chosen[turn :: options.turns]
         if part:
-            seconds, processors = _timed(lambda part=part: _looped(part))
             whole = len(tasks) / len(part)
-            found.setdefault(f"a loop of `irrun execute`, by {len(chosen)} tasks", []).append(
-                (seconds * whole, processors * whole)
-            )
+            measured = tuple(whole * seconds for seconds in _timed(lambda part=part: _looped(part)))
+            found.setdefault(f"a loop of `irrun execute`, by {len(chosen)} tasks", []).append(measured)
         latest = {name: f"{times[-1][0]:.1f}" for name, times in found.items()}
         print(f"turn {turn + 1}: {latest}; load {os.getloadavg()[0]:.1f}")
     _table(found, len(tasks))
     _sent(models)
     if options.dask:
         for workers in (1, 2):
-            with cluster(workers) as (address, scheduler):
+            with cluster(workers) as (address, scheduler, _):
                 rate, cost = scheduled(address, scheduler)
             print(f"{workers} idle workers: {rate:.0f} batches a second, {cost:.2f} ms of the scheduler each")
     return 0
 
 
-def _table(found: dict[str, list[tuple[float, float]]], count: int) -> None:
-    """Medians, and the median of the ratios turn by turn to one worker, of sums to those of one."""
+def _table(found: dict[str, list[tuple[float, ...]]], count: int) -> None:
+    """Medians, and medians of the ratios turn by turn to one worker, of sums to those of one."""
     first = {kind: next(times for name, times in found.items() if name.startswith("sums") == kind) for kind in (0, 1)}
-    print("\n| | seconds | of processors | tasks a second | beside one worker |\n| --- | ---: | ---: | ---: | ---: |")
+    print("\n| | seconds | beside one | of the processor, on the longest way | beside one | tasks a second |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, times in found.items():
-        seconds, processors = (statistics.median(column) for column in zip(*times, strict=True))
-        ratio = statistics.median(
-            own / other for (own, _), (other, _) in zip(times, first[name.startswith("sums")], strict=True)
-        )
-        rate = "" if name.startswith("sums") else f"{count / seconds:.1f}"
-        shown = "" if "cluster" in name else f"{processors:.1f}"  # workers of a cluster live on
-        print(f"| {name} | {seconds:.1f} | {shown} | {rate} | {ratio:.2f} |")
+        sums = name.startswith("sums")
+        cells = []
+        for own, one in zip(zip(*times, strict=True), zip(*first[sums], strict=True), strict=True):
+            ratio = statistics.median(mine / other for mine, other in zip(own, one, strict=True))
+            cells += [f"{statistics.median(own):.1f}", f"{ratio:.2f}"]
+        rate = "" if sums else f"{count / statistics.median(seconds for seconds, _ in times):.1f}"
+        print(f"| {name} | {' | '.join(cells)} | {rate} |")
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds, and those of processors, also of processes that have ended."""
+def _timed(work: Callable[[], object], processes: int = 1) -> tuple[float, float]:
+    """Seconds, and those that each of several processes has computed, which have ended."""
     begin, before = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    computed = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return perf_counter() - begin, computed / processes
 
 
 def _summed(models: int, processes: int) -> None:
@@ -114,25 +115,38 @@ def _looped(tasks: Sequence[tuple[Path, Path]]) -> None:
         subprocess.run(command, check=True, **QUIET)
 
 
-def swept(folder: Path, jobs: str, count: int, threads: int) -> tuple[float, float]:
-    """Seconds of a whole sweep, with all that starts and ends, and those of processors here.
+def swept(folder: Path, jobs: str, count: int, threads: int, workers: Sequence[int] = ()) -> tuple[float, float]:
+    """Seconds of a whole sweep, with all that starts and ends, and those that the command and its busiest worker have
+    computed, which is what it takes where nobody else does anything.
 
-    Raises RuntimeError where a task is not ok.
+    `workers` are the processes of those that are there already. Raises RuntimeError where a task is not ok.
     """
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch) / "rows.jsonl"
         command = [sys.executable, "-m", "irrun", "sweep", str(folder), "--do", "execute", "--inputs", INPUTS]
         command += ["--jobs", jobs, "--threads", str(threads), "-o", str(output)]
-        measured = _timed(lambda: subprocess.run(command, check=False, **QUIET))
+        before = {worker: _computed(worker) for worker in workers}
+        begin = perf_counter()
+        with subprocess.Popen(command, **QUIET) as process:
+            busiest = computed = 0.0
+            while process.poll() is None:
+                computed = max(computed, _computed(process.pid))
+                own = [_computed(worker) for worker in _children(process.pid)]
+                others = [
+                    _computed(worker) + sum(map(_computed, _children(worker))) - before[worker] for worker in workers
+                ]
+                busiest = max(busiest, *own, *others, 0.0)
+                sleep(0.05)
+        seconds = perf_counter() - begin
         statuses = Counter(json.loads(line)["status"] for line in output.read_text().splitlines())
     if statuses != {"ok": count}:
         raise RuntimeError(f"not all is well: {dict(statuses)}")
-    return measured
+    return seconds, computed + busiest
 
 
 @contextmanager
-def cluster(count: int) -> Iterator[tuple[str, int]]:
-    """The address of a scheduler with so many workers, all in processes of their own, and its process."""
+def cluster(count: int) -> Iterator[tuple[str, int, list[int]]]:
+    """The address of a scheduler with so many workers, all in processes of their own, and these."""
     with tempfile.TemporaryDirectory() as scratch:
         file = ["--scheduler-file", f"{scratch}/scheduler.json", "--no-dashboard"]
         python = [sys.executable, "-m"]
@@ -148,7 +162,7 @@ def cluster(count: int) -> Iterator[tuple[str, int]]:
             address = json.loads(Path(file[1]).read_text())["address"]
             with Client(address) as client:
                 client.wait_for_workers(count)
-            yield address.replace("tcp://", "dask://"), processes[0].pid
+            yield address.replace("tcp://", "dask://"), processes[0].pid, [process.pid for process in processes[1:]]
         finally:
             for process in processes:
                 process.terminate()
@@ -171,15 +185,28 @@ def scheduled(address: str, scheduler: int) -> tuple[float, float]:
     with Client(address.replace("dask://", "tcp://")) as client:
         executor = client.get_executor(pure=False)
         list(executor.map(_nothing, [[batch]] * 100, [1.0] * 100))
-        begin, before = perf_counter(), _processor_seconds(scheduler)
+        begin, before = perf_counter(), _computed(scheduler)
         list(executor.map(_nothing, [[batch]] * EMPTY_BATCHES, [1.0] * EMPTY_BATCHES))
-        cost = _processor_seconds(scheduler) - before
+        cost = _computed(scheduler) - before
         return EMPTY_BATCHES / (perf_counter() - begin), 1e3 * cost / EMPTY_BATCHES
 
 
-def _processor_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+def _computed(process: int) -> float:
+    """Seconds that a process has computed; 0 where it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _children(process: int) -> list[int]:
+    """The processes that the threads of one have started."""
+    found = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
 
 
 def _sent(models: Sequence[Path]) -> None:
