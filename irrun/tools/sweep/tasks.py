@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -174,7 +175,8 @@ def _key(parts: Mapping[str, object]) -> str:
 
 
 def _filled(pattern: str, model: Path, escape: Callable[[str], str] = str) -> str:
-    return pattern.replace("{folder}", escape(str(model.parent))).replace("{name}", escape(model.stem))
+    parts = {"{folder}": str(model.parent), "{name}": model.stem}
+    return re.sub(r"\{folder\}|\{name\}", lambda found: escape(parts[found[0]]), pattern)
 
 
 def _matching(patterns: Sequence[str], models: Sequence[Path]) -> dict[Path, list[str]]:

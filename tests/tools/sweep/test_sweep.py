@@ -133,6 +133,21 @@ def test_a_worker_prepares_a_model_once_for_all_of_its_inputs(tmp_path):
     assert 1 <= sum(seconds > 0 for seconds in prepared) <= 2
 
 
+def test_folders_may_have_any_names(tmp_path, sweep):
+    folder = tmp_path / "a [b]* {name} 'q\" \udcff\nline"
+    twice(folder / "x", 2)
+    output = folder / "rows.jsonl"
+    found = sweep(folder / "x" / "model.xml", "execute", INPUTS, output=output)
+    assert found.counts == {"ok": 2}
+    assert sweep(folder / "x" / "model.xml", "execute", INPUTS, output=output).done == 0
+
+
+def test_what_is_no_file_is_a_row(tmp_path, sweep):
+    os.mkfifo(tmp_path / "pipe.xml")
+    found = sweep([tmp_path / "pipe.xml", tmp_path / "nowhere.xml"], ["validate"])
+    assert [(row.status, row.code) for row in found.rows] == [("error", "E103"), ("error", "E102")]
+
+
 def test_comparisons_are_rows_with_what_differs(pair, sweep):
     sides = ["engine:numpy", "{folder}/../b/model.xml"]
     found = sweep(pair, "compare", INPUTS, against=sides, outputs_only=True)
