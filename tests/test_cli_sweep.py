@@ -83,6 +83,9 @@ def test_faults_are_told_as_junit_and_as_a_page(tmp_path):
         "skipped": "0",
         "time": "",
     }
+    written = irrun("sweep", tmp_path / "good", "--do", "validate", "--junit", "-")
+    assert etree.fromstring(written.stdout.encode()).get("tests") == "1"
+    assert "1 task: 1 ok; " in written.stderr
     assert [case.get("name") for case in root.iter("testcase")] == ["execute auto random 1"] * 2
     options[2:4] = ["--inputs", tmp_path / "crashing" / "inputs0.npz"]
     done = irrun("sweep", tmp_path / "crashing", *options, "--matrix", page, "--junit", junit, status=3)
@@ -99,6 +102,7 @@ def test_faults_are_told_as_junit_and_as_a_page(tmp_path):
         (["--do", "validate", "--random", 1], "go with --do execute and compare"),
         (["--do", "execute", "--inputs", "{folder}/none*.npz"], "no file of inputs matches"),
         (["--do", "execute", "-o", "rows.csv"], "rows.csv ends in neither of .jsonl and .parquet"),
+        (["--do", "validate", "--junit", "-", "--matrix", "-"], "cannot both go to standard output"),
         (["a.npz", "--do", "execute"], "a.npz is no model: quote the pattern of --inputs"),
         (["--do", "validate", "--jobs", "0"], "`0` is no number of processes, dask://HOST:PORT or local-cluster"),
         (["--do", "validate", "-o", "there/is/no.jsonl"], "there is no folder there/is"),

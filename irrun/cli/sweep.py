@@ -8,7 +8,7 @@ import click
 
 from irrun.cli.comparing import CONFIG, FAILED
 from irrun.cli.files import STANDARD, keep_apart, write_text, writing, written_file
-from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, clock, ops_option, paint, say
+from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, clock, colour, ops_option, paint, say
 
 RESULTS = (".jsonl", ".parquet")
 """How files of results end."""
@@ -158,6 +158,8 @@ def sweep(
         raise click.UsageError("--do compare needs --against OTHER, such as ov:CPU", context)
     if against and "compare" not in do:
         raise click.UsageError("--against goes with --do compare", context)
+    if junit == matrix == STANDARD:
+        raise click.UsageError("--junit and --matrix cannot both go to standard output", context)
     if (inputs or seeds) and not {"execute", "compare"} & set(do):
         raise click.UsageError("--inputs and --random go with --do execute and compare", context)
 
@@ -224,7 +226,8 @@ def sweep(
 
             with writing(context, path):
                 atomic_write(path, content)
-    write_text(context, text(found, paint) + "\n", None)
+    said = text(found, paint).encode("utf-8", "backslashreplace").decode()
+    click.echo(said, err=STANDARD in (junit, matrix), color=colour())
     bad = {row.status for row in found.rows} - {OK}
     context.exit(FAILED if bad - set(AT_FAULT) else 1 if bad else 0)
 
