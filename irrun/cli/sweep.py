@@ -8,7 +8,8 @@ import click
 
 from irrun.cli.comparing import CONFIG, FAILED
 from irrun.cli.files import STANDARD, keep_apart, write_text, writing, written_file
-from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, clock, colour, ops_option, paint, say
+from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, colour, ops_option, paint, say
+from irrun.cli.progress import progress
 
 RESULTS = (".jsonl", ".parquet")
 """How files of results end."""
@@ -191,21 +192,17 @@ def sweep(
             check_template()
         if "execute" in do:
             load_engines(engine, 1)
-        with clock("hashing") as told:
+        with progress("sweeping") as shown:
             paths, skipped = find_models(models)
             planned = plan(paths, do, inputs, seeds, against, settings)
             given = {Path(task.inputs) for task in planned.tasks if is_file(task.inputs)}
             keep_apart(context, paths[0], None, [*paths[1:], *given], [output, junit, matrix])
-            told("sweeping")
+
+            def tell(done: int, of: int) -> None:
+                shown.done, shown.total = done, of
+
             with opened(jobs) as (executor, slots), writing(context, output):
-                found = swept(
-                    planned,
-                    output,
-                    executor,
-                    slots,
-                    again=again,
-                    tell=lambda done, of: told(f"{done:,} of {of:,} tasks"),
-                )
+                found = swept(planned, output, executor, slots, again=again, tell=tell)
     except FileNotFoundError as error:
         raise click.BadParameter(str(error), context) from None
     except Lost as error:
