@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from typing import Any
 
 from irrun.engines import processors
 from irrun.ir.discovery import find_models
@@ -56,7 +57,10 @@ def sweep(
     executor: Executor | None = None,
     jobs: int | None = None,
     again: bool = False,
-    **settings: object,
+    tolerances: Iterable[str] = (),
+    config: Mapping[str, str] | None = None,
+    ops: Iterable[str | os.PathLike[str]] = (),
+    **settings: Any,
 ) -> Sweep:
     """Do something with many models, on many inputs, on several devices: a row for each.
 
@@ -66,8 +70,9 @@ def sweep(
 
     Rows go to `output`, .jsonl or .parquet, one by one; what is in it already, by content, is not done again. With
     `again`, what has crashed or taken too long before is. `executor` does the tasks, in `jobs` batches at once; unless
-    one is given, so many processes of this machine do, as many as processors by default. `settings` are `timeout`,
-    `threads`, `engine`, `precision`, `max_memory`, `tolerances`, `config`, `outputs_only` and `ops`, as in
+    one is given, so many processes of this machine do, as many as processors by default. `tolerances` are texts as
+    `irrun compare --tol` takes them, `config` properties of devices, `ops` files with custom ops; `settings` are
+    `timeout`, `threads`, `engine`, `precision`, `max_memory` and `outputs_only`, as in
     `irrun.tools.sweep.tasks.Settings`.
 
     Raises FileNotFoundError where there are no models or inputs, ValueError for what cannot be done or a file of
@@ -86,7 +91,12 @@ def sweep(
         [inputs] if isinstance(inputs, str) else inputs,
         seeds,
         [against] if isinstance(against, str) else against,
-        Settings(**settings),  # type: ignore[arg-type]
+        Settings(
+            tolerances=tuple(tolerances),
+            config=tuple(sorted((config or {}).items())),
+            ops=tuple(os.fspath(path) for path in ops),
+            **settings,
+        ),
     )
     return swept(planned, None if output is None else Path(output), executor, jobs, again=again)
 
