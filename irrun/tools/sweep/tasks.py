@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
-from hashlib import blake2b
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.engines import processors
-from irrun.tools.reduce.journal import content_hash
+from irrun.files import open_regular
 from irrun.tools.sweep.rows import SCHEMA, Place
 
 DO = ("validate", "inspect", "execute", "compare")
@@ -171,7 +171,7 @@ def is_file(inputs: str) -> bool:
 
 
 def _key(parts: Mapping[str, object]) -> str:
-    return blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _filled(pattern: str, model: Path, escape: Callable[[str], str] = str) -> str:
@@ -227,9 +227,17 @@ def _hashes(
 
 def _hash(paths: Sequence[Path]) -> str:
     """Of the content of files; what cannot be read differs from whatever can, and the task says so."""
+    return " ".join(map(_digest, paths))
+
+
+def _digest(path: Path) -> str:
     try:
-        if all(path.is_file() or not path.exists() for path in paths):
-            return content_hash(*paths)
+        digest = sha256()  # which processors have instructions for
+        with open_regular(path) as stream:
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+        return digest.hexdigest()
+    except FileNotFoundError:
+        return "missing"
     except OSError:
-        pass
-    return "unreadable"
+        return "unreadable"
