@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from irrun.tools.compare.results import Comparison
 from irrun.tools.compare.sides.contract import Options, SideFailed
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.tolerances import parse
-from irrun.tools.sweep.requests import Request, first_of, inputs_of, memory_of, model_bytes
+from irrun.tools.sweep.requests import Request, first_of, identity, inputs_of, memory_of, model_bytes, stamp
 from irrun.tools.sweep.rows import DIFFERS, OK
 from irrun.tools.sweep.shelf import Kept, Made, Shelf
 
@@ -24,7 +23,7 @@ OTHER_SIDE = 256 << 20
 def compare(request: Request, shelf: Shelf) -> dict[str, Any]:
     """The answer to a request. Raises as `irrun.compare` does."""
     tolerances = [parse(text) for text in request["tolerances"]]
-    key = ("compare", request["hash"], request["device"], _stamp(request["device"]))
+    key = ("compare", *identity(request), request["device"], stamp(request["device"]))
 
     def make() -> Made:
         executor = reference(Path(request["model"]), None, request["max_memory"])
@@ -79,12 +78,3 @@ def _config(request: Request) -> dict[str, str]:
     if request["device"] == "ov:CPU":
         config.setdefault("INFERENCE_NUM_THREADS", str(request["threads"]))
     return config
-
-
-def _stamp(device: str) -> tuple[int, int] | None:
-    """When a file was changed that stands for another side."""
-    try:
-        status = os.stat(device)  # noqa: PTH116, Path.stat raises for some texts
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size

@@ -14,7 +14,7 @@ from irrun.diagnostics import EngineError, InputError, IRError
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import SideFailed
-from irrun.tools.sweep.requests import Request, first_of, inputs_of, memory_of, model_bytes
+from irrun.tools.sweep.requests import Request, first_of, identity, inputs_of, memory_of, model_bytes
 from irrun.tools.sweep.rows import CRASHED, ERROR, FAILED, OK
 from irrun.tools.sweep.shelf import Made, Shelf
 
@@ -74,7 +74,7 @@ def _execute(request: Request) -> dict[str, Any]:
         options = {name: request[name] for name in ("engine", "precision", "max_memory", "threads")}
         return GraphExecutor(Path(request["model"]), **options), None
 
-    kept = _SHELF.take(("execute", request["hash"]), model_bytes(request), memory_of(request), make)
+    kept = _SHELF.take(("execute", *identity(request)), model_bytes(request), memory_of(request), make)
     inputs = inputs_of(request, kept.executor)
     begin = perf_counter()
     results = kept.executor.session().run(inputs)

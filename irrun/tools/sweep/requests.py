@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,21 @@ def inputs_of(request: Request, executor: GraphExecutor) -> dict[str, Any]:
     if is_file(given):
         return dict(read_npz(Path(given), executor.max_memory))
     return executor.random_inputs(int(given.removeprefix(RANDOM))) if given else {}
+
+
+def identity(request: Request) -> tuple[object, ...]:
+    """What is another one where the model is, or was written to since: then what is ready is of no use any more."""
+    path = Path(request["model"])
+    return request["hash"], str(path), stamp(str(path)), stamp(str(path.with_suffix(".bin")))
+
+
+def stamp(name: str) -> tuple[int, int] | None:
+    """When a file was written to, and how many bytes it has; None for what is no file."""
+    try:
+        status = os.stat(name)  # noqa: PTH116, Path.stat raises for some texts
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def first_of(diagnostics: Sequence[Diagnostic]) -> dict[str, str]:

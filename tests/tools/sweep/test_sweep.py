@@ -90,6 +90,15 @@ def test_a_file_that_was_only_touched_or_renamed_is_not_done_again(pair, sweep):
     assert {(name, status) for name, _, _, status in outcome(found)} == {("a", "ok"), ("c", "ok")}
 
 
+def test_a_model_that_was_written_to_is_made_ready_again(pair, sweep):
+    weights = pair / "a" / "model.bin"
+    for factor in (2, 7, 2):  # and back
+        weights.write_bytes(np.float32([factor]).tobytes())
+        found = sweep(pair / "a" / "model.xml", "execute", INPUTS)
+        assert found.counts == {"ok": 2}
+        assert found.rows[0].metrics["prepare"] > 0
+
+
 def test_the_same_content_is_computed_once_and_reported_for_all_paths(pair, sweep):
     shutil.copytree(pair / "a", pair / "copy")
     found = sweep(pair, "execute", INPUTS, output=pair / "rows.jsonl")
