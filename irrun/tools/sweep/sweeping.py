@@ -116,12 +116,11 @@ def swept(
     try:
         known = {row.place: row for row in (() if log is None else log.rows)}
         by_key = {row.key: row for row in known.values() if _counts(row, planned.settings, again)}
-        tasks = {task.key: task for task in reversed(planned.tasks)}
-        missing = [task for key, task in tasks.items() if key not in by_key]
-        found = {key: row for key, row in by_key.items() if key in tasks}
         places = defaultdict(list)
         for task in planned.tasks:
             places[task.key].append(task)
+        missing = [tasks[0] for key, tasks in places.items() if key not in by_key]
+        found = {key: row for key, row in by_key.items() if key in places}
 
         def keep(rows: Iterable[Row]) -> None:
             new = [_of(row, task) for row in rows for task in places[row.key]]
@@ -140,7 +139,7 @@ def swept(
         if log is not None:
             log.abandon()
     rows = tuple(_of(found[task.key], task) for task in planned.tasks)
-    return Sweep(rows, len(missing), len(tasks) - len(missing), monotonic() - begin, several())
+    return Sweep(rows, len(missing), len(places) - len(missing), monotonic() - begin, several())
 
 
 def _counts(row: Row, settings: Settings, again: bool) -> bool:
