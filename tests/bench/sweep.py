@@ -5,8 +5,8 @@
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of
 the loop, and with sums in as many processes, which show what others leave of the machine. Each worker computes with one
-thread, unless --threads says otherwise. What the command and its busiest worker have computed together is what a sweep
-takes on a machine that does nothing else. With --dask, the same by a scheduler
+thread, unless --threads says otherwise. What the command has computed and each worker in the mean is about what a
+sweep takes on a machine that does nothing else. With --dask, the same by a scheduler
 and workers in processes of their own, and what a batch costs a scheduler whose workers have nothing to do; it needs
 irrun[dask].
 """
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _table(found: dict[str, list[tuple[float, ...]]], count: int) -> None:
     """Medians, and medians of the ratios turn by turn to one worker, of sums to those of one."""
     first = {kind: next(times for name, times in found.items() if name.startswith("sums") == kind) for kind in (0, 1)}
-    print("\n| | seconds | beside one | of the processor, on the longest way | beside one | tasks a second |")
+    print("\n| | seconds | beside one | of processors, side by side | beside one | tasks a second |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, times in found.items():
         sums = name.startswith("sums")
@@ -116,8 +116,8 @@ def _looped(tasks: Sequence[tuple[Path, Path]]) -> None:
 
 
 def swept(folder: Path, jobs: str, count: int, threads: int, workers: Sequence[int] = ()) -> tuple[float, float]:
-    """Seconds of a whole sweep, with all that starts and ends, and those that the command and its busiest worker have
-    computed, which is what it takes where nobody else does anything.
+    """Seconds of a whole sweep, with all that starts and ends, and those that the command has computed, and each of its
+    workers in the mean: about what it takes where nobody else does anything.
 
     `workers` are the processes of those that are there already. Raises RuntimeError where a task is not ok.
     """
@@ -128,20 +128,18 @@ def swept(folder: Path, jobs: str, count: int, threads: int, workers: Sequence[i
         before = {worker: _computed(worker) for worker in workers}
         begin = perf_counter()
         with subprocess.Popen(command, **QUIET) as process:
-            busiest = computed = 0.0
+            working = computed = 0.0
             while process.poll() is None:
                 computed = max(computed, _computed(process.pid))
                 own = [_computed(worker) for worker in _children(process.pid)]
-                others = [
-                    _computed(worker) + sum(map(_computed, _children(worker))) - before[worker] for worker in workers
-                ]
-                busiest = max(busiest, *own, *others, 0.0)
+                others = [sum(map(_computed, [worker, *_children(worker)])) - before[worker] for worker in workers]
+                working = max(working, sum(own) + sum(others))
                 sleep(0.05)
         seconds = perf_counter() - begin
         statuses = Counter(json.loads(line)["status"] for line in output.read_text().splitlines())
     if statuses != {"ok": count}:
         raise RuntimeError(f"not all is well: {dict(statuses)}")
-    return seconds, computed + busiest
+    return seconds, computed + working / (len(workers) or int(jobs))
 
 
 @contextmanager
