@@ -5,10 +5,9 @@
 FOLDER is where the models are made, or have been: copies of those in EXPORTS, which scripts in tests/exports write, and
 built ones, `--count` together, with three files of inputs each. Sweeps of 1, 2 and 4 workers take turns with a part of
 the loop, and with sums in as many processes, which show what others leave of the machine. Each worker computes with one
-thread, unless --threads says otherwise. What the command has computed and each worker in the mean is about what a
-sweep takes on a machine that does nothing else. With --dask, the same by a scheduler
-and workers in processes of their own, and what a batch costs a scheduler whose workers have nothing to do; it needs
-irrun[dask].
+thread, unless --threads says otherwise. What the command has computed and each worker in the mean is about what a sweep
+takes on a machine that does nothing else. With --dask, the same by a scheduler and workers in processes of their own,
+and what a batch costs a scheduler whose workers have nothing to do; it needs irrun[dask].
 """
 
 from __future__ import annotations
