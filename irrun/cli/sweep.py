@@ -190,7 +190,7 @@ def sweep(
     try:
         if matrix is not None:
             check_template()
-        if "execute" in do:
+        if "execute" in do and engine == "onednn":  # the one that may lack; to load it takes a while
             load_engines(engine, 1)
         with progress("sweeping") as shown:
             paths, skipped = find_models(models)
