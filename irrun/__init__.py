@@ -17,7 +17,8 @@ declared with `irrun.spec`.
 
 `compare` says which layer of a model is wrong first beside a device or another model, and why; `irrun.testing` has
 assertions for tests. `inspect` says what a model is and costs, `diff` what differs between two. `build` makes models,
-the methods of a `Model` change them, `redeclare` brings their ports up to date, and `write_model` writes them.
+the methods of a `Model` change them, `redeclare` brings their ports up to date, and `write_model` writes them. `sweep`
+does some of that with many models, on many inputs and devices.
 
 What goes wrong is an `IRError` (the model), an `InputError` (the arrays), an `ExecutionError` (the data of a run), an
 `EngineError` (what computes is not installed) or `SideFailed` (what a model is compared with).
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from irrun.tools.extract.extraction import extract as extract
     from irrun.tools.inspect.inspection import Inspection as Inspection
     from irrun.tools.inspect.inspection import inspect as inspect
+    from irrun.tools.sweep.sweeping import Sweep as Sweep
+    from irrun.tools.sweep.sweeping import sweep as sweep
     from irrun.tools.watch.dump import Dump as Dump
 
     __version__: str
@@ -82,6 +85,7 @@ else:
         "Results": "irrun.run.results",
         "Session": "irrun.run.session",
         "SideFailed": "irrun.tools.compare.sides.contract",
+        "Sweep": "irrun.tools.sweep.sweeping",
         "TensorInfo": "irrun.ir.signature",
         "build": "irrun.tools.build",
         "compare": "irrun.tools.compare.comparison",
@@ -92,6 +96,7 @@ else:
         "read_model": "irrun.ir.reader",
         "redeclare": "irrun.tools.editing",
         "register": "irrun.spec.registry",
+        "sweep": "irrun.tools.sweep.sweeping",
         "validate": "irrun.check.validate",
         "write_model": "irrun.ir.writer",
     }
@@ -129,6 +134,7 @@ __all__ = [
     "Results",
     "Session",
     "SideFailed",
+    "Sweep",
     "TensorInfo",
     "__version__",
     "build",
@@ -140,6 +146,7 @@ __all__ = [
     "read_model",
     "redeclare",
     "register",
+    "sweep",
     "validate",
     "write_model",
 ]

@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write a report of a model: graph, tables and plots in one HTML file.",
     "schema": "Print a RELAX NG grammar of the IR.",
     "strip": "Make a model that can be shared: other weights, names and no runtime info.",
+    "sweep": "Do something with many models, on many inputs and devices.",
     "tune": "Find the fewest layers that a device has to compute in f32.",
     "validate": "Check models: format, graph, operations, shapes and weights.",
 }
