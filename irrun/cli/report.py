@@ -28,6 +28,7 @@ from irrun.cli.options import (
     warnings_said,
 )
 from irrun.cli.progress import progress
+from irrun.cli.viewing import view_files, viewing_options, write_views
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     "--diff", "after", type=click.Path(path_type=Path), metavar="FILE", help="Show what differs in another model."
 )
 @written_file("-o", "--output", help="The HTML file, written whole or not at all; - is standard output.")
+@viewing_options
 @click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
 @ENGINE
 @MAX_MEMORY
@@ -76,6 +78,8 @@ def report(
     timeout: float,
     after: Path | None,
     output: Path | None,
+    netron: Path | None,
+    model_explorer: Path | None,
     opened: bool,
     engine: str,
     max_memory: int | None,
@@ -91,11 +95,11 @@ def report(
     Exit status: 0 it is written; 1 the model cannot be read, or not be run on its inputs; 2 wrong use; 3 the other side
     of a comparison failed.
     """
-    output = _checked(context, output, opened)
+    _check(context, output, [netron, model_explorer], opened)
     require_files(context, model, weights, after)
     results = None if other is None else _results(context, Path(other))
     read = [after, *archives, None if results is None or other is None else Path(other)]
-    keep_apart(context, model, weights, read, [output])
+    keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
 
     from irrun.tools.compare.sides.contract import Options
     from irrun.tools.report.collection import collected, subject
@@ -113,19 +117,27 @@ def report(
         runs = about.report.ok
         if not runs and (profile or after is not None or (other is not None and results is None)):
             say("warning", f"{model} has errors, which the report tells: it is neither run nor compared")
-        timing = None
+        timing = measured = None
         if profile and runs:
             from irrun.run.executor import GraphExecutor
+            from irrun.run.profile import Profile
             from irrun.tools.report.timing import timed
 
             shown.tell("running")
             executor = GraphExecutor(about.model, engine=engine, threads=threads, max_memory=max_memory)
-            timing = timed(executor, inputs(executor)[0].steps, about.numbers)
+            measured = Profile()
+            timing = timed(executor, inputs(executor)[0].steps, about.numbers, measured)
         if other is not None and results is None and runs:
             results = _compared(context, about.model, other, inputs, tolerances, options, max_memory, shown.tell)
         shown.tell("writing")
         difference = _difference(about.model, after) if after is not None and runs else None
-        page = rendered(collected(about, timing=timing, comparison=results, difference=difference))
+        page = rendered(collected(about, timing=timing, comparison=results, difference=difference)) if output else b""
+    if output is not None:
+        _write(context, page, output, opened)
+    write_views(context, about.report, netron, model_explorer, measured, results)
+
+
+def _write(context: click.Context, page: bytes, output: Path, opened: bool) -> None:
     with writing(context, output):
         if output == STANDARD:
             sys.stdout.buffer.write(page)
@@ -137,15 +149,14 @@ def report(
         click.launch(output.absolute().as_uri())
 
 
-def _checked(context: click.Context, output: Path | None, opened: bool) -> Path:
-    """Where the report goes. Wrong use where it goes nowhere, or where what makes pages is not installed."""
-    if output is None:
+def _check(context: click.Context, output: Path | None, views: Sequence[Path | None], opened: bool) -> None:
+    """Wrong use where nothing is to be written, or where what makes pages is not installed."""
+    if output is None and not any(views):
         raise click.UsageError("give the file to write with -o FILE", context)
-    if opened and output == STANDARD:
+    if opened and output in (None, STANDARD):
         raise click.UsageError("--open needs a file: give it with -o FILE", context)
-    if find_spec("jinja2") is None:
+    if output is not None and find_spec("jinja2") is None:
         raise click.UsageError("reports need Jinja2: install it with `pip install 'irrun[report]'`", context)
-    return output
 
 
 def _results(context: click.Context, path: Path) -> Comparison | None:

@@ -18,15 +18,15 @@ _MICRO = 1e6
 
 
 def timed(
-    executor: GraphExecutor, steps: Sequence[Mapping[str, Array]], numbers: Mapping[Layer, int]
+    executor: GraphExecutor, steps: Sequence[Mapping[str, Array]], numbers: Mapping[Layer, int], profile: Profile
 ) -> dict[str, Any]:
-    """Two runs of the steps, each from a fresh state on: the first one prepares, and the second is the one that counts.
+    """Two runs of the steps, each from a fresh state on, taken down in a new profile: the first one prepares, and the
+    second is the one that counts.
 
     `entries` are layers that are computed together: the numbers of these, what computes them, and microseconds of a
     call, of the `first` one and of later ones. `events` are the calls of the second run: the number of an entry, the
     microseconds since it began, and those that it took. Raises InputError and IRError as a run does.
     """
-    profile = Profile()
     _run(executor, steps, profile)
     prepared = len(profile.events)
     _run(executor, steps, profile)
