@@ -76,7 +76,7 @@ def _(node: Node) -> list[Tensor]:
             node.fail("C1", f"`{name}` gives {len(given)} outputs, expected {max(count, 1)}")
         parameters = parameter_tensors(body, tensors)
         for port in body.inputs:
-            check_declared(node, "C3", body, port, parameters[port.parameter], "goes by the type of the input")
+            check_declared(node, "C3", body, port, parameters[port.parameter])
         results = infer(body, parameters)
         branch = [UNKNOWN] * count
         for output in body.outputs:

@@ -34,6 +34,7 @@ OPEN = {
     ("DeformableConvolution-8", "E303", "`mask` alone is u8"),
     ("ExperimentalDetectronGenerateProposalsSingleImage-6", "E307", "`pre_nms_count` is `-1`"),
     ("GroupConvolutionBackpropData-1", "E307", "`output_padding` is `-1, 0`"),
+    ("If-8", "C3", "a parameter of a body is i32"),
     ("Interpolate-1", "C6", "`pads_end` is [1, 0] for rank 2 and axes [1]"),
     ("Interpolate-4", "E305", "`scales` has one axis less"),
     ("Interpolate-4", "E305", "`scales` has one axis more"),
