@@ -316,11 +316,9 @@ def check_declared(node: Node, label: str, body: Body, port: BodyInput, given: T
     """A parameter of a body gets the element type that it declares."""
     declared = body.declared[port.parameter].type if body.declared else "dynamic"
     if "dynamic" not in (declared, given.type) and declared != given.type:
-        node.fail(
-            label,
-            f"input {port.external} is {given.type}, but parameter {port.parameter} of the body declares {declared}",
-            place=(port, ""),
-        )
+        number, other = port.external, f"parameter {port.parameter} of the body declares {declared}"
+        message = f"input {number} is {given.type}, but {other}"
+        node.fail(label, message, place=(port, ""))
 
 
 def _carried(parameter: int, tensor: Tensor, result: Tensor, loose: set[tuple[int, int]]) -> Tensor:

@@ -35,7 +35,10 @@ def broadcast_to_shape(node: Node) -> Shapes:
     if mode in EXPLICIT:
         mapping = node.inputs["axes_mapping"]
         if mapping is None:
-            node.fail("C3", "`axes_mapping` is not connected, but `mode` is explicit", about=["axes_mapping", "mode"])
+            message = "`axes_mapping` is not connected, but `mode` is explicit"
+            does = "counts dimensions from the end, as in mode numpy" if node.op.version == 1 else ""
+            node.require("C3", False, message, about=["axes_mapping", "mode"], lenient=does)
+            mode = "numpy"
         axes = node.sizes("axes_mapping")
         count = None if axes is None else len(axes)
         if count not in (None, len(data)):

@@ -24,6 +24,9 @@ UFUNCS: dict[str, np.ufunc] = {
 PUT_AT_ONCE = 1 << 16
 """Elements."""
 
+WRAPS = "counts negative indices from the end"
+"""What OpenVINO does with them, also where the specification has none."""
+
 COLUMNS = 16
 """The fewest that are put at once: those of 4 bytes fill a line of the cache."""
 
@@ -56,10 +59,14 @@ def check_shape(node: Node, label: str, name: str, expected: Shape) -> None:
 
 
 def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, negative: bool) -> None:
-    """Require column j of input `name` to lie in [0, sizes[j]), or in [-sizes[j], sizes[j]) with `negative`."""
+    """Require column j of input `name` to lie in [0, sizes[j]), or in [-sizes[j], sizes[j]) with `negative`.
+
+    Negative ones of the latter range are a warning without it.
+    """
     value = node.value(name)
     if value is None:
         return
+    found: dict[bool, str] = {}
     for column, size in enumerate(sizes):
         if isinstance(size, Dim):
             node.complete = False
@@ -67,9 +74,15 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
         low = -size if negative else 0
         part = value[..., column]
         if part.size and (int(part.min()) < low or int(part.max()) >= size):
-            position = tuple(int(i) for i in np.argwhere((part < low) | (part >= size))[0])
+            beyond = (part < -size) | (part >= size)
+            position = tuple(int(i) for i in np.argwhere(beyond if beyond.any() else part < low)[0])
             where = ", ".join(map(str, (*position, column)))
-            node.fail(label, f"`{name}[{where}]` is {part[position]}, outside [{low}, {size})", name)
+            message = f"`{name}[{where}]` is {part[position]}, outside [{low}, {size})"
+            found.setdefault(bool(beyond.any()), message)
+    if True in found:
+        node.fail(label, found[True], name)
+    if found:
+        node.tolerate(label, WRAPS, found[False], name)
 
 
 def wrapped(indices: Array, size: int) -> Array:

@@ -32,7 +32,7 @@ Step = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
 States have the shape [*directions, batch_size, hidden_size], projected inputs that with the gates side by side.
 """
 
-DIRECTION = Attr("direction", choice("forward", "reverse", "bidirectional"))
+DIRECTION = Attr("direction", choice("forward", "reverse", "bidirectional"), assumed="forward")
 
 
 def accumulating(weights: int) -> Accumulating:
@@ -54,7 +54,7 @@ def cell_attrs(*activations: str) -> tuple[Attr, ...]:
         Attr("activations", STRINGS, activations),
         Attr("activations_alpha", FLOATS, ()),
         Attr("activations_beta", FLOATS, ()),
-        Attr("clip", FLOAT_NUMBER, inf, least=0),
+        Attr("clip", FLOAT_NUMBER, inf, least=0, lenient=True),
     )
 
 

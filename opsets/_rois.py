@@ -225,6 +225,8 @@ def check_batches(node: Node, label: str, maps: str, rois: str) -> None:
         )
 
 
-def check_positive(node: Node, label: str, name: str = "spatial_scale") -> None:
+def check_positive(node: Node, label: str, name: str = "spatial_scale", *, lenient: str = "") -> None:
+    """Require an attribute above 0; `lenient` is what OpenVINO does with 0."""
     value = node.attrs[name]
-    node.require(label, value > 0, f"`{name}` is {value:g}, expected more than 0", about=[name])
+    message = f"`{name}` is {value:g}, expected more than 0"
+    node.require(label, value > 0, message, about=[name], lenient="" if value else lenient)

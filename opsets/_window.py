@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import INTS, Array, Attr, Dim, Node, Size, choice
+from irrun.spec import INTS, Array, Attr, Dim, EachAxis, Node, Size, choice
 from irrun.spec.windows import Axis
 from irrun.spec.windows import axes_of as axes_of
 
-STRIDES = Attr("strides", INTS, least=1)
-PADS_BEGIN = Attr("pads_begin", INTS, least=0)
-PADS_END = Attr("pads_end", INTS, least=0)
-DILATIONS = Attr("dilations", INTS, least=1)
+STRIDES = Attr("strides", INTS, least=1, assumed=EachAxis(1))
+AUTOMATIC = ("auto_pad", ("same_upper", "same_lower", "valid"))
+"""Where nothing reads pads."""
+
+PADS_BEGIN = Attr("pads_begin", INTS, least=0, assumed=EachAxis(0), unread=AUTOMATIC)
+PADS_END = Attr("pads_end", INTS, least=0, assumed=EachAxis(0), unread=AUTOMATIC)
+DILATIONS = Attr("dilations", INTS, least=1, assumed=EachAxis(1))
 OPTIONAL_DILATIONS = Attr("dilations", INTS, (), least=1)
 AUTO_PAD = Attr("auto_pad", choice("explicit", "same_upper", "same_lower", "valid"), "explicit")
 

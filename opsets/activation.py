@@ -95,7 +95,7 @@ elu = unary(
     [-0.5, 0.0, 2.0]
     """,
     types=FLOAT,
-    attrs=[Attr("alpha", FLOAT_NUMBER, least=0)],
+    attrs=[Attr("alpha", FLOAT_NUMBER, least=0, lenient=True)],
 )
 
 exp = unary(
@@ -565,4 +565,5 @@ def swish(data: Array, beta: Array | None = None) -> Any:
 def _(node: Node) -> None:
     beta = node.value("beta")
     if beta is not None:
-        node.require("C1", not beta.item() < 0, f"`beta` is {beta.item()}, expected 0 or more", "beta")
+        message = f"`beta` is {beta.item()}, expected 0 or more"
+        node.require("C1", not beta.item() < 0, message, "beta", lenient="computes with it")

@@ -551,7 +551,7 @@ round_ = unary(
         Input("num_segments", "T_IDX2", "[]", optional=True),
     ],
     outputs=[Output("result", "T", "[segments, *inner]")],
-    attrs=[Attr("fill_mode", choice("ZERO", "LOWEST"))],
+    attrs=[Attr("fill_mode", choice("ZERO", "LOWEST"), assumed="ZERO")],
 )
 def segment_max(data: Array, segment_ids: Array, num_segments: Array | None = None, *, fill_mode: str) -> Any:
     """The maximum of the slices of each segment; an empty segment is 0 or the lowest finite value of the type.

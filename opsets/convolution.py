@@ -236,7 +236,11 @@ def _(node: Node) -> Shapes:
     types={"T": NUMERIC},
     inputs=[Input("data", "T", "[N, C_IN, *spatial]"), Input("filters", "u1", "[C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, C_OUT, *windows]")],
-    attrs=[*WINDOW, Attr("mode", choice("xnor-popcount")), Attr("pad_value", FLOAT_NUMBER)],
+    attrs=[
+        *WINDOW,
+        Attr("mode", choice("xnor-popcount"), assumed="xnor-popcount"),
+        Attr("pad_value", FLOAT_NUMBER, assumed=0.0),
+    ],
     traits=[Accumulating(_operations)],
 )
 def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: float, **window: Any) -> Array:

@@ -68,7 +68,7 @@ OLD_LAYERS = ("experimental", "extension")
 
 POOLED_SIZES = (Attr("pooled_h", INT, least=1), Attr("pooled_w", INT, least=1))
 SAMPLES = (
-    Attr("sampling_ratio", INT, least=0),
+    Attr("sampling_ratio", INT, least=0, assumed=0),
     Attr("spatial_scale", FLOAT_NUMBER),
 )
 
@@ -85,7 +85,7 @@ SAMPLES = (
         Attr("output_size", INTS, ()),
         Attr("output_roi", INTS, ()),
     ],
-    opsets=frozenset(range(2, 17)),
+    opsets=frozenset(range(1, 17)),
 )
 def roi_pooling(
     feature_maps: Array,
@@ -138,7 +138,7 @@ def _(node: Node) -> Shapes:
     return {"pooled_h": size[0], "pooled_w": size[1]}
 
 
-ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg")))
+ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg"), assumed="avg"))
 
 
 @op(
@@ -180,7 +180,7 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = 
 
 @roi_align_3.shapes
 def _roi_align_shapes(node: Node) -> Shapes:
-    check_positive(node, "C2")
+    check_positive(node, "C2", lenient="pools at one point")
     batch = node.dims.get("N")
     if batch is not None:
         node.within("C1", "batch_indices", 0, batch)
@@ -295,7 +295,7 @@ roi_align_rotated.shapes(_roi_align_shapes)
     ],
     attrs=[
         Attr("output_size", INT, least=1),
-        Attr("sampling_ratio", INT, least=0),
+        Attr("sampling_ratio", INT, least=0, assumed=0, lenient=True),
         Attr("pyramid_scales", INTS, least=1),
         Attr("aligned", BOOL, False),
     ],
@@ -345,7 +345,7 @@ def roi_feature_extractor(
         own = np.flatnonzero(proper & (layers == layer))
         corners = regions[own] * (regions.dtype.type(1) / regions.dtype.type(pyramid_scales[layer])) - half
         spans = np.maximum(corners[:, 2:] - corners[:, :2], 1)
-        result[own] = pool(maps[layer], corners[:, 1::-1], spans[:, ::-1], bins, sampling_ratio)
+        result[own] = pool(maps[layer], corners[:, 1::-1], spans[:, ::-1], bins, max(sampling_ratio, 0))
     return result, rois.copy()
 
 
@@ -387,8 +387,8 @@ def _(node: Node) -> Shapes:
         Attr("group_size", INT, 1, least=1),
         Attr("spatial_scale", FLOAT_NUMBER),
         Attr("mode", choice("average", "bilinear"), "average"),
-        Attr("spatial_bins_x", INT, 1, least=1),
-        Attr("spatial_bins_y", INT, 1, least=1),
+        Attr("spatial_bins_x", INT, 1, least=1, unread=("mode", ("average",))),
+        Attr("spatial_bins_y", INT, 1, least=1, unread=("mode", ("average",))),
     ],
 )
 def psroi_pooling(
@@ -532,7 +532,7 @@ def deformable_psroi_pooling(
 
 @deformable_psroi_pooling.shapes
 def _(node: Node) -> Shapes:
-    check_positive(node, "C2")
+    check_positive(node, "C2", lenient="pools at one point")
     output_dim, group_size, part_size = (node.attrs[name] for name in ("output_dim", "group_size", "part_size"))
     channels, expected = node.shape("data")[1], output_dim * group_size**2
     node.require("C3", channels == expected, f"`data` has {channels} channels, expected {expected}", "data")
@@ -618,6 +618,8 @@ def _sigmoid(values: Array) -> Any:
 
 
 def _flattened(shape: Sequence[Any], axis: int, end_axis: int) -> Any:
+    if axis > end_axis:
+        return shape
     return (*shape[:axis], product(shape[axis : end_axis + 1]), *shape[end_axis + 1 :])
 
 
@@ -625,7 +627,8 @@ def _flattened(shape: Sequence[Any], axis: int, end_axis: int) -> Any:
 def _(node: Node) -> Shapes:
     attrs = node.attrs
     axis, end_axis = (node.axis("C1", attrs[name], 4, name) for name in ("axis", "end_axis"))
-    node.require("C1", axis <= end_axis, f"`axis` is {axis}, behind `end_axis` {end_axis}", about=["axis", "end_axis"])
+    message = f"`axis` is {axis}, behind `end_axis` {end_axis}"
+    node.require("C1", axis <= end_axis, message, about=["axis", "end_axis"], lenient="flattens nothing")
     shape = node.shape("data")
     regions = attrs["num"] if attrs["do_softmax"] else len(attrs["mask"])
     expected = regions * (attrs["coords"] + 1 + attrs["classes"])
@@ -639,7 +642,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[N, C, H, W]")],
     outputs=[Output("output", "T", "[N, C_out, H_out, W_out]")],
     attrs=[Attr("stride", INTS, least=1)],
-    opsets=frozenset(range(2, 17)),
+    opsets=frozenset(range(1, 17)),
 )
 def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
     """Move pixels into channels, as YOLO does.
@@ -681,7 +684,7 @@ def _(node: Node) -> Shapes:
     return {"C_out": channels * stride**2, "H_out": sizes[0] // stride, "W_out": sizes[1] // stride}
 
 
-PRIOR_BOX_INPUTS = (Input("output_size", "T_INT", "[2]"), Input("image_size", "T_INT", "[2]"))
+PRIOR_BOX_INPUTS = (Input("output_size", "T_INT", "[2]"), Input("image_size", "T_INT", "[2]", lenient=True))
 PRIOR_BOX_ATTRS = (
     Attr("min_size", FLOATS, (), least=0),
     Attr("max_size", FLOATS, (), least=0),
@@ -689,7 +692,7 @@ PRIOR_BOX_ATTRS = (
     Attr("flip", BOOL, False),
     Attr("clip", BOOL, False),
     Attr("step", FLOAT_NUMBER, 0.0),
-    Attr("offset", FLOAT_NUMBER),
+    Attr("offset", FLOAT_NUMBER, assumed=0.0),
     Attr("variance", FLOATS, ()),
     Attr("scale_all_sizes", BOOL, True),
     Attr("fixed_ratio", FLOATS, (), least=0),
@@ -797,7 +800,7 @@ prior_box.lowers("PriorBox-1", min_max_aspect_ratios_order=True)
         Attr("step", FLOAT_NUMBER, 0.0),
         Attr("step_w", FLOAT_NUMBER, 0.0),
         Attr("step_h", FLOAT_NUMBER, 0.0),
-        Attr("offset", FLOAT_NUMBER),
+        Attr("offset", FLOAT_NUMBER, assumed=0.0),
         Attr("variance", FLOATS, ()),
     ],
 )
@@ -860,8 +863,8 @@ def _(node: Node) -> Shapes:
         Attr("flatten", BOOL, True),
         Attr("h", INT, 0, least=0),
         Attr("w", INT, 0, least=0),
-        Attr("stride_x", FLOAT_NUMBER, 0.0, least=0),
-        Attr("stride_y", FLOAT_NUMBER, 0.0, least=0),
+        Attr("stride_x", FLOAT_NUMBER, 0.0, least=0, lenient=True),
+        Attr("stride_y", FLOAT_NUMBER, 0.0, least=0, lenient=True),
     ],
     extension_versions=OLD_LAYERS,
 )
@@ -936,9 +939,9 @@ DETECTION_OUTPUT_ATTRS = (
     Attr("clip_before_nms", BOOL, False),
     Attr("decrease_label_id", BOOL, False),
     Attr("normalized", BOOL, False),
-    Attr("input_height", INT, 1, least=1),
-    Attr("input_width", INT, 1, least=1),
-    Attr("objectness_score", FLOAT_NUMBER, 0.0, least=0),
+    Attr("input_height", INT, 1, least=1, unread=("normalized", (True,))),
+    Attr("input_width", INT, 1, least=1, unread=("normalized", (True,))),
+    Attr("objectness_score", FLOAT_NUMBER, 0.0, least=0, lenient=True),
 )
 
 
@@ -1082,7 +1085,7 @@ def detection_output(
         Attr("post_nms_topn", INT, least=1),
         Attr("nms_thresh", FLOAT_NUMBER),
         Attr("feat_stride", INT, least=1),
-        Attr("min_size", INT, least=0),
+        Attr("min_size", INT, least=0, assumed=1),
         Attr("ratio", FLOATS),
         Attr("scale", FLOATS),
         Attr("clip_before_nms", BOOL, True),
@@ -1181,8 +1184,8 @@ def proposal(
         Output("rpnroisnum", "roi_num_type", "[num_batches]"),
     ],
     attrs=[
-        Attr("min_size", FLOAT_NUMBER, least=0),
-        Attr("nms_threshold", FLOAT_NUMBER, least=0),
+        Attr("min_size", FLOAT_NUMBER, least=0, assumed=0.0, lenient=True),
+        Attr("nms_threshold", FLOAT_NUMBER, least=0, lenient=True),
         Attr("pre_nms_count", INT, least=0),
         Attr("post_nms_count", INT, least=0),
         Attr("normalized", BOOL, True),
@@ -1273,8 +1276,8 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("rois", "T", "[post_nms_count, 4]"), Output("roi_scores", "T", "[post_nms_count]")],
     attrs=[
-        Attr("min_size", FLOAT_NUMBER, least=0),
-        Attr("nms_threshold", FLOAT_NUMBER, least=0),
+        Attr("min_size", FLOAT_NUMBER, least=0, assumed=0.0, lenient=True),
+        Attr("nms_threshold", FLOAT_NUMBER, least=0, lenient=True),
         Attr("pre_nms_count", INT, least=0),
         Attr("post_nms_count", INT, least=0),
     ],
@@ -1351,13 +1354,13 @@ def _(node: Node) -> Shapes:
     ],
     attrs=[
         Attr("score_threshold", FLOAT_NUMBER, least=0),
-        Attr("nms_threshold", FLOAT_NUMBER, least=0),
+        Attr("nms_threshold", FLOAT_NUMBER, least=0, lenient=True),
         Attr("num_classes", INT, least=0),
         Attr("post_nms_count", INT, least=0),
         Attr("max_detections_per_image", INT, least=0),
         Attr("class_agnostic_box_regression", BOOL, False),
         Attr("max_delta_log_wh", FLOAT_NUMBER),
-        Attr("deltas_weights", FLOATS, least=0),
+        Attr("deltas_weights", FLOATS, least=0, lenient=True),
     ],
     extension_versions=OLD_LAYERS,
 )

@@ -331,12 +331,13 @@ def _in_range(words: Any, low: Array, high: Array) -> Any:
 @op(
     "Multinomial-13",
     types={"T_IN": FLOAT, "T_SAMPLES": INDEX},
+    lenient_types={"T_SAMPLES": INTEGER},
     inputs=[Input("probs", "T_IN", "[batch, classes]"), Input("num_samples", "T_SAMPLES", ONE)],
     outputs=[Output("output", "convert_type", "[batch, samples]")],
     attrs=[
         Attr("convert_type", choice("i32", "i64")),
-        Attr("with_replacement", BOOL),
-        Attr("log_probs", BOOL),
+        Attr("with_replacement", BOOL, assumed=False),
+        Attr("log_probs", BOOL, assumed=False),
         *SEEDS,
     ],
     pure=False,

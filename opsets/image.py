@@ -35,7 +35,7 @@ SCALE_TOLERANCE = np.float32(1e-6)
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
 INTERPOLATION = (
-    Attr("shape_calculation_mode", choice("sizes", "scales")),
+    Attr("shape_calculation_mode", choice("sizes", "scales"), assumed="sizes"),
     Attr(
         "coordinate_transformation_mode",
         choice("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"),
@@ -56,11 +56,12 @@ INTERPOLATION = (
 @op(
     "Interpolate-1",
     types={"T": FLOAT, "T_SIZE": INTEGER},
+    lenient_types={"T": INTEGER},
     inputs=[Input("data", "T", "[*data]"), Input("target_spatial_shape", "T_SIZE", "[targets]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[
         Attr("axes", INTS, least=0),
-        Attr("mode", choice("nearest", "linear", "cubic", "area")),
+        Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic", "area")),
         Attr("align_corners", BOOL, True),
         Attr("antialias", BOOL, False),
         Attr("pads_begin", INTS, (0,), least=0),
@@ -135,7 +136,7 @@ def _(node: Node) -> Shapes:
         Input("axes", "T_AXES", "[num_axes]", optional=True),
     ],
     outputs=[Output("result", "T", "[*result]")],
-    attrs=[Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic")), *INTERPOLATION],
+    attrs=[Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic"), assumed="nearest"), *INTERPOLATION],
 )
 def interpolate_4(
     data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
@@ -178,7 +179,11 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[
-        Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")),
+        Attr(
+            "mode",
+            choice("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"),
+            assumed="nearest",
+        ),
         *INTERPOLATION,
     ],
 )

@@ -287,8 +287,11 @@ def _check_output(node: Node, texts: Sequence[str], output: str) -> None:
     letters = output.replace("...", "")
     given = "".join(texts)
     foreign = set(letters) - set(given)
-    if len(set(letters)) < len(letters) or foreign or ("..." in output and "..." not in given):
-        node.fail("C6", f"the output subscript is `{output}`, but the inputs have `{','.join(texts)}`")
+    message = f"the output subscript is `{output}`, but the inputs have `{','.join(texts)}`"
+    if len(set(letters)) < len(letters) or foreign:
+        node.fail("C6", message)
+    if "..." in output and "..." not in given:
+        node.tolerate("C6", "takes the ellipsis for no dimensions", message)
 
 
 @cache

@@ -50,6 +50,7 @@ from irrun.spec import (
 
 from ._broadcasting import broadcast_data, broadcast_to_shape
 from ._indexing import (
+    WRAPS,
     agreed,
     axis_of,
     check_scatter_nd,
@@ -211,7 +212,7 @@ def gather_elements(data: Array, indices: Array, *, axis: int) -> Any:
         C3: data and indices have the same dimensions except along the axis.
         C4: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO lets negative indices count from the end.
+    Negative indices down to -s count from the end, as in OpenVINO, with a warning.
 
     Source: movement/gather-elements-6.rst
 
@@ -236,7 +237,7 @@ def _(node: Node) -> Shapes:
                 "C3", a == b, f"dimension {number} is {b} in `indices`, but {a} in `data`", "indices", about=["data"]
             )
             output[number] = agreed(a, b)
-    node.within("C4", "indices", 0, data[axis])
+    node.within("C4", "indices", 0, data[axis], lenient=WRAPS)
     return {"output": tuple(output)}
 
 
@@ -257,7 +258,9 @@ def gather_nd_5(data: Array, indices: Array, *, batch_dims: int) -> Any:
         C3: the first batch_dims dimensions of data and indices are equal or 1.
         C4: each index lies in [0, s), s the size of its dimension.
 
-    Deviation: OpenVINO wants batch dimensions to be equal, and lets negative indices count from the end.
+    Negative indices down to -s count from the end, as in OpenVINO, with a warning.
+
+    Deviation: OpenVINO wants batch dimensions to be equal.
 
     Source: movement/gather-nd-5.rst
 
@@ -518,7 +521,7 @@ def scatter_nd_update_3(data: Array, indices: Array, updates: Array) -> Any:
         C2: the shape of updates is indices.shape[:-1] + data.shape[k:], or one element where that is a scalar.
         C3: each index lies in [0, s), s the size of its dimension.
 
-    Deviation: OpenVINO lets negative indices count from the end.
+    Negative indices down to -s count from the end, as in OpenVINO, with a warning.
 
     Source: movement/scatter-nd-update-3.rst
 
@@ -679,6 +682,7 @@ def _(node: Node) -> list[Tensor]:
 @op(
     "VariadicSplit-1",
     types={"T": ANY, "T_AXIS": INTEGER, "T_LENGTHS": INTEGER},
+    lenient_types={"T_AXIS": FLOAT, "T_LENGTHS": FLOAT},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("axis", "T_AXIS", ONE),
@@ -822,6 +826,7 @@ def _(node: Node) -> None:
 @op(
     "StridedSlice-1",
     types={"T": ANY, "T_BEGIN": INTEGER, "T_END": INTEGER, "T_STRIDE": INTEGER},
+    lenient_types={"T_STRIDE": FLOAT},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("begin", "T_BEGIN", "[m]"),
@@ -831,7 +836,7 @@ def _(node: Node) -> None:
     outputs=[Output("output", "T", "[*output]")],
     attrs=[
         Attr("begin_mask", INTS, least=0, most=1),
-        Attr("end_mask", INTS, least=0, most=1),
+        Attr("end_mask", INTS, least=0, most=1, assumed=()),
         Attr("new_axis_mask", INTS, (0,), least=0, most=1),
         Attr("shrink_axis_mask", INTS, (0,), least=0, most=1),
         Attr("ellipsis_mask", INTS, (0,), least=0, most=1),
@@ -976,14 +981,14 @@ broadcast_3 = variation(
         C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
         C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
 
-    Deviation: the page asks for numeric types; as in OpenVINO every type will do.
+    Deviation: the page asks for numeric types; as in OpenVINO every type will do, and the mode `none` is explicit.
 
     Source: movement/broadcast-3.rst
 
     >>> op(np.array([[1], [2]]), np.array([1, 2]), mode="bidirectional").tolist()
     [[1, 1], [2, 2]]
     """,
-    attrs=[Attr("mode", choice("numpy", "explicit", "bidirectional"), "numpy")],
+    attrs=[Attr("mode", choice("numpy", "explicit", "none", "bidirectional"), "numpy")],
 )
 
 broadcast_3.lowers("Broadcast-1", mode=("numpy", "explicit"))
@@ -1023,7 +1028,7 @@ def _(node: Node) -> Shapes:
 
 PAD_TYPES = {"T_BEGIN": INTEGER, "T_END": INTEGER}
 PADDING = Padding("pads_begin", "pads_end", "pad_value", "pad_mode")
-PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"))
+PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"), assumed="constant")
 
 
 @op(
@@ -1050,7 +1055,7 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
         C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
             padded dimension is not empty.
 
-    Deviation: OpenVINO takes negative pads, which crop, as Pad-12 does.
+    Negative pads crop, as in OpenVINO and in Pad-12, with a warning.
 
     Source: movement/pad-1.rst
 
@@ -1064,7 +1069,8 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
 def _(node: Node) -> Shapes:
     for name in ("pads_begin", "pads_end"):
         for number, pad in enumerate(node.sizes(name) or ()):
-            node.require("C2", pad >= 0, f"`{name}[{number}]` is {pad}, expected 0 or more", name)
+            message = f"`{name}[{number}]` is {pad}, expected 0 or more"
+            node.require("C2", pad >= 0, message, name, lenient="crops the data")
     return padded_shape(node, "C1", "C3")
 
 
@@ -1179,7 +1185,10 @@ def _(node: Node) -> Shapes:
     return {"output": tuple(shape[axis] for axis in axes)}
 
 
-BLOCK_ATTRS = (Attr("block_size", INT, 1, least=1), Attr("mode", choice("blocks_first", "depth_first")))
+BLOCK_ATTRS = (
+    Attr("block_size", INT, 1, least=1),
+    Attr("mode", choice("blocks_first", "depth_first"), assumed="blocks_first"),
+)
 
 
 @op(
@@ -1316,8 +1325,8 @@ def _(node: Node) -> Shapes:
     inputs=[
         Input("data", "T", "[batch, D1, *rest]"),
         Input("block_shape", "T_INT", "[n]"),
-        Input("pads_begin", "T_INT", "[n]"),
-        Input("pads_end", "T_INT", "[n]"),
+        Input("pads_begin", "T_INT", "[n]", lenient=True),
+        Input("pads_end", "T_INT", "[n]", lenient=True),
     ],
     outputs=[Output("output", "T", "[*output]")],
     view_of="data",
@@ -1362,7 +1371,7 @@ def _(node: Node) -> Shapes:
     types={"T1": ANY, "T_AXIS": INTEGER | {"boolean"}},
     inputs=[Input("data", "T1", "[*data]"), Input("axis", "T_AXIS", "[n]")],
     outputs=[Output("output", "T1", "[*data]")],
-    attrs=[Attr("mode", choice("index", "mask"))],
+    attrs=[Attr("mode", choice("index", "mask"), assumed="index")],
     opsets=frozenset({1}),
     view_of="data",
 )

@@ -16,6 +16,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    NUMERIC,
     Array,
     Attr,
     Input,
@@ -40,7 +41,7 @@ from ._precision import total_of_squares, widened
         Input("variance", "T", "[C]"),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("epsilon", FLOAT_NUMBER, least=0)],
+    attrs=[Attr("epsilon", FLOAT_NUMBER, least=0, assumed=0.0)],
 )
 def batch_norm_inference_1(
     gamma: Array, beta: Array, data: Array, mean: Array, variance: Array, *, epsilon: float
@@ -110,7 +111,7 @@ def _batch_norm(data: Array, gamma: Array, beta: Array, mean: Array, variance: A
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("bias", FLOAT_NUMBER)],
+    attrs=[Attr("bias", FLOAT_NUMBER, assumed=1.0)],
 )
 def grn(data: Array, *, bias: float) -> Any:
     """Divide by the L2 norm over the channels: data / sqrt(sum(data ** 2) + bias).
@@ -144,7 +145,7 @@ def _(node: Node) -> None:
         Input("bias", "T", "[C]", lenient=True),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER)],
+    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER, assumed=0.0)],
     traits=[Normalizing()],
 )
 def group_normalization(data: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float) -> Any:
@@ -229,7 +230,9 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
 
 @lrn.shapes
 def _(node: Node) -> None:
-    _require_positive(node, "C2", "beta")
+    beta = node.attrs["beta"]
+    message = f"`beta` is {beta}, expected a positive number"
+    node.require("C2", beta > 0, message, about=["beta"], lenient="computes with it")
     _require_axes(node, "C1")
 
 
@@ -252,8 +255,8 @@ def _sums_around(array: Any, axis: int, reach: int) -> Any:
     attrs=[
         Attr("across_channels", BOOL, None),
         Attr("reduction_axes", INTS, ()),
-        Attr("normalize_variance", BOOL),
-        Attr("eps", FLOAT_NUMBER),
+        Attr("normalize_variance", BOOL, assumed=False),
+        Attr("eps", FLOAT_NUMBER, assumed=0.0),
     ],
     traits=[Normalizing()],
 )
@@ -288,9 +291,8 @@ def _(node: Node) -> None:
     _require_positive(node, "C3", "eps")
     axes = node.attrs["reduction_axes"]
     if node.attrs["across_channels"] is None and not axes:
-        node.fail(
-            "C1", "neither `across_channels` nor `reduction_axes` is given", about=["across_channels", "reduction_axes"]
-        )
+        message = "neither `across_channels` nor `reduction_axes` is given"
+        node.tolerate("C1", "takes each channel alone", message, about=["across_channels", "reduction_axes"])
     rank = len(node.shape("data"))
     for axis in axes:
         node.axis("C2", axis, rank, "reduction_axes")
@@ -299,12 +301,13 @@ def _(node: Node) -> None:
 @op(
     "MVN-6",
     types={"T": FLOAT, "T_IND": INDEX},
+    lenient_types={"T_IND": NUMERIC},
     inputs=[Input("data", "T", "[*shape]"), Input("axes", "T_IND", "[num_axes]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[
-        Attr("normalize_variance", BOOL),
-        Attr("eps", FLOAT_NUMBER),
-        Attr("eps_mode", choice("inside_sqrt", "outside_sqrt")),
+        Attr("normalize_variance", BOOL, assumed=False),
+        Attr("eps", FLOAT_NUMBER, assumed=0.0),
+        Attr("eps_mode", choice("inside_sqrt", "outside_sqrt"), assumed="inside_sqrt"),
     ],
     traits=[Normalizing()],
 )
@@ -375,12 +378,14 @@ def _(node: Node) -> None:
             len(_axes(axes, rank)) == axes.size,
             f"`axes` is {axes.tolist()}, which has an axis twice",
             about=["axes"],
+            lenient="counts an axis once",
         )
 
 
 def _require_positive(node: Node, label: str, name: str) -> None:
     value = node.attrs[name]
-    node.require(label, value > 0, f"`{name}` is {value}, expected a positive number", about=[name])
+    zero = "goes without it" if value == 0 else ""
+    node.require(label, value > 0, f"`{name}` is {value}, expected a positive number", about=[name], lenient=zero)
 
 
 def _require_axes(node: Node, label: str) -> None:

@@ -12,6 +12,7 @@ from irrun.spec import (
     FLOAT,
     INDEX,
     INT,
+    INTEGER,
     INTS,
     NUMERIC,
     Array,
@@ -34,7 +35,6 @@ from ._window import (
     OPTIONAL_DILATIONS,
     PADS_BEGIN,
     PADS_END,
-    STRIDES,
     along,
     check_lengths,
     check_windows,
@@ -46,8 +46,8 @@ DATA = Input("data", "T", "[N, C, *spatial]")
 RESULT = Output("result", "T", "[N, C, *windows]")
 FLOOR_OR_CEIL = Attr("rounding_type", choice("floor", "ceil"), "floor")
 FLOOR_CEIL_OR_TORCH = Attr("rounding_type", choice("floor", "ceil", "ceil_torch"), "floor")
-POOL = (STRIDES, PADS_BEGIN, PADS_END, Attr("kernel", INTS, least=1), AUTO_PAD)
-EXCLUDE_PAD = Attr("exclude-pad", BOOL)
+POOL = (Attr("strides", INTS, least=1), PADS_BEGIN, PADS_END, Attr("kernel", INTS, least=1), AUTO_PAD)
+EXCLUDE_PAD = Attr("exclude-pad", BOOL, assumed=True)
 INDEXED = (
     *POOL,
     OPTIONAL_DILATIONS,
@@ -271,6 +271,7 @@ avg_pool.lowers("AvgPool-14", dilations=UNDILATED)
 @op(
     "AdaptiveAvgPool-8",
     types={"T": FLOAT, "T_SHAPE": INDEX},
+    lenient_types={"T_SHAPE": NUMERIC},
     inputs=[DATA, Input("output_shape", "T_SHAPE", "[axes]")],
     outputs=[Output("result", "T", "[N, C, *result]")],
 )
@@ -309,6 +310,7 @@ def _(node: Node) -> Shapes:
 @op(
     "AdaptiveMaxPool-8",
     types={"T": FLOAT, "T_SHAPE": INDEX},
+    lenient_types={"T": INTEGER, "T_SHAPE": NUMERIC},
     inputs=[DATA, Input("output_shape", "T_SHAPE", "[axes]")],
     outputs=[Output("result", "T", "[N, C, *result]"), Output("indices", "index_element_type", "[N, C, *result]")],
     attrs=[Attr("index_element_type", choice("i32", "i64"), "i64")],

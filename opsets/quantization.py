@@ -117,7 +117,7 @@ def _(node: Node) -> Shapes:
         Input("shift", "T", "[*shift]", optional=True),
     ],
     outputs=[Output("result", "T", "[*data]")],
-    attrs=[Attr("destination_type", choice("f8e4m3", "f8e5m2"))],
+    attrs=[Attr("destination_type", choice("f8e4m3", "f8e5m2"), assumed="f8e4m3")],
 )
 def fake_convert(data: Array, scale: Array, shift: Array | None = None, *, destination_type: str) -> Any:
     """Scale and shift the data, round it to an 8-bit float type, and shift and scale it back.

@@ -108,8 +108,10 @@ def _shapes(node: Node) -> Shapes:
     for axis in axes.ravel().tolist():
         position = node.axis("C1", axis, len(data), "axes")
         if position in along:
-            node.fail("C2", f"`axes` is {axes.tolist()}, which names axis {position} twice", "axes")
-        along.append(position)
+            message = f"`axes` is {axes.tolist()}, which names axis {position} twice"
+            node.tolerate("C2", "counts an axis once", message, "axes")
+        else:
+            along.append(position)
     if keep_dims:
         return {"shape": tuple(1 if axis in along else size for axis, size in enumerate(data))}
     return {"shape": tuple(size for axis, size in enumerate(data) if axis not in along)}

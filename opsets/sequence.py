@@ -78,7 +78,7 @@ def ctc_greedy_decoder(data: Array, sequence_mask: Array, *, ctc_merge_repeated:
     inputs=[
         Input("data", "T_F", "[N, T, C]"),
         Input("sequence_length", "T_I", "[N]"),
-        Input("blank_index", "T_I", "[] | [1]", optional=True),
+        Input("blank_index", "T_I", "[] | [1]", optional=True, lenient=True),
     ],
     outputs=[Output("classes", "classes_index_type", "[N, T]"), Output("lengths", "sequence_length_type", "[N]")],
     attrs=[
@@ -133,11 +133,12 @@ def _decoded(data: Array, inside: Array, blank: int, merge: bool) -> tuple[Any, 
 @op(
     "CTCLoss-4",
     types={"T_F": FLOAT, "T1": INDEX, "T2": INDEX},
+    lenient_types={"T1": INTEGER, "T2": INTEGER},
     inputs=[
         Input("logits", "T_F", "[N, T, C]"),
         Input("logit_length", "T1", "[N]"),
         Input("labels", "T2", "[N, T]"),
-        Input("label_length", "T1", "[N]"),
+        Input("label_length", "T1", "[N]", lenient=True),
         Input("blank_index", "T2", "[]", optional=True),
     ],
     outputs=[Output("loss", "T_F", "[N]")],
@@ -315,6 +316,7 @@ def _(node: Node) -> None:
 @op(
     "GRUSequence-5",
     types={"T1": FLOAT, "T2": INTEGER},
+    lenient_types={"T2": FLOAT},
     inputs=[
         Input("X", "T1", "[batch_size, seq_length, input_size]"),
         Input("initial_hidden_state", "T1", "[batch_size, num_directions, hidden_size]"),
@@ -485,6 +487,7 @@ def lstm_cell(
 @op(
     "LSTMSequence-5",
     types={"T1": FLOAT, "T2": INTEGER},
+    lenient_types={"T2": FLOAT},
     inputs=[
         Input("X", "T1", "[batch_size, seq_length, input_size]"),
         Input("initial_hidden_state", "T1", "[batch_size, num_directions, hidden_size]"),
@@ -553,6 +556,7 @@ def _(node: Node) -> None:
 @op(
     "OneHot-1",
     types={"T1": INDEX, "T_DEPTH": INDEX, "T2": ANY},
+    lenient_types={"T_DEPTH": INTEGER},
     inputs=[
         Input("indices", "T1", "[*indices]"),
         Input("depth", "T_DEPTH", "[]"),
@@ -694,6 +698,7 @@ def _(node: Node) -> None:
 @op(
     "RNNSequence-5",
     types={"T1": FLOAT, "T2": INTEGER},
+    lenient_types={"T2": FLOAT},
     inputs=[
         Input("X", "T1", "[batch_size, seq_length, input_size]"),
         Input("H", "T1", "[batch_size, num_directions, hidden_size]"),
@@ -770,7 +775,7 @@ def _operations(shapes: Sequence[Shape], attrs: Mapping[str, Any], result: Shape
         Input("sink", "T", "[*sink_rows, 1]", optional=True),
     ],
     outputs=[Output("result", "T", "[*batch, L, Ev]")],
-    attrs=[Attr("causal", BOOL)],
+    attrs=[Attr("causal", BOOL, assumed=False)],
     traits=[Products(_operations), Attending(apart=5)],
 )
 def scaled_dot_product_attention(
@@ -852,19 +857,18 @@ def _(node: Node) -> Shapes:
         number = node.value("attention_mask") if not shape else None
         if len(shape) == 1 or (number is not None and number != 0):
             found = f"the scalar {number}" if number is not None else "of rank 1"
-            node.fail(
-                "C3", f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more", about=["attention_mask"]
-            )
+            message = f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more"
+            same = "" if len(shape) == 1 or node.inputs["sink"] is not None else "adds it to all scores"
+            node.require("C3", False, message, about=["attention_mask"], lenient=same)
         if shape:
             leading = broadcast_shapes(batch, shape[:-2])
             rows = (shape[-2] == query[-2]) is not False or (shape[-2] == 1) is not False
             if leading is None or not rows or (shape[-1] == key[-2]) is False:
                 expected = shape_text((*batch, query[-2], key[-2]))
-                node.fail(
-                    "C4",
-                    f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}",
-                    about=["attention_mask"],
-                )
+                message = f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}"
+                single = "repeats it for all keys" if leading is not None and rows and shape[-1] == 1 else ""
+                node.require("C4", False, message, about=["attention_mask"], lenient=single)
+                assert leading is not None
             batch = leading
     if node.inputs["sink"] is not None:
         sink, scores = node.shape("sink"), (*batch, query[-2], 1)

@@ -10,6 +10,7 @@ import numpy as np
 from irrun.spec import (
     ANY,
     BOOL,
+    FLOAT,
     INTEGER,
     MAX_RANK,
     Array,
@@ -101,7 +102,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     types={"T": ANY, "T_SHAPE": INTEGER},
     inputs=[DATA, Input("shape", "T_SHAPE", "[rank]")],
     outputs=[Output("output", "T", "[*output]")],
-    attrs=[Attr("special_zero", BOOL)],
+    attrs=[Attr("special_zero", BOOL, assumed=False)],
     symbolic=True,
     view_of="data",
     self_checking=True,
@@ -225,6 +226,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
 @op(
     "Squeeze-1",
     types={"T": ANY, "T_INT": INTEGER},
+    lenient_types={"T_INT": FLOAT},
     inputs=[DATA, Input("axes", "T_INT", "[] | [num_axes]", optional=True)],
     outputs=[Output("output", "T", "[*output]")],
     opsets=frozenset(range(1, 15)),
@@ -279,6 +281,7 @@ squeeze.lowers("Squeeze-1", allow_axis_skip=False)
 @op(
     "Unsqueeze-1",
     types={"T": ANY, "T_INT": INTEGER},
+    lenient_types={"T_INT": FLOAT},
     inputs=[DATA, AXES],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,

@@ -46,7 +46,7 @@ FRAME_TYPES = {"T": FLOAT, "T_INT": INDEX}
 FRAMES = (
     Input("window", "T", "[window_length]"),
     Input("frame_size", "T_INT", "[]"),
-    Input("frame_step", "T_INT", "[]"),
+    Input("frame_step", "T_INT", "[]", lenient=True),
 )
 
 
@@ -200,7 +200,7 @@ def _(node: Node) -> Shapes:
     types=FRAME_TYPES,
     inputs=[Input("signal", "T", "[signal_size] | [batch, signal_size]"), *FRAMES],
     outputs=[Output("result", "T", "[*result]")],
-    attrs=[Attr("transpose_frames", BOOL)],
+    attrs=[Attr("transpose_frames", BOOL, assumed=False)],
 )
 def stft(signal: Array, window: Array, frame_size: Array, frame_step: Array, *, transpose_frames: bool) -> Any:
     """Cut a signal into frames, weigh each by the window, and transform it as RDFT-9 does.
@@ -239,10 +239,10 @@ def _(node: Node) -> Shapes:
     inputs=[
         Input("data", "T", "[fft_results, frames, 2] | [batch, fft_results, frames, 2]"),
         *FRAMES,
-        Input("signal_length", "T_INT", "[] | [1]", optional=True),
+        Input("signal_length", "T_INT", "[] | [1]", optional=True, lenient=True),
     ],
     outputs=[Output("signal", "T", "[*signal]")],
-    attrs=[Attr("center", BOOL), Attr("normalized", BOOL)],
+    attrs=[Attr("center", BOOL, assumed=False), Attr("normalized", BOOL, assumed=False)],
 )
 def istft(
     data: Array,

@@ -49,10 +49,10 @@ from ._boxes import (
 )
 from ._precision import widened
 
+SORTS = choice("value", "index", "none")
 TOP_K_ATTRS = (
     Attr("axis", INT),
-    Attr("mode", choice("min", "max")),
-    Attr("sort", choice("value", "index", "none")),
+    Attr("mode", choice("min", "max"), assumed="max"),
     Attr("index_element_type", choice("i32", "i64"), "i32"),
 )
 TOP_K_DOC = """The k largest or smallest elements along an axis, and their indices.
@@ -142,7 +142,10 @@ def _declared(version: int, k_types: frozenset[str], stable: bool = False) -> Op
         _top_k_stable if stable else _top_k,
         inputs=[Input("data", "T", "..."), Input("k", "T_K", "[]")],
         outputs=[Output("values", "T", "[*shape]"), Output("indices", "index_element_type", "[*shape]")],
-        attrs=(*TOP_K_ATTRS, Attr("stable", BOOL, False)) if stable else TOP_K_ATTRS,
+        attrs=(
+            *TOP_K_ATTRS,
+            *((Attr("sort", SORTS), Attr("stable", BOOL, False)) if stable else (Attr("sort", SORTS, assumed="none"),)),
+        ),
         types={"T": NUMERIC, "T_K": k_types},
         rule=_top_k_shapes,
         doc=TOP_K_DOC.format(version=version, stable=", stable=True" if stable else ""),
@@ -222,6 +225,7 @@ SCORED_OUTPUTS = (
     Output("valid_outputs", "output_type", "[1]"),
 )
 NMS_TYPES = {"T": FLOAT, "T_MAX_BOXES": INTEGER, "T_THRESHOLDS": FLOAT}
+NMS_LENIENT = {"T_MAX_BOXES": FLOAT}
 NMS_DOC = """{summary}
 
 The best box of each class is taken, those that it overlaps by more than iou_threshold are removed, and so on, until
@@ -317,12 +321,8 @@ def _most(node: Node) -> Size:
     return most.within(0) if isinstance(most, Dim) else most
 
 
-def _rows(version: int, batches: Any, classes: Any, boxes: Any, most: Any) -> Any:
-    return smallest(boxes, most * classes) if version < 4 else smallest(boxes, most) * batches * classes
-
-
-def _suppression(version: int, opsets: set[int], number: str, deviation: str = "") -> Op:
-    """A version whose result has a fixed number of rows."""
+def _suppression(version: int, opsets: set[int], output: str, *, filled: bool, example: str, deviation: str = "") -> Op:
+    """A version whose result is boxes alone; one that is `filled` has a fixed number of rows."""
 
     def kernel(
         boxes: Array,
@@ -343,16 +343,19 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
         }
         corners = _corners(widened(boxes), attrs["box_encoding"])
         selected, _ = _taken(corners, widened(scores), partial(_hard, **limits), attrs["sort_result_descending"])
+        kind = numpy_dtype(attrs.get("output_type", "i64"))
+        if not filled:
+            return selected.astype(kind)
         batches, classes, count = scores.shape
-        rows = _rows(version, batches, classes, count, most)
-        result = np.full((rows, 3), -1, numpy_dtype(attrs.get("output_type", "i64")))
-        result[: len(selected)] = selected[:rows]
+        result = np.full((min(count, most) * batches * classes, 3), -1, kind)
+        result[: len(selected)] = selected
         return result
 
     def rule(node: Node) -> Shapes:
         most = _most(node)
         batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
-        return {"rows": _rows(version, batches, classes, boxes, most)}
+        rows = smallest(boxes, most) * batches * classes
+        return {"rows": rows if filled else up_to(rows)}
 
     return Op(
         f"NonMaxSuppression-{version}",
@@ -361,14 +364,15 @@ def _suppression(version: int, opsets: set[int], number: str, deviation: str = "
         outputs=[Output("selected_indices", "i64" if version == 1 else "output_type", "[rows, 3]")],
         attrs=NMS_ATTRS if version == 1 else (*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
+        lenient_types=NMS_LENIENT,
         opsets=frozenset(opsets),
         rule=rule,
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, as (batch, class, box).",
-            output=f"There are {number} rows; those after the last box are -1.",
+            output=output,
             deviation=deviation,
             page=f"non-max-suppression-{version}",
-            example="op(boxes, scores, np.array(3), np.array(0.5)).tolist()\n[[0, 0, 1], [0, 0, 2], [-1, -1, -1]]",
+            example=f"op(boxes, scores, np.array(3), np.array(0.5)).tolist()\n{example}",
         ),
     )
 
@@ -415,6 +419,7 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         outputs=SCORED_OUTPUTS,
         attrs=(*NMS_ATTRS, OUTPUT_TYPE),
         types=NMS_TYPES,
+        lenient_types=NMS_LENIENT,
         opsets=frozenset(opsets),
         rule=_scored_shapes,
         doc=NMS_DOC.format(
@@ -442,14 +447,17 @@ def _scored_shapes(node: Node) -> Shapes:
     return {"selected": up_to(smallest(boxes, most) * batches * classes)}
 
 
-ROWS_OF_AN_IMAGE = "min(num_boxes, max_output_boxes_per_class * num_classes)"
-ROWS_OF_A_BATCH = "min(num_boxes, max_output_boxes_per_class) * num_batches * num_classes"
-TRIMMED = "The CPU\nplugin gives as many rows as it finds boxes, and more than that number if there are more."
-UNTRIMMED = "The CPU\nplugin gives as many rows as it finds boxes."
+AS_FOUND = """There is a row for each box, as in OpenVINO. The page has as many as num_boxes, or
+max_output_boxes_per_class * num_classes if that is less, of which those after the last box are -1: too few for several
+images."""
+FILLED = """There are min(num_boxes, max_output_boxes_per_class) * num_batches * num_classes rows; those after the last
+box are -1."""
+UNFILLED = "The CPU\nplugin gives as many rows as it finds boxes."
 SOFT_ONLY = "With\nsoft_nms_sigma, OpenVINO's CPU plugin removes no box by iou_threshold."
-non_max_suppression_1 = _suppression(1, {1, 2}, ROWS_OF_AN_IMAGE, TRIMMED)
-non_max_suppression_3 = _suppression(3, {3}, ROWS_OF_AN_IMAGE, TRIMMED)
-non_max_suppression_4 = _suppression(4, {4}, ROWS_OF_A_BATCH, UNTRIMMED)
+TWO, THREE = "[[0, 0, 1], [0, 0, 2]]", "[[0, 0, 1], [0, 0, 2], [-1, -1, -1]]"
+non_max_suppression_1 = _suppression(1, {1, 2}, AS_FOUND, filled=False, example=TWO)
+non_max_suppression_3 = _suppression(3, {3}, AS_FOUND, filled=False, example=TWO)
+non_max_suppression_4 = _suppression(4, {4}, FILLED, filled=True, example=THREE, deviation=UNFILLED)
 non_max_suppression_5 = _scored_suppression(5, range(5, 9), "no-max-suppression-5", "still removes boxes", SOFT_ONLY)
 non_max_suppression_9 = _scored_suppression(9, range(9, 17), "non-max-suppression-9", "removes none")
 

@@ -11,7 +11,7 @@ from irrun.check.leftovers import is_leftover
 from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element, attribute_span
-from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
+from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr, EachAxis
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
 from irrun.spelling import close_matches
@@ -69,6 +69,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     problems: list[Diagnostic] = []
     respelt: list[Diagnostic] = []
     missing: list[str] = []
+    unreadable = False
     for attr in op.attrs:
         text = layer.attributes.get(attr.name)
         if text is None:
@@ -81,20 +82,36 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             if value != text and value in ELEMENT_TYPES and text.lower() == value:
                 message = f"the element type is written `{text}`, but is spelt `{value}` in an IR"
                 respelt.append(_problem("W908", message, layer, attr.name, _CASE))
+            if attr.lenient:
+                problems += _beyond(op, layer, attr, value, text)
         except ValueError as error:
+            unused = _unused(op, layer, attr, text)
+            if unused is not None:
+                values[attr.keyword], problem = unused
+                problems.append(problem)
+                continue
+            unreadable = True
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
             message = f"attribute `{attr.name}`{given} {error}"
             problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
     unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
-    unreadable = bool(problems or missing)
     for typo, close in list(unknown.items()):
         if close in missing:
             del unknown[typo]
             missing.remove(close)
             message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
             problems.append(_problem("E306", message, layer, typo, f"did you mean `{close}`?"))
+            unreadable = True
+    for attr in op.attrs:
+        if attr.name in missing and attr.name not in misplaced and attr.assumed is not None:
+            assumed = _assumed(attr, layer)
+            if assumed is not None:
+                missing.remove(attr.name)
+                values[attr.keyword] = assumed
+                problems.append(_taken(op, layer, attr, assumed))
+    unreadable = unreadable or bool(missing)
     strayed = [name for name in missing if name in misplaced]
     if missing:
         problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
@@ -162,6 +179,59 @@ def _missing(
         message = f"{_lacking(op, strayed)}: on this <{stray.tag}> nothing reads it"
         span = attribute_span(stray, strayed[0])
         yield Diagnostic("E306", message, span, layer.label, f"move {given} to the first <data> of the layer")
+
+
+def _assumed(attr: Attr, layer: Layer) -> Any:
+    """What OpenVINO takes for a missing attribute; None where the file does not say how often."""
+    if not isinstance(attr.assumed, EachAxis):
+        return attr.assumed
+    rank = len(layer.input_ports[0].element.dims) if layer.input_ports else 0
+    return (attr.assumed.value,) * (rank - 2) if rank > 2 else None
+
+
+def _taken(op: Op, layer: Layer, attr: Attr, value: Any) -> Diagnostic:
+    """The warning of a required attribute for which OpenVINO takes a value of its own."""
+    text = attribute_text(value)
+    message = f"{_lacking(op, [attr.name])}; OpenVINO takes `{text}`, and so does irrun"
+    span = layer.data.span if layer.data else layer.span
+    return Diagnostic("W950", message, span, layer.label, f'write {attr.name}="{text}"; see {source_page(op)}')
+
+
+def attribute_text(value: Any) -> str:
+    """A value as a file has it."""
+    if isinstance(value, tuple):
+        return ",".join(map(attribute_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _beyond(op: Op, layer: Layer, attr: Attr, value: Any, text: str) -> Iterator[Diagnostic]:
+    """The warning of a value out of range with which OpenVINO computes."""
+    try:
+        attr.check(value, text)
+    except ValueError as error:
+        help = f"OpenVINO computes with it, and so does irrun; see {source_page(op)}"
+        yield _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
+
+
+def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnostic] | None:
+    """A value out of range that nothing reads, since another attribute says so, and the warning; else None."""
+    if attr.unread is None:
+        return None
+    name, values = attr.unread
+    other = next(each for each in op.attrs if each.name == name)
+    given = layer.attributes.get(name)
+    try:
+        value, means = attr.kind.parse(text), other.default if given is None else other.parse(given)
+    except ValueError:
+        return None
+    if means not in values:
+        return None
+    try:
+        attr.check(value, text)
+    except ValueError as error:
+        help = f"`{name}` is {attribute_text(means)}, so nothing reads it; see {source_page(op)}"
+        return value, _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
+    return None
 
 
 def _lacking(op: Op, names: list[str]) -> str:

@@ -713,6 +713,31 @@ CODES: dict[str, Code] = {
         "which of them counts. irrun and OpenVINO's CPU plugin take the last one; other devices need not.",
         ("indices [1, 1] of a ScatterUpdate", "indices [1, 2], or a reduction where the op has one"),
     ),
+    "W950": Code(
+        "missing attribute that OpenVINO has a value for",
+        "The specification requires the attribute and gives no default, but OpenVINO takes a value of its own where a "
+        "file lacks it, which the message names. irrun takes the same. Write it down: other tools need not agree.",
+        ("<data/> of a ScaledDotProductAttention", '<data causal="false"/>'),
+    ),
+    "W951": Code(
+        "broken constraint that OpenVINO computes",
+        "The layer breaks a constraint of the specification, by its label as in E401, but OpenVINO does not insist on "
+        "it and computes what the help says. irrun computes the same. Other devices and tools go by the specification.",
+        ("ReduceSum over the axes [1, 1]", "over the axis [1]"),
+    ),
+    "W952": Code(
+        "element type that OpenVINO takes",
+        "The specification does not have this element type for the input, or has one type for inputs that have two, "
+        "but OpenVINO computes with it: axes and sizes are taken for whole numbers whatever their type is. irrun does "
+        "so, too.",
+        ("Squeeze with axes of f32", "axes of i64"),
+    ),
+    "W953": Code(
+        "attribute out of range that OpenVINO takes",
+        "The value is outside what the specification allows, but OpenVINO computes with it as with any other, or does "
+        "not read it, as pads where auto_pad says them. irrun does the same. Other tools go by the specification.",
+        ("an Elu with alpha -1", "an alpha of 0 or more"),
+    ),
     "E701": Code(
         "the other side failed",
         "The device, model or tool that a model is compared with could not be asked: it refused the model, ended with "

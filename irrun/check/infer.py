@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from irrun.ir.xml import Element, attribute_span
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Concern, Op, Tensor, Violation
+from irrun.spec.op import Concern, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 
 MAX_PROPAGATED = 4096
@@ -222,6 +222,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         return None
     if suspect is not None:
         inference.report(suspect)
+    for each in inferred.tolerated:
+        if not _of_missing(each.violation, op, layer):
+            inference.report(_tolerated(each, op, layer, inputs))
     if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
@@ -312,6 +315,18 @@ def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:
         return layer.bodies["body"].back_edges[place].element
     element: Element = place.origin.element
     return element
+
+
+def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:
+    """Whether it is about attributes that the file lacks, which has been reported."""
+    concerns = [violation.port, *violation.about] if violation.port else violation.about
+    return bool(concerns) and all(name in op.attr_names and name not in layer.attributes for name in concerns)
+
+
+def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:
+    """The warning of a broken rule that OpenVINO does not insist on."""
+    error = violated(found.violation, op, layer, inputs)
+    return replace(error, code=found.code, help=f"OpenVINO {found.does}, and so does irrun; {error.help}")
 
 
 def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:

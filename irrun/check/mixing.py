@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
+from irrun.spec.op import FLOAT
 
 MAX_NAMED = 5
 """Op types that the warning names."""
@@ -13,7 +14,7 @@ MAX_NAMED = 5
 
 def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
     """One warning for a model that has such layers, at the first one: a converter writes many, for one reason."""
-    nodes = sorted((node for node in inference.nodes.values() if node.widened), key=lambda node: node.layer.span.line)
+    nodes = sorted((node for node in inference.nodes.values() if _mixes(node)), key=lambda node: node.layer.span.line)
     if not nodes:
         return
     first, more = nodes[0], len(nodes) - 1
@@ -22,11 +23,16 @@ def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
     others = (
         f"; so do {more} more layers ({named})" if more > 1 else f"; so does one more layer ({named})" if more else ""
     )
+    wide = next(type for type in first.widened.values() if type in FLOAT)
     help = (
-        f"computed in {next(iter(first.widened.values()))}, as OpenVINO does, the results in the type of the first "
-        "input; converters up to 2021 write this with f16 weights: convert the model anew"
+        f"computed in {wide}, as OpenVINO does, the results in the type of the first input; converters up to 2021 "
+        "write this with f16 weights: convert the model anew"
     )
     yield Diagnostic("W933", f"{_mixed(first, inference)}{others}", first.layer.span, first.layer.label, help)
+
+
+def _mixes(node: InferredLayer) -> bool:
+    return any(type in FLOAT for type in node.widened.values())
 
 
 def _mixed(node: InferredLayer, inference: Inference) -> str:
@@ -34,7 +40,7 @@ def _mixed(node: InferredLayer, inference: Inference) -> str:
     first: dict[str, tuple[str, str]] = {}
     for port, value in zip(node.op.inputs, node.layer.inputs, strict=False):
         type = inference.tensor(value).type
-        if port.type not in node.widened or type == "dynamic":
+        if node.widened.get(port.type) not in FLOAT or type == "dynamic":
             continue
         name, known = first.setdefault(port.type, (port.name, type))
         if type != known:

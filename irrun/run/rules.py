@@ -139,4 +139,4 @@ class Rule:
 
     def _answer(self, inferred: Inferred) -> Answer:
         outputs = inferred.outputs[: len(self._instruction.outputs)]
-        return Answer(outputs, inferred.types, inferred.warnings, sum(map(tensor_bytes, outputs)))
+        return Answer(outputs, inferred.types, inferred.told, sum(map(tensor_bytes, outputs)))

@@ -53,6 +53,7 @@ from irrun.spec.attributes import (
     STRING,
     STRINGS,
     Attr,
+    EachAxis,
     choice,
 )
 from irrun.spec.body import Body, BodyInput, BodyOutput
@@ -152,6 +153,7 @@ __all__ = [
     "Convolving",
     "Cutting",
     "Dim",
+    "EachAxis",
     "Elementwise",
     "Input",
     "Iterating",

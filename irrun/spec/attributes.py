@@ -24,12 +24,20 @@ class Kind(NamedTuple):
     many: bool = False
 
 
+class EachAxis(NamedTuple):
+    """A value for every spatial axis of the first input."""
+
+    value: int
+
+
 @dataclass(frozen=True, slots=True)
 class Attr:
     """An attribute of an op.
 
     `least` and `most` bound it, or each of its elements; `default` is what a file that omits it means; `keyword` is
-    the kernel's argument.
+    the kernel's argument. One without a default is required; `assumed` is what OpenVINO takes all the same where a file
+    lacks it. With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and
+    its values with which nothing reads this one, so that the bounds do not matter.
 
     >>> Attr("strides", INTS, least=1).parse("2, 1")
     (2, 1)
@@ -45,22 +53,30 @@ class Attr:
     default: Any = REQUIRED
     least: float | None = None
     most: float | None = None
+    assumed: Any = None
+    lenient: bool = False
+    unread: tuple[str, tuple[Any, ...]] | None = None
 
     @property
     def keyword(self) -> str:
         return _keyword(self.name)
 
     def parse(self, text: str) -> Any:
-        """The value of `text`. Raises ValueError where it is malformed or out of range."""
+        """The value of `text`. Raises ValueError where it is malformed or out of range, unless that is `lenient`."""
         value = self.kind.parse(text)
+        if not self.lenient:
+            self.check(value, text)
+        return value
+
+    def check(self, value: Any, text: str) -> None:
+        """Raises ValueError where a value is out of range."""
         if self.least is None and self.most is None:
-            return value
+            return
         for element in value if self.kind.many else (value,):
             if self.least is not None and not element >= self.least:
                 raise ValueError(f"is {text}, expected {self.least} or more")
             if self.most is not None and not element <= self.most:
                 raise ValueError(f"is {text}, expected {self.most} or less")
-        return value
 
 
 @cache

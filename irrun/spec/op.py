@@ -93,6 +93,28 @@ class Violation(Exception):
         self.place = place
 
 
+class Tolerated(NamedTuple):
+    """A rule that a node breaks, and what OpenVINO does all the same, which is what the kernel does.
+
+    `code` is the warning's: W951 of a constraint, W952 of an element type.
+    """
+
+    violation: Violation
+    does: str
+    code: str = "W951"
+
+    def __str__(self) -> str:
+        """As a run tells it."""
+        return f"{self.violation.label}: {self.violation.message}; OpenVINO {self.does}, and so does irrun"
+
+
+WHOLE = "takes it for whole numbers"
+"""What OpenVINO does with indices and sizes in other element types."""
+
+AS_THEY_ARE = "computes with these types"
+"""What OpenVINO does with data of other element types."""
+
+
 @dataclass(frozen=True)
 class Input:
     """An input port. `type` is a symbol of the op's `types` or an element type; `shape` is a pattern.
@@ -102,7 +124,8 @@ class Input:
     The last input may be `variadic`: any number of tensors, none of which binds the symbols of the pattern.
 
     One that is `lenient` may be of another floating-point type than an input before it that has the same symbol, though
-    the specification has one for both: old converters write that, and OpenVINO computes it.
+    the specification has one for both: old converters write that, and OpenVINO computes it. Of integers it may be
+    another integer type.
 
     >>> Input("image", "T", "[N, C, *spatial]").type
     'T'
@@ -196,8 +219,9 @@ class Node:
 
     `inputs` has None for an input that is not connected; a variadic one stands as a list. `complete` turns False where
     a question could not be answered before the run: then the rule is asked again at run time, when it can be.
-    `warnings` are about the data, for the run to tell. `widened` has the type to compute in for each type symbol that
-    lenient inputs have in another floating-point type; `types` has that of the first input then.
+    `warnings` are about the data, for the run to tell; `tolerated` are broken rules that OpenVINO does not insist on.
+    `widened` has the type to compute in for each type symbol that lenient inputs have in another type, or all
+    inputs in one that OpenVINO converts; `types` has that of the first input then.
 
     >>> @op("Reversed-1", inputs=[Input("x", "f32", "[*S]")], outputs=[Output("y", "f32", "[*R]")])
     ... def reversed_axes(x):
@@ -219,6 +243,7 @@ class Node:
     complete: bool = True
     warnings: list[str] = field(default_factory=list)
     widened: dict[str, str] = field(default_factory=dict)
+    tolerated: list[Tolerated] = field(default_factory=list)
 
     def warn(self, message: str) -> None:
         """Say that the data are doubtful, which a run tells and goes on."""
@@ -245,31 +270,54 @@ class Node:
         *,
         about: Sequence[Concern] = (),
         place: Place | None = None,
+        lenient: str = "",
     ) -> None:
-        """Report `message` unless `condition` holds; one that is undecided is asked again at run time."""
+        """Report `message` unless `condition` holds; one that is undecided is asked again at run time.
+
+        `lenient` is what OpenVINO does where the condition does not hold, and the kernel, too: then it is a warning.
+        """
         if condition is UNDECIDED:
             self.complete = False
         elif not condition:
-            raise Violation(label, message, port, about, place)
+            self._broken(Violation(label, message, port, about, place), lenient)
 
-    def within(self, label: str, name: str, low: Size, high: Size) -> None:
-        """Require every element of input `name` to lie in [low, high), as far as it is known."""
+    def tolerate(
+        self, label: str, does: str, message: str, port: Concern | None = None, *, about: Sequence[Concern] = ()
+    ) -> None:
+        """Warn that the constraint `label` is broken; what OpenVINO `does` all the same, the kernel does, too."""
+        self._broken(Violation(label, message, port, about), does)
+
+    def _broken(self, violation: Violation, lenient: str) -> None:
+        if not lenient:
+            raise violation
+        self.tolerated.append(Tolerated(violation, lenient))
+
+    def within(self, label: str, name: str, low: Size, high: Size, *, lenient: str = "") -> None:
+        """Require every element of input `name` to lie in [low, high), as far as it is known.
+
+        `lenient` is what OpenVINO does with those in [-high, low), and the kernel, too: then they are a warning.
+        """
         tensor = self.inputs.get(name)
         if tensor is None:
             return
         value = tensor.value
         if value is None or isinstance(low, Dim) or isinstance(high, Dim) or not tensor.known:
-            if value is not None and isinstance(low, int) and value.size and value.dtype != object:
+            if value is not None and isinstance(low, int) and value.size and value.dtype != object and not lenient:
                 self._outside(label, name, value, value < low, low, high)
             self.complete = False
         elif value.size and (int(value.min()) < low or int(value.max()) >= high):
-            self._outside(label, name, value, (value < low) | (value >= high), low, high)
+            if lenient:
+                self._outside(label, name, value, (value < -high) | (value >= high), low, high)
+            self._outside(label, name, value, (value < low) | (value >= high), low, high, lenient)
 
-    def _outside(self, label: str, name: str, value: Array, wrong: Array, low: Size, high: Size) -> None:
+    def _outside(
+        self, label: str, name: str, value: Array, wrong: Array, low: Size, high: Size, lenient: str = ""
+    ) -> None:
         if wrong.any():
             position = tuple(int(i) for i in np.argwhere(wrong)[0])
             where = f"`{name}[{', '.join(map(str, position))}]`" if position else f"`{name}`"
-            raise Violation(label, f"{where} is {value[position]}, outside [{low}, {high})", name)
+            violation = Violation(label, f"{where} is {value[position]}, outside [{low}, {high})", name)
+            self._broken(violation, lenient)
 
     def value(self, name: str) -> Array | None:
         """The value of input `name` where it is known exactly, else None."""
@@ -330,13 +378,19 @@ class Bound(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; `complete`, `warnings` and `widened` as in `Node`."""
+    """What an op's declaration and rule say of one node; all but the first two as in `Node`."""
 
     outputs: list[Tensor]
     types: Mapping[str, str]
     complete: bool
     warnings: Sequence[str] = ()
     widened: Mapping[str, str] = MappingProxyType({})
+    tolerated: Sequence[Tolerated] = ()
+
+    @property
+    def told(self) -> Sequence[str]:
+        """What a run warns of: its warnings, and the rules that the data of an input break."""
+        return _told(self.warnings, self.tolerated)
 
 
 @dataclass(eq=False)
@@ -349,7 +403,8 @@ class Op:
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
     `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind. Of one that is
     `self_checking` the kernel raises whatever the rule refuses in arrays of ranks and types that it has passed; an
-    attribute auto_broadcast must be "numpy" for it.
+    attribute auto_broadcast must be "numpy" for it. `lenient_types` are the element types that OpenVINO takes for a
+    symbol besides those of `types`; where these are integers, they are converted to i64.
 
     Called, it checks arrays and computes; `infer` says what is known of the outputs before that.
 
@@ -369,6 +424,7 @@ class Op:
     outputs: Sequence[Output] = ()
     attrs: Sequence[Attr] = ()
     types: Mapping[str, TypeSet] = field(default_factory=dict)
+    lenient_types: Mapping[str, TypeSet] = field(default_factory=dict)
     opsets: frozenset[int] | None = None
     extension_versions: Sequence[str] = ()
     symbolic: bool = False
@@ -474,7 +530,7 @@ class Op:
         inferred = self.infer(tensors, values)
         if inferred.widened:
             return self._mixed(arrays, attrs, inferred)
-        for message in inferred.warnings:
+        for message in inferred.told:
             warnings.warn(message, stacklevel=2)
         context = {"types": inferred.types}
         asked = {name: context[name] for name in self.context}
@@ -512,12 +568,12 @@ class Op:
         if isinstance(answer, list):
             _check_extents(answer)
             complete = node.complete and all(tensor.static for tensor in answer)
-            return Inferred(answer, node.types, complete, node.warnings, node.widened)
+            return Inferred(answer, node.types, complete, node.warnings, node.widened, node.tolerated)
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        return Inferred(outputs, node.types, node.complete, node.warnings, node.widened)
+        return Inferred(outputs, node.types, node.complete, node.warnings, node.widened, node.tolerated)
 
     def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
         """What types and shapes of the inputs say. Raises `Violation`."""
@@ -535,7 +591,7 @@ class Op:
         if self.rule is not None:
             with suppress(Undecided):
                 self.rule(node)
-        return node.warnings
+        return _told(node.warnings, node.tolerated)
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
@@ -562,6 +618,8 @@ class Op:
                     raise Violation("E302", f"input `{port.name}` is not connected", about=[port.name])
                 continue
             self._bind_type(node, port, tensor, origins)
+            if tensor.value is not None and node.widened.get(port.type) == "i64":
+                node.inputs[port.name] = _whole(tensor)
             if tensor.shape is None:
                 node.complete = False
                 continue
@@ -589,21 +647,47 @@ class Op:
             return
         if tensor.type not in allowed:
             expected = ", ".join(t for t in ELEMENT_TYPES if t in allowed)
-            raise Violation("E303", f"`{_spelled(name)}` is {tensor.type}, expected one of {expected}", name)
+            violation = Violation("E303", f"`{_spelled(name)}` is {tensor.type}, expected one of {expected}", name)
+            if tensor.type not in self.lenient_types.get(port.type, ()):
+                raise violation
+            whole = allowed <= INTEGER
+            node.tolerated.append(Tolerated(violation, WHOLE if whole else AS_THEY_ARE, "W952"))
+            if whole:
+                node.widened[port.type] = "i64"
         first = node.types.setdefault(port.type, tensor.type)
-        if first != tensor.type and port.lenient and {first, tensor.type} <= FLOAT:
-            so_far = node.widened.get(port.type, first)
-            node.widened[port.type] = "f64" if "f64" in (so_far, tensor.type) else "f32"
-        elif first != tensor.type:
+        if first != tensor.type:
             origin = origins["type " + port.type]
             message = f"`{_spelled(name)}` is {tensor.type}, but `{_spelled(origin)}` is {first}"
-            raise Violation("E303", message, name, [origin])
+            violation = Violation("E303", message, name, [origin])
+            if port.lenient and {first, tensor.type} <= FLOAT:
+                so_far = node.widened.get(port.type, first)
+                node.widened[port.type] = "f64" if "f64" in (so_far, tensor.type) else "f32"
+            elif node.widened.get(port.type) == "i64":
+                pass
+            elif port.lenient and {first, tensor.type} <= INTEGER:
+                node.widened[port.type] = "i64"
+                node.tolerated.append(Tolerated(violation, WHOLE, "W952"))
+            else:
+                raise violation
         origins.setdefault("type " + port.type, name)
 
     def _output_type(self, port: Output, node: Node) -> str:
         if port.type in self.types:
             return node.types.get(port.type, "dynamic")
         return port.type if port.type in ELEMENT_TYPES else node.attrs[port.type]
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """Numbers of any type as i64."""
+    value = tensor.value
+    if value is None or value.dtype == object:
+        return tensor
+    with np.errstate(all="ignore"):
+        return Tensor("i64", tensor.shape, value.astype(np.int64))
+
+
+def _told(warnings: Sequence[str], tolerated: Sequence[Tolerated]) -> Sequence[str]:
+    return [*warnings, *(str(each) for each in tolerated if each.violation.port is not None)] if tolerated else warnings
 
 
 def _spelled(concern: Concern) -> str:
@@ -632,6 +716,7 @@ class Declaration(TypedDict, total=False):
     outputs: Sequence[Output]
     attrs: Sequence[Attr]
     types: Mapping[str, TypeSet]
+    lenient_types: Mapping[str, TypeSet]
     opsets: frozenset[int] | None
     extension_versions: Sequence[str]
     symbolic: bool

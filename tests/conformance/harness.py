@@ -225,7 +225,7 @@ def array_of(tensor: ov.Tensor) -> Any:
     return tensor.data.copy().reshape(list(tensor.shape))
 
 
-WITHOUT_CASES = ("test_coverage", "test_deviations", "test_mixed_types")
+WITHOUT_CASES = ("test_constraints", "test_coverage", "test_deviations", "test_mixed_types")
 """Modules about cases of others."""
 
 

@@ -138,13 +138,12 @@ CASES += [
         4, "unordered", np.concatenate([FAR, FAR]), scores_of(2, 2, 4), 3, score=-1.0, sort_result_descending=False
     ),
     suppression(
-        *(1, "more boxes than rows", FAR[:, :2], np.array([[[0.75, 0.5], [0.9, 0.8]]], np.float32)),
-        deviates=Departure(
-            "has a row for every selected box; the page has as many as boxes and limits allow, the rest being -1",
-            "axis 1 of scores > 1",
-        ),
-        expected=[np.array([[0, 1, 0], [0, 1, 1]])],
+        *(1, "more boxes than rows of the page", FAR[:, :2], np.array([[[0.75, 0.5], [0.9, 0.8]]], np.float32)),
     ),
+    suppression(1, "two images", np.concatenate([FAR, FAR]), scores_of(2, 2, 4), most=3, score=-1.0),
+    suppression(3, "two images", np.concatenate([FAR, FAR]), scores_of(2, 2, 4), most=3, score=-1.0),
+    suppression(1, "fewer boxes than rows of the page", FAR[:, :2], np.array([[[0.75, 0.05]]], np.float32)),
+    suppression(3, "fewer boxes than rows of the page", FAR[:, :2], np.array([[[0.75, 0.05]]], np.float32)),
     suppression(
         *(4, "fewer boxes than rows", FAR[:, :2], np.array([[[0.75, 0.05]]], np.float32)),
         deviates=Departure(

@@ -79,7 +79,19 @@ def _missing(name: str) -> Iterator[Defect]:
         data = data_of(layer)
         value = data.attrib.pop(attr.name)
         spots: list[Spot] = [data, layer]
-        yield defect("missing required attribute", attr.name, document, "E306", spots, [layer], says=attr.name)
+        codes = "E306 W950"
+        also = ("E401",) if attr.name == "with_replacement" else ()  # without it there are too few to draw
+        yield defect(
+            "missing required attribute",
+            attr.name,
+            document,
+            codes,
+            spots,
+            [layer],
+            says=attr.name,
+            stale=True,
+            also=also,
+        )
         if len(attr.name) > 3:
             typo = misspelt(attr.name)
             data.set(typo, value)

@@ -322,5 +322,5 @@ def defects() -> Iterator[Defect]:
             + [f"input {number} = {np.asarray(value).tolist()}" for number, value in rule.values.items()]
         )
         # a rule for the rank, the sizes or the range of one input or attribute may be part of the declaration
-        codes = "E401 E304 E305 E307" if rule.label else "E304 E307 W930"
-        yield defect("constraint", f"{rule.label or 'a rule'}: {what}", document, codes, spots, [layer])
+        codes = "E401 E304 E305 E307 W951 W953" if rule.label else "E304 E307 W930"
+        yield defect("constraint", f"{rule.label or 'a rule'}: {what}", document, codes, spots, [layer], stale=True)

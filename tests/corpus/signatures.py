@@ -9,7 +9,7 @@ from corpus.defect import Defect, Spot, defect
 from corpus.document import Document, Element, declare, inputs, outputs, shape_of
 from corpus.seeds import ops, samples, seed
 from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import ANY, FLOAT
+from irrun.spec.op import ANY, FLOAT, INTEGER
 from irrun.spec.registry import registry
 
 PLUGIN_OPSETS = ("ie_internal_opset", "type_relaxed_opset", "util", "gpu_opset", "SnippetsOpset")
@@ -72,7 +72,7 @@ def _types(names: list[str]) -> Iterator[Defect]:
         for number, port in enumerate(op.inputs):
             document = seed(name)
             layer = document.subject()
-            allowed = op.types.get(port.type, frozenset({port.type}))
+            allowed = op.types.get(port.type, frozenset({port.type})) | op.lenient_types.get(port.type, frozenset())
             if port.type == "dynamic" or allowed == ANY or not _changeable(document, layer, number):
                 continue
             options = [t for t in ("f32", "i32", "boolean", "string") if t not in allowed]
@@ -96,7 +96,8 @@ def _types(names: list[str]) -> Iterator[Defect]:
                 continue
             given = document.source(layer, last)[0][0].get("element_type")
             allowed = op.types.get(op.inputs[0].type, frozenset())
-            taken = FLOAT if op.inputs[last].lenient and given in FLOAT else {given}
+            alike = FLOAT if given in FLOAT else INTEGER
+            taken = alike if op.inputs[last].lenient else {given}
             other = next((t for t in ("f16", "i64", "i8", "f64", "u8") if t in allowed - taken), None)
             if other:
                 document.set_input(layer, last, None, other)

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import Body, BodyInput, BodyOutput, Dim, Tensor, Violation, fresh
 from irrun.spec.registry import registry
@@ -241,5 +242,11 @@ def test_bucketize_mixes_types():
 
 
 def test_bucketize_3_c1_boundaries_that_do_not_ascend():
-    with pytest.raises(Violation, match=r"`buckets\[1\]` is 5, not below `buckets\[2\]`, 5"):
-        bucketize([1], [0, 5, 5])
+    with pytest.raises(Violation, match=r"`buckets\[1\]` is 5, not below `buckets\[2\]`, 4"):
+        bucketize([1], [0, 5, 4])
+
+
+def test_bucketize_3_c1_boundaries_that_are_there_twice_are_buckets_without_elements():
+    given = np.array([1, 5, 6]), np.array([0, 5, 5])
+    assert tolerated(BUCKETIZE, *given) == ("C1", "`buckets[1]` is 5, not below `buckets[2]`, 5")
+    assert BUCKETIZE.kernel(*given, **BUCKETIZE.defaults).tolist() == [1, 1, 3]

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.dtypes import numpy_dtype
@@ -259,7 +260,13 @@ def test_gatherelements_6_c3_dimensions_differ_off_the_axis():
 
 def test_gatherelements_6_c4_index_outside_the_axis():
     refuses(gather_elements, "C4", "`indices[0, 0]` is 1, outside [0, 1)", f32([[1]]), i64([1]), axis=0)
-    refuses(gather_elements, "C4", "`indices[1, 0]` is -1, outside [0, 1)", f32([[1]]), i64([0], [-1]), axis=0)
+    refuses(gather_elements, "C4", "`indices[1, 0]` is -3, outside [0, 2)", f32([[1], [2]]), i64([-1], [-3]), axis=0)
+
+
+def test_gatherelements_6_c4_negative_index_counts_from_the_end():
+    given = f32([[1, 2], [3, 4], [5, 6]]), i64([-1, -2], [0, -3])
+    assert tolerated(gather_elements, *given, axis=0) == ("C4", "`indices[0, 0]` is -1, outside [0, 3)")
+    assert gather_elements.kernel(*given, axis=0).tolist() == [[5, 4], [1, 2]]
 
 
 def test_gatherelements_has_the_shape_of_the_indices():
@@ -338,7 +345,10 @@ def test_gathernd_5_c3_batches_differ():
 
 
 def test_gathernd_5_c4_negative_index():
-    refuses(gather_nd_5, "C4", "`indices[0, 0]` is -1, outside [0, 2)", f32([1, 2]), i64([-1]))
+    refuses(gather_nd_5, "C4", "`indices[1, 0]` is -3, outside [0, 2)", f32([1, 2]), i64([-1], [-3]))
+    given = f32([[1, 2], [3, 4], [5, 6]]), i64([-1, -2], [0, -1])
+    assert tolerated(gather_nd_5, *given) == ("C4", "`indices[0, 0]` is -1, outside [0, 3)")
+    assert gather_nd_5.kernel(*given, batch_dims=0).tolist() == [5, 2]
 
 
 def test_gathernd_8_c1_batch_dims_outside_the_ranks():
@@ -792,7 +802,10 @@ def test_scatterndupdate_3_c2_updates_of_the_wrong_shape():
 
 
 def test_scatterndupdate_3_c3_negative_index():
-    refuses(scatter_nd_3, "C3", "`indices[0, 0]` is -1, outside [0, 1)", f32([1]), i64([-1]), f32([1]))
+    refuses(scatter_nd_3, "C3", "`indices[0, 0]` is -2, outside [0, 1)", f32([1]), i64([-2]), f32([1]))
+    given = f32([[1, 2], [3, 4], [5, 6]]), i64([-1, -2], [0, -1]), f32([8, 9])
+    assert tolerated(scatter_nd_3, *given) == ("C3", "`indices[0, 0]` is -1, outside [0, 3)")
+    assert scatter_nd_3.kernel(*given).tolist() == [[1, 9], [3, 4], [8, 6]]
 
 
 def test_scatterndupdate_15_c1_tuples_longer_than_the_rank():
@@ -1211,7 +1224,9 @@ def test_broadcast_1_c2_dimension_does_not_fit():
 
 def test_broadcast_1_c3_no_mapping():
     message = "`axes_mapping` is not connected, but `mode` is explicit"
-    refuses(broadcast_1, "C3", message, f32([1, 2]), i64(2), mode="explicit")
+    given = f32([1, 2]), i64(2, 2)
+    assert tolerated(broadcast_1, *given, mode="explicit") == ("C3", message)
+    assert broadcast_1.kernel(*given, mode="explicit").tolist() == [[1, 2], [1, 2]]
 
 
 def test_broadcast_1_c4_axes_do_not_ascend():
@@ -1334,7 +1349,9 @@ def test_pad_1_c1_pads_of_another_rank():
 
 
 def test_pad_1_c2_negative_pads():
-    refuses(pad_1, "C2", "`pads_end[0]` is -1, expected 0 or more", f32([1]), i64(0), i64(-1), pad_mode="constant")
+    given = f32([1, 2]), i64(1), i64(-1)
+    assert tolerated(pad_1, *given, pad_mode="constant") == ("C2", "`pads_end[0]` is -1, expected 0 or more")
+    assert pad_1.kernel(*given, pad_mode="constant").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

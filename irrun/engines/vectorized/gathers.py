@@ -118,7 +118,7 @@ def gather_elements(work: Work, threads: Threads) -> Compiled | None:
     for number, size in enumerate(data.shape):
         along = np.arange(indices.shape[number]).reshape([-1 if i == number else 1 for i in range(len(data.shape))])
         places *= size
-        places += indices.astype(np.intp) if number == axis else along
+        places += indices.astype(np.intp) % size if number == axis else along
     return _flat(work, places.ravel(), (1, prod(data.shape), 1), threads)
 
 
