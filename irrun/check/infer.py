@@ -320,7 +320,8 @@ def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:
 def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:
     """Whether it is about attributes that the file lacks, which has been reported."""
     concerns = [violation.port, *violation.about] if violation.port else violation.about
-    return bool(concerns) and all(name in op.attr_names and name not in layer.attributes for name in concerns)
+    assumed = {attr.keyword for attr in op.attrs if attr.assumed is not None and attr.name not in layer.attributes}
+    return bool(concerns) and assumed.issuperset(concerns)
 
 
 def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:

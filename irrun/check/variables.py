@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Graph
+from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 
@@ -71,4 +73,11 @@ def _fits(declared: Tensor, given: Tensor) -> bool:
     if declared.shape is None or given.shape is None:
         return True
     sizes = zip(declared.shape, given.shape, strict=False)
-    return len(declared.shape) == len(given.shape) and all((a == b) is not False for a, b in sizes)
+    return len(declared.shape) == len(given.shape) and all(itertools.starmap(_meet, sizes))
+
+
+def _meet(declared: Size, given: Size) -> bool:
+    """Whether a size may be one that is declared. An open one is another one after each run: bounds alone count."""
+    bounds = [(size.low, size.high) if isinstance(size, Dim) else (size, size) for size in (declared, given)]
+    (low, high), (least, most) = bounds
+    return (high is None or least is None or least <= high) and (low is None or most is None or low <= most)

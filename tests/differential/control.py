@@ -201,11 +201,13 @@ def iteration(b: Builder) -> Value:
             outputs.append({"external_port_id": len(kept), "internal_layer_id": number})
             kept.append(value)
         if b.chance(0.4) and value.rank:
-            stride = {"start": 0, "end": -1, "stride": 1} if b.chance(0.8) else {"start": -1, "end": 0, "stride": -1}
-            entry = {"external_port_id": len(kept), "internal_layer_id": number, "axis": 0, "part_size": value.shape[0]}
+            size = value.shape[0]
+            forward = b.chance(0.8)
+            ends = {"start": 0, "end": -1, "stride": size} if forward else {"start": -1, "end": 0, "stride": -size}
+            entry = {"external_port_id": len(kept), "internal_layer_id": number, "axis": 0, "part_size": size}
             if not value.fixed[0]:
                 continue
-            outputs.append(entry | stride)
+            outputs.append(entry | ends)
             kept.append(value)
     outputs.append({"external_port_id": -1, "internal_layer_id": going, "purpose": "execution_condition"})
     layer = Layer("Loop-5", outputs=declared(kept), bodies={"body": Body(inner.graph, entries, outputs, edges)})
