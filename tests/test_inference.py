@@ -33,7 +33,8 @@ MIXTURES = 30
 
 DECIDED_BY_THE_RUN = {
     *("GenerateProposals-9", "Loop-5", "MatrixNms-8", "MulticlassNms-8", "MulticlassNms-9", "NMSRotated-13"),
-    *("NonMaxSuppression-5", "NonMaxSuppression-9", "ReadValue-6", "Unique-10"),
+    *("NonMaxSuppression-1", "NonMaxSuppression-3", "NonMaxSuppression-5", "NonMaxSuppression-9"),
+    *("ReadValue-6", "Unique-10"),
 }
 """Ops whose output sizes are known only after the computation."""
 

@@ -18,7 +18,7 @@ SAMPLES = sorted((ROOT / "samples").glob("*/model.xml"))
 INVALID = sorted((ROOT / "tests" / "invalid").glob("*.xml"))
 EXPORTS = sorted(Path(os.environ["IRRUN_EXPORTS"]).rglob("*.xml")) if "IRRUN_EXPORTS" in os.environ else []
 
-SEEN = {"E301", "E302", "E306", "E307", "W930"}
+SEEN = {"E220", "E301", "E302", "E306", "E307", "W907", "W930"}
 """Codes of tests/invalid for which a layer is not of the grammar; the others are of types, shapes and values."""
 
 CNN = (ROOT / "samples" / "cnn" / "model.xml").read_text()

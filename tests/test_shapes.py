@@ -122,8 +122,7 @@ def test_a_layout_with_dots_and_words_of_its_own(tmp_path):
     model = Model()
     parameter(model, "x", ("?", "?", "?", "?"), "[N,...,SEQ]")
     parameter(model, "y", ("?", "?"), "[?,?,...,?]")
-    parameter(model, "z", ("?", "?"), "[N,C,H]")
-    assert input_shapes(model, tmp_path) == ["(batch, x.1, x.2, seq)", "(y.0, y.1)", "(z.0, z.1)"]
+    assert input_shapes(model, tmp_path) == ["(batch, x.1, x.2, seq)", "(y.0, y.1)"]
 
 
 def test_roles_that_two_inputs_have_go_by_the_input(tmp_path):

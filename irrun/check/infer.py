@@ -411,7 +411,7 @@ def _meet(declared: Tensor, given: Tensor) -> Tensor:
     known = {declared.type, given.type} - {"dynamic"}
     type = known.pop() if len(known) == 1 else "dynamic"  # where they differ, which is reported, nothing follows
     shape = declared.shape if given.shape is None else given.shape
-    return Tensor(type, shape, given.value if given.type == type else None)
+    return Tensor(type, shape, given.value if given.type in (type, "dynamic") else None)
 
 
 def with_values(

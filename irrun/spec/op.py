@@ -618,7 +618,7 @@ class Op:
                     raise Violation("E302", f"input `{port.name}` is not connected", about=[port.name])
                 continue
             self._bind_type(node, port, tensor, origins)
-            if tensor.value is not None and node.widened.get(port.type) == "i64":
+            if node.widened.get(port.type) == "i64" and tensor.value is not None:
                 node.inputs[port.name] = _whole(tensor)
             if tensor.shape is None:
                 node.complete = False

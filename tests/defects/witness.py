@@ -1,10 +1,10 @@
 """What OpenVINO says of a model, asked in a process of its own that may crash: a path a line in, JSON a line out."""
 
 import json
-import select
 import subprocess
 import sys
 from collections.abc import Iterable
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ def ask(paths: Iterable[Path], how: str) -> list[dict[str, Any]]:
         assert process.stdout
         process.stdin.write(f"{how} {path}\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+        ready = wait([process.stdout], SECONDS)
         line = process.stdout.readline() if ready else ""
         if line:
             answers.append(json.loads(line))

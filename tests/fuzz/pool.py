@@ -23,7 +23,7 @@ PATIENCE = 120.0
 """Seconds of waiting for something that needs no processor."""
 
 KILOBYTES = 1 << 20
-"""Of resident memory, at its peak."""
+"""Of resident memory, at its peak, beyond what a process has when it is forked."""
 
 _HOMES = {Path(import_module(name).__file__).parent for name in ("irrun", "irrun.opsets")}
 """The folders of irrun's own modules: the tests may lie in one of that name, too."""
@@ -117,6 +117,7 @@ class _Worker:
 def _work(mutant: Callable[[int], Seed], connection: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + KILOBYTES
     with tempfile.TemporaryDirectory() as folder:
         while True:
             try:
@@ -124,11 +125,11 @@ def _work(mutant: Callable[[int], Seed], connection: Connection) -> None:
             except (EOFError, OSError):
                 return
             made = mutant(number)
-            connection.send(examine(made, Path(folder)))
+            connection.send(examine(made, Path(folder), most))
 
 
-def examine(model: Seed, folder: Path) -> tuple[str, str]:
-    """The kind and the details of what goes wrong with a model, both empty if nothing does."""
+def examine(model: Seed, folder: Path, most: int = KILOBYTES) -> tuple[str, str]:
+    """The kind and the details of what goes wrong with a model, both empty if nothing does; `most` are kilobytes."""
     path = folder / "model.xml"
     path.write_bytes(model.xml)
     path.with_suffix(".bin").write_bytes(model.weights)
@@ -143,7 +144,7 @@ def examine(model: Seed, folder: Path) -> tuple[str, str]:
             at = f"{at}: {str(error)[-200:].rpartition('the rule of')[2][:60]}"
         return f"{type(error).__name__} in {at}", "".join(traceback.format_exception(error))[-3000:]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if peak > KILOBYTES:
+    if peak > most:
         return "memory", f"{peak} kB"
     return "", ""
 

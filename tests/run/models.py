@@ -57,7 +57,7 @@ def loop(
     outputs = [{"external_port_id": n, "internal_layer_id": numbers[value.ref]} for n, value in enumerate(results)]
     for value in joined:
         entry = {"external_port_id": len(outputs), "internal_layer_id": numbers[value.ref], "axis": 0}
-        outputs.append({**entry, "start": 0, "end": -1, "stride": 1, "part_size": value.shape[0]})
+        outputs.append({**entry, "start": 0, "end": -1, "stride": value.shape[0], "part_size": value.shape[0]})
     last = len(inner.graph.layers) - 1
     outputs.append({"external_port_id": -1, "internal_layer_id": last, "purpose": "execution_condition"})
     inputs = [

@@ -229,7 +229,7 @@ def parse(text: str) -> tuple[str | None, Tolerance]:
     try:
         given = [float(part) for part in parts]
     except ValueError:
-        close = close_matches(value, LEVELS)
+        close = close_matches(value, LEVELS, likely=True)
         hint = f"; did you mean {close[0]}?" if close else ""
         levels = ", ".join(LEVELS)
         raise ValueError(f"`{value}` is neither ATOL,RTOL[,OUTLIERS] nor one of {levels}{hint}") from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import tempfile
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Worker:
         assert process.stdout is not None
         process.stdin.write(json.dumps([row.sent(), constants]) + "\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+        ready = wait([process.stdout], SECONDS)
         line = process.stdout.readline() if ready else ""
         if line:
             answer: dict[str, Any] = json.loads(line)
