@@ -94,6 +94,7 @@ def test_millions_of_elements(tmp_path):
     refused(written(tmp_path, net("<a/>" * 5_000_000)), "E104", seconds=10)
 
 
+@pytest.mark.slow
 def test_as_many_layers_as_are_read_and_all_of_them_wrong(tmp_path):
     layer = '<layer id="{0}" name="n" type="Nonesuch{0}" version="opset1"><data a="1"/></layer>'
     path = written(tmp_path, net("".join(layer.format(n) for n in range(60_000))))
@@ -376,7 +377,7 @@ def nested_loops(depth: int, inside: str = "") -> str:
     return f"<layers>{layers}</layers><edges>{''.join(edge.format(*link) for link in links)}</edges>"
 
 
-@pytest.mark.parametrize("depth", [12, 60])
+@pytest.mark.parametrize("depth", [pytest.param(12, marks=pytest.mark.slow), 60])
 def test_loops_in_loops(depth, tmp_path):
     path = written(tmp_path, f'<net name="m" version="11">{nested_loops(depth)}</net>', struct.pack("<q?", 2, True))
     report = irrun.validate(path)

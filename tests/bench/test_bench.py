@@ -29,6 +29,7 @@ def run(*arguments):
     return subprocess.run(list(map(str, [*command, *arguments])), capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_sample_is_measured_beside_openvino_and_failures_are_named(tmp_path):
     pytest.importorskip("openvino")
     shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "cnn")
@@ -51,6 +52,7 @@ def test_a_sample_is_measured_beside_openvino_and_failures_are_named(tmp_path):
         assert found["difference"] is None or found["difference"] < 1e-5
 
 
+@pytest.mark.slow
 def test_another_irrun_takes_the_place_of_openvino(tmp_path):
     pytest.importorskip("openvino")
     shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "cnn")
@@ -67,6 +69,7 @@ def test_another_irrun_takes_the_place_of_openvino(tmp_path):
     assert differences["against: irrun numpy"] is None
 
 
+@pytest.mark.slow
 def test_loops_agree_with_openvino(tmp_path):
     pytest.importorskip("openvino")
     done = run("--measure", "loops", "--json", tmp_path / "found.json")
@@ -140,6 +143,7 @@ def test_a_worker_runs_the_inputs_that_it_is_told(embeddings, tmp_path):
         assert arrays["arr_0"].tolist() == [[8, 12]]
 
 
+@pytest.mark.slow
 def test_lengths_that_change_are_measured(embeddings):
     first, repeated = measure_fresh(embeddings, IRRUN)
     assert (len(first.seconds), len(repeated.seconds)) == (12, 12)
@@ -167,6 +171,7 @@ def generators():
 
 
 @pytest.mark.parametrize("beams", [None, 3])
+@pytest.mark.slow
 def test_a_language_model_is_measured_beside_openvino(beams):
     pytest.importorskip("openvino")
     path = ROOT / "samples" / "language-model" / "model.xml"
@@ -219,6 +224,7 @@ def test_a_language_model_that_cannot_be_read_is_named(tmp_path):
     assert "not measured: " in lines([taken])[1]
 
 
+@pytest.mark.slow
 def test_a_founding_op_is_measured_beside_the_bytes_that_it_moves(tmp_path):
     pytest.importorskip("openvino")
     script = ROOT / "tests" / "bench" / "founding.py"
@@ -267,6 +273,7 @@ def test_a_summary_has_a_line_for_each_model_the_slowest_first():
     ]
 
 
+@pytest.mark.slow
 def test_first_runs_with_other_shapes_are_measured_and_the_costs_of_slow_models_named(tmp_path):
     pytest.importorskip("openvino")
     (tmp_path / "cnn" / "others").mkdir(parents=True)

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).with_name("sweep.py")
 
 
+@pytest.mark.slow
 def test_built_models_are_swept_beside_sums_and_a_loop(tmp_path):
     options = ["--count", "3", "--turns", "1", "--loop", "1", "--workers", "2"]
     command = [sys.executable, str(BENCHMARK), str(tmp_path), *options]

@@ -205,6 +205,7 @@ def test_a_result_is_read_in_the_layout_that_it_came_in(head: str) -> None:
 
 
 @pytest.mark.skipif("ONEDNN_MAX_CPU_ISA" in os.environ, reason="this is that run")
+@pytest.mark.slow
 def test_processors_without_avx512_where_channels_come_in_blocks() -> None:
     found = subprocess.run(
         [
