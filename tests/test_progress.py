@@ -4,6 +4,7 @@ import re
 import shutil
 import signal
 import subprocess
+import shlex
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ir_builder import Model
 from terminal import on_terminal
 
 SLOW = """\
+import shlex
 import sys
 import time
 from irrun.spec import Input, Output, op
@@ -161,7 +163,9 @@ def test_an_error_stands_where_the_line_was(slow):
 
 def test_a_reduction_says_what_it_has_reached(slow, tmp_path):
     path, *ops = slow()
-    command = f"{sys.executable} -c 'import time; time.sleep(0.8); raise SystemExit(1)' {{model}} {{inputs}}"
+    command = (
+        f"{shlex.quote(sys.executable)} -c 'import time; time.sleep(0.8); raise SystemExit(1)' {{model}} {{inputs}}"
+    )
     arguments = ("reduce", path, *ops, "--random", 1, "--check", command, "-o", tmp_path / "out", "--max-checks", 3)
     shown = on_terminal(*arguments, columns=120)
     assert shown.status == 0, shown.text
