@@ -1,10 +1,10 @@
 """What people see while they wait: how far long work is, on a terminal, and nothing elsewhere."""
 
 import re
+import shlex
 import shutil
 import signal
 import subprocess
-import shlex
 import sys
 from pathlib import Path
 
