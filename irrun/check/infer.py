@@ -201,6 +201,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
+        if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
+            return None
         found = violated(violation, op, layer, inputs, suspect)
         if found.code not in inference.ignore:
             inference.report(found)
@@ -211,10 +213,6 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inference.report(as_ignored(found))
         outputs = declared_outputs(layer)
         return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
-        if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
-            return None
-        inference.report(violated(violation, op, layer, inputs, suspect))
-        return None
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from irrun.check.infer import Inference, InferredLayer, body_of, infer_graph
 from irrun.diagnostics import Diagnostic, Note
-from irrun.ir.graph import Graph, Layer, LayerBody, PortMap
+from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
@@ -94,9 +94,9 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
     layer, body = node.layer, node.layer.bodies["body"]
     carried = {edge.parameter for edge in body.back_edges}
     condition = next((entry for entry in body.outputs if entry.purpose), None)
-    if condition is not None and any(found.type == "Parameter" for found in _leading_to(condition.internal)):
+    if condition is not None and any(found.type == "Parameter" for found in leading_to([condition.internal])):
         return  # the last iteration is the one that was looked for
-    lost = [entry for entry in _last(body) if _renewed(_leading_to(entry.internal), carried, inference)]
+    lost = [entry for entry in _last(body) if _renewed(leading_to([entry.internal]), carried, inference)]
     if not lost:
         return
     trait = node.op.trait(Iterating)
@@ -122,14 +122,3 @@ def _renewed(layers: set[Layer], carried: set[Layer], inference: Inference) -> b
 
 def _last(body: LayerBody) -> list[PortMap]:
     return [entry for entry in body.outputs if entry.axis is None and entry.external >= 0]
-
-
-def _leading_to(layer: Layer) -> set[Layer]:
-    """A layer, and all of its graph that its value depends on."""
-    found, stack = {layer}, [layer]
-    while stack:
-        for value in stack.pop().inputs:
-            if value is not None and value.layer not in found:
-                found.add(value.layer)
-                stack.append(value.layer)
-    return found

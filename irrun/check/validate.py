@@ -88,7 +88,8 @@ class Report:
         >>> print(irrun.validate("tests/invalid/five_defects.xml").render("concise").splitlines()[-1])
         tests/invalid/five_defects.xml:65:24: error[E206] layer 5 `positive` (ReLU) has no output port 9
         """
-        from irrun.check.render.formats import FORMATS, listed
+        from irrun.check.render.formats import FORMATS
+        from irrun.check.render.infos import listed
 
         if format not in FORMATS:
             raise ValueError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")

@@ -122,7 +122,7 @@ def validate(
     tables: list[str] = []
     diffs: list[str] = []
     with collector_paused(), progress("checking", len(paths)) as shown:
-        from irrun.check.render.formats import FORMATS, listed
+        from irrun.check.render.infos import listed
         from irrun.check.render.shapes import render_shapes
         from irrun.check.render.text import overview, plain, render_report
 
@@ -149,6 +149,8 @@ def validate(
         style = plain if output else paint
         text = "\n".join(table + render_report(report, style) for table, report in zip(tables, reports, strict=True))
     else:
+        from irrun.check.render.formats import FORMATS
+
         text = FORMATS[format](reports)
     write_text(context, text + "\n" * bool(text), output)
     if len(paths) != 1 or skipped or diff:

@@ -190,20 +190,12 @@ def _report_precision(port: Element, known: str | None, layer: Layer, findings: 
     text = port.attributes.get("precision")
     if text is None:
         findings.add("E210", "an output port needs a `precision`", port, layer=layer, help=help)
-    elif known is not None and (text in _TOLERATED or not output):
+    elif text in _TOLERATED or (known is not None and not output):
         help = "OpenVINO reads it" if text in _TOLERATED else "OpenVINO refuses it on output ports"
-        message = f"the precision is written `{text}`, but is spelt `{ELEMENT_TYPES[known].precision}` in an IR"
+        right = ELEMENT_TYPES[known].precision if known is not None else "UNSPECIFIED"
+        message = f"the precision is written `{text}`, but is spelt `{right}` in an IR"
         help = f"{help}, other readers of the file may not"
         findings.add("W908", message, port, "precision", layer=layer, help=help)
-    elif text == "undefined":
-        findings.add(
-            "W908",
-            "the precision is written `undefined`, but is spelt `UNSPECIFIED` in an IR",
-            port,
-            "precision",
-            layer=layer,
-            help="OpenVINO reads it, other readers of the file may not",
-        )
     elif output:
         help = f"did you mean `{ELEMENT_TYPES[known].precision}`? OpenVINO compares letter by letter" if known else help
         findings.add("E210", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)

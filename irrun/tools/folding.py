@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from irrun.ir.graph import Model, Value
+from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
+
+
+def frontier_of(graph: Graph, constant: Collection[Layer]) -> list[Value]:
+    """What `constant` layers compute, and others read."""
+    return [
+        value
+        for layer in graph.layers
+        if layer in constant and layer.type != "Const"
+        for value in layer.outputs
+        if any(reader not in constant for reader, _ in value.consumers)
+    ]
 
 
 def computed(model: Model, values: Sequence[Value]) -> list[Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irrun.check.render.concise import render_concise
@@ -28,14 +27,3 @@ FORMATS: dict[str, Callable[[Sequence[Report]], str]] = {
     "junit": render_junit,
 }
 """What `--format` takes, to what writes it, without a line break at the end."""
-
-FOR_PEOPLE = ("text", "concise", "github", "junit")
-"""Those that have infos only where these are asked for; programs make their own choice."""
-
-
-def listed(report: Report, format: str, verbose: bool) -> Report:
-    """The report with what it has for that form: without infos of codes I... where nobody has asked for them."""
-    if verbose or format not in FOR_PEOPLE:
-        return report
-    kept = [found for found in report.diagnostics if found.code[0] != "I"]
-    return replace(report, diagnostics=kept, hidden=len(report.diagnostics) - len(kept))

@@ -72,17 +72,11 @@ def fold(model: Model, given: Sequence[str]) -> None:
 
     Not of those that are larger than what they are made of, such as unpacked weights, and of quantizations.
     """
-    from irrun.tools.folding import computed
+    from irrun.tools.folding import computed, frontier_of
 
     inference = infer(model.graph, model.weights)
     constant = _constant(model.graph, inference)
-    frontier = [
-        value
-        for layer in model.graph.layers
-        if layer in constant and layer.type != "Const"
-        for value in layer.outputs
-        if any(reader not in constant for reader, _ in value.consumers)
-    ]
+    frontier = frontier_of(model.graph, constant)
     if not frontier:
         return
     for value, array in zip(frontier, computed(model, frontier), strict=True):

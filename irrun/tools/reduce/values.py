@@ -17,7 +17,7 @@ from irrun.spec.op import Array
 from irrun.spec.registry import registry
 from irrun.tools.editing import redeclare
 from irrun.tools.extract.regions import constant_layers
-from irrun.tools.folding import computed
+from irrun.tools.folding import computed, frontier_of
 from irrun.tools.reduce.layers import Subject
 from irrun.tools.reduce.trials import Trials
 
@@ -46,13 +46,7 @@ def _folded(subject: Subject, trials: Trials) -> Subject:
     """What is computed of constants alone as constants."""
     model = subject.model.copy()
     constants = constant_layers(model.graph)
-    edge = [
-        value
-        for layer in model.graph.layers
-        if layer in constants and layer.type != "Const"
-        for value in layer.outputs
-        if any(reader not in constants for reader, _ in value.consumers)
-    ]
+    edge = frontier_of(model.graph, constants)
     if not edge:
         return subject
     try:
