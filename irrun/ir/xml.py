@@ -190,21 +190,34 @@ def attribute_span(element: Element, name: str) -> Span:
     return element.source.span(span[0], len(shown.decode("utf-8", "replace")))
 
 
+LARGE = 50_000
+"""Containers that are worth keeping from the garbage collector: a megabyte of XML makes more."""
+
+_hidden = False
+"""Whether containers were made old that the garbage collector has not counted: it will not look at them by itself."""
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Without the garbage collector: it would walk the growing tree again and again, a third of the time of parsing.
 
-    What was made is old afterwards, as far as the collector knows, which would walk all of it at once otherwise.
+    What was made is old afterwards, as far as the collector knows, which would walk all of it at once otherwise. As it
+    does not count what became old in this way, the next one who reads has it look whether that is in use still.
     """
+    global _hidden
     enabled = gc.isenabled()
+    if enabled and _hidden:
+        gc.collect()
+        _hidden = False
     gc.disable()
     try:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # what others have frozen stays so
+            if gc.get_count()[0] > LARGE and not gc.get_freeze_count():  # what others have frozen stays so
                 gc.freeze()
                 gc.unfreeze()
+                _hidden = True
             gc.enable()
 
 
