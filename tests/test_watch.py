@@ -3,9 +3,13 @@
 import json
 import math
 import struct
+import subprocess
+import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -18,8 +22,8 @@ from run.models import ADD, anything, i64, loop, model, saved
 import irrun
 from irrun.diagnostics import InputError
 from irrun.run.keys import place
-from irrun.tools.watch import statistics
-from irrun.tools.watch.statistics import measured
+from irrun.tools.watch import blocks, statistics
+from irrun.tools.watch.statistics import by_kernels, by_numpy, hashed, measured
 
 F32 = np.float32
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -270,33 +274,200 @@ def test_statistics_of_few_numbers():
     assert math.isclose(found.mean, 99998 / 7, rel_tol=1e-6)
 
 
+EVERY_TYPE = [
+    *("f4", "f8", "f2", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"),
+    *("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "int4", "uint4", "uint2"),
+]
+PATHS = pytest.mark.parametrize("by", [by_numpy, by_kernels])
+
+
+def dtype_of(name):
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def taken_by(by, array):
+    """What is measured of dense elements in one of the two ways."""
+    if by is by_kernels:
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    found, numbers = by(array)
+    return statistics.of_found(array.size, found), hashed(numbers.astype("<u8").tobytes())
+
+
+def defined(array):
+    """The statistics of numbers, one after the other, without mean and standard deviation; and these."""
+    floating = array.dtype.kind not in "iub" and "int" not in array.dtype.name
+    with np.errstate(invalid="ignore"):  # of NaN that signal
+        numbers = array.astype(np.float64 if floating else object if array.dtype.kind in "iu" else np.int64).tolist()
+    finite = [number for number in numbers if math.isfinite(number)]
+    sizes = [abs(number) for number in finite if number]
+    normal = float(ml_dtypes.finfo(array.dtype).smallest_normal) if floating else 0
+    found = {
+        "count": len(numbers),
+        "minimum": min(finite, default=None),
+        "maximum": max(finite, default=None),
+        "largest": max(map(abs, finite), default=None),
+        "smallest": min(sizes, default=None),
+        "zeros": len(finite) - len(sizes),
+        "nan": sum(math.isnan(number) for number in numbers),
+        "positive_infinite": numbers.count(math.inf),
+        "negative_infinite": numbers.count(-math.inf),
+        "subnormal": sum(size < normal for size in sizes),
+        "beyond_f16": sum(size > 65504 for size in sizes),
+        "flushed_f16": sum(size <= 2.0**-25 for size in sizes),
+        "flushed_bf16": sum(size <= 2.0**-134 for size in sizes),
+    }
+    if not finite:
+        return found, None, None
+    scale = float(found["largest"] or 1)
+    scaled = [number / scale for number in finite]
+    mean = math.fsum(scaled) / len(scaled)
+    variance = math.fsum((number - mean) ** 2 for number in scaled) / len(scaled)
+    return found, mean * scale, math.sqrt(variance) * scale
+
+
+def as_defined(found, array):
+    exact, mean, std = defined(array)
+    given = found.as_dict()
+    assert {name: given[name] for name in exact} == exact
+    assert all(type(given[name]) is type(exact[name]) for name in exact)
+    assert not any(math.copysign(1, given[name]) < 0 for name in ("minimum", "maximum", "largest") if given[name] == 0)
+    if mean is None:
+        assert (found.mean, found.std) == (None, None)
+    else:
+        assert abs(found.mean - mean) <= 1e-6 * std + 1e-12 * float(exact["largest"])
+        assert abs(found.std - std) <= 1e-5 * std + 1e-12 * float(exact["largest"])
+
+
+def numbers_of(dtype, size, seed):
+    """Numbers of all magnitudes that a type has, but for f64 whose squares are infinite, with zeros of both signs and,
+    of floats, what is no finite number."""
+    random = np.random.default_rng([seed, size])
+    if dtype.itemsize == 1:
+        codes = np.arange(256, dtype=np.uint8)[: 2 if dtype.kind == "b" else None]
+        if "int" in dtype.name and dtype.name[-1] in "24":
+            codes = np.arange(-8, 8, dtype=np.int8).astype(dtype).view(np.uint8)
+        return random.choice(codes, size).view(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        small = random.integers(max(limits.min, -9), 9, size).astype(dtype)
+        any = random.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
+        return np.where(random.random(size) < 0.5, small, any)
+    with np.errstate(all="ignore"):
+        codes = random.integers(0, 256, (size, dtype.itemsize), np.uint8).reshape(-1).view(dtype)
+        array = np.where(random.random(size) < 0.5, random.standard_normal(size).astype(dtype), codes)
+        array[random.random(size) < 0.05] = -0.0
+        if dtype == np.float64:
+            array[(np.abs(array) > 1e140) & np.isfinite(array)] = 1e140
+    return array
+
+
+@PATHS
+@pytest.mark.parametrize("name", EVERY_TYPE)
+def test_statistics_are_those_that_are_defined_for_every_type(name, by):
+    """Of few numbers, of what begins and ends within blocks and vectors, and of numbers that all are plain ones."""
+    dtype = dtype_of(name)
+    for size in (1, 2, 7, 8, 9, 15, 16, 17, 31, 100, 4_099):
+        array = numbers_of(dtype, size, 1)
+        as_defined(taken_by(by, array)[0], array)
+    plain = (np.random.default_rng(2).standard_normal(3_001) * 3).clip(0 if dtype.kind == "u" else -9, 9)
+    array = plain.astype(np.float32).astype(dtype)
+    as_defined(taken_by(by, array)[0], array)
+
+
+@PATHS
+@pytest.mark.parametrize("name", ["f4", "f8", "bfloat16", "float8_e5m2", "i8", "u4"])
+def test_statistics_of_several_blocks_are_those_of_all(name, by):
+    dtype = dtype_of(name)
+    size = 2 * blocks.BLOCK + 1_000 if dtype.itemsize > 1 else 2 * blocks.HASHED + 1_001
+    array = numbers_of(dtype, size, 3)
+    as_defined(taken_by(by, array)[0], array)
+    if dtype.kind == "f" and dtype.itemsize > 1:
+        array[: blocks.BLOCK] = np.nan  # a block that has no number
+        as_defined(taken_by(by, array)[0], array)
+
+
+@PATHS
 @pytest.mark.parametrize(
-    "dtype", ["f2", "f4", "f8", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, "i1", "u8", "i8", "?"]
+    "numbers",
+    [
+        lambda random: 1e6 + random.random(70_000) / 8,  # their variance is lost in their squares
+        lambda random: 1e6 + random.random(70_000) / 8 * (np.arange(70_000) % 7 > 0),
+        lambda random: np.append(1e30, random.standard_normal(70_000)),  # the first one is far away
+        lambda random: np.append(1e5, 1 + random.random(300) / 1024),
+        lambda random: random.choice([3e38, -3e38], 70_000),
+        lambda random: random.standard_normal(70_000) * 1e-30,  # squares are too small for f32
+        lambda random: np.full(70_000, 0.1),
+        lambda random: random.standard_normal(70_000) * 1e-40,
+        lambda random: np.where(random.random(70_000) < 0.5, -np.inf, 1e6 + random.random(70_000)),
+        lambda random: np.full(70_000, np.nan),
+        lambda random: np.full(70_000, -0.0),
+    ],
 )
-@pytest.mark.parametrize("size", [1, 1000, statistics.BLOCK + 1, 5 * statistics.BLOCK - 7])
-def test_statistics_are_those_that_numpy_says(dtype, size):
-    random = np.random.default_rng(size)
-    array = (random.standard_normal(size) * 30 * (random.random(size) > 0.1)).astype(dtype)
-    if array.dtype.kind in "fV":
-        array[random.integers(size, size=size // 100)] = np.nan
-    found, _ = measured(array.reshape(1, size))
-    wide = array.astype(np.float64)
-    finite = wide[np.isfinite(wide)]
-    assert (found.count, found.nan) == (size, np.isnan(wide).sum())
-    assert (found.minimum, found.maximum) == (finite.min(), finite.max())
-    assert found.zeros == (finite == 0).sum()
-    np.testing.assert_allclose([found.mean, found.std], [finite.mean(), finite.std()], 1e-5, 1e-5)
-    magnitudes = np.abs(finite[finite != 0])
-    assert found.smallest == (magnitudes.min() if magnitudes.size else None)
-    assert found.flushed_f16 == (magnitudes <= 2.0**-25).sum()
+def test_means_are_exact_of_numbers_that_are_far_apart_or_close_to_one_another(numbers, by):
+    array = numbers(np.random.default_rng(4)).astype(F32)
+    as_defined(taken_by(by, array)[0], array)
 
 
-def test_statistics_of_what_is_empty_no_number_huge_or_not_finite():
-    assert measured(np.zeros((0, 3), F32))[0] == statistics.Statistics(0)
+@PATHS
+def test_means_of_f64_whose_sums_are_beyond_all_numbers(by):
+    found, _ = taken_by(by, np.array([1.7e308, -1.7e308, 1.7e308, 1.7e308]))
+    assert math.isclose(found.mean, 0.85e308, rel_tol=1e-9)
+    assert (found.std, found.maximum, found.zeros) == (None, 1.7e308, 0)
+
+
+def test_both_ways_to_measure_agree():
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+    for number, name in enumerate(EVERY_TYPE):
+        for size in (3, 16_384, 65_536, 200_003):
+            array = numbers_of(dtype_of(name), size, number)
+            (one, first), (two, second) = taken_by(by_numpy, array), taken_by(by_kernels, array)
+            assert first == second
+            given = [{k: v for k, v in own.as_dict().items() if k not in ("mean", "std")} for own in (one, two)]
+            assert given[0] == given[1]
+            if one.mean is not None:
+                assert abs(one.mean - two.mean) <= 1e-6 * (one.std or 0) + 1e-12 * float(one.largest)
+
+
+def test_arrays_of_any_form_are_measured():
+    array = np.random.default_rng(5).standard_normal((60, 70, 80)).astype(F32)
+    for view in (array[::-1, ::3, 1::2], array.T, np.broadcast_to(array[:1], array.shape), np.asfortranarray(array)):
+        assert measured(view) == measured(np.ascontiguousarray(view))
+    assert measured(np.array(2.5, F32)) == measured(F32([2.5]))
+    odd = np.frombuffer(b"x" + array.tobytes(), np.uint8)[1:]  # where no f32 should lie
+    assert measured(odd.view(F32)) == measured(array)
+    assert measured(odd)[1] == measured(array)[1]
+
+
+def test_threads_measure_at_once():
+    arrays = [np.random.default_rng(seed).standard_normal(400_000).astype(F32) for seed in range(6)]
+    expected = [measured(array) for array in arrays]
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(5):
+            assert list(pool.map(measured, arrays)) == expected
+
+
+def test_little_is_measured_without_llvmlite():
+    code = (
+        "import sys, numpy as np; from irrun.tools.watch.statistics import measured; "
+        "measured(np.ones(1000, np.float32)); measured(np.ones(9, bool)); sys.exit('llvmlite' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_much_is_measured_by_kernels_where_there_are_any(monkeypatch):
+    monkeypatch.setattr(statistics, "sys", SimpleNamespace(modules={"llvmlite": None}))
+    monkeypatch.setattr(statistics, "_effort", statistics._Effort())
+    monkeypatch.setattr(statistics, "find_spec", lambda name: None)
+    assert not any(statistics._is_compiled(1 << 29) for _ in range(3))
+    monkeypatch.setattr(statistics, "find_spec", lambda name: name)
+    monkeypatch.setattr(statistics, "_effort", statistics._Effort())
+    assert [statistics._is_compiled(1 << 29) for _ in range(3)] == [False, True, True]
+
+
+def test_statistics_of_what_is_empty_or_no_number():
+    assert measured(np.zeros((0, 3), F32)) == (statistics.Statistics(0), hashed(b""))
     assert measured(np.array(["a", "b"]))[0] == statistics.Statistics(2)
     assert measured(F32([np.nan, np.inf]))[0] == statistics.Statistics(2, nan=1, positive_infinite=1)
-    huge, _ = measured(F32([3e38, -3e38, 3e38, 3e38]))
-    np.testing.assert_allclose([huge.mean, huge.std], [1.5e38, 2.598e38], 1e-3)
     whole, _ = measured(np.int64([-(2**63), 2**63 - 1]))
     assert (whole.minimum, whole.maximum, whole.largest, whole.smallest) == (-(2**63), 2**63 - 1, 2**63, 2**63 - 1)
     spread, _ = measured(F32([1e6, 1e6 + 1]))
@@ -481,8 +652,10 @@ def test_hashes_tell_places_ends_and_numbers_of_elements_apart(dtype):
         assert (measured(turned)[1] in known) == np.array_equal(turned, array)
 
 
-def test_the_hash_is_what_the_index_says_of_it():
-    array = np.arange(1, 6, dtype=np.float32)
+@PATHS
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 5), ("f4", 40_001), ("u1", 65_536), ("u1", 70_003), ("f2", 9)])
+def test_the_hash_is_what_the_index_says_of_it(dtype, size, by):
+    array = np.random.default_rng(6).integers(1, 200, size).astype(dtype)
 
     def splitmix64(number):
         state = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
@@ -490,8 +663,10 @@ def test_the_hash_is_what_the_index_says_of_it():
         state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
         return state ^ (state >> 31)
 
-    content = array.tobytes()
-    words = [int.from_bytes(content[start : start + 8], "little") for start in range(0, len(content), 8)]
-    total = sum(word * (splitmix64(number) | 1) for number, word in enumerate(words)) + len(content)
-    digest = blake2b((total % 2**64).to_bytes(8, "little"), digest_size=8).hexdigest()
-    assert measured(array)[1] == digest
+    content, sums = array.tobytes(), b""
+    for begin in range(0, len(content), 65_536):
+        block = content[begin : begin + 65_536]
+        words = [int.from_bytes(block[start : start + 8], "little") for start in range(0, len(block), 8)]
+        total = sum(word * (splitmix64(number) | 1) for number, word in enumerate(words)) + len(block)
+        sums += (total % 2**64).to_bytes(8, "little")
+    assert taken_by(by, array)[1] == measured(array)[1] == blake2b(sums, digest_size=8).hexdigest()

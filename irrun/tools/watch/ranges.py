@@ -21,7 +21,8 @@ from irrun.run.session import Event, Fused
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
-from irrun.tools.watch.statistics import FLUSHED_BF16, FLUSHED_F16, LARGEST_F16, Statistics, measured
+from irrun.tools.watch.blocks import FLUSHED_BF16, FLUSHED_F16, LARGEST_F16
+from irrun.tools.watch.statistics import Statistics, measured
 
 FINITE, RANGE = "E607", "E608"
 """The codes of what is found: what is not finite, and what is beyond a narrower range."""

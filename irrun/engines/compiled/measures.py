@@ -1,0 +1,76 @@
+"""What arrays are like, block by block, by kernels that threads share."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+import numpy as np
+
+from irrun.engines import processors
+from irrun.engines.compiled.histogram import histogram
+from irrun.engines.compiled.loops import looped
+from irrun.engines.compiled.measure_kernel import Limits, addresses_of
+from irrun.engines.compiled.team import Team
+from irrun.spec.op import Array
+
+SHARED_BYTES = 1 << 19
+"""Bytes from which on threads share them: one takes some 60 us for these."""
+
+BYTE_NANOSECONDS = 0.6
+"""What a byte takes of which it is counted how often it is there."""
+
+MAX_THREADS = 4
+"""More read memory no sooner."""
+
+
+class Measure:
+    """What looks at dense arrays of elements of a type in blocks of so many bytes, and writes what it has found to rows
+    of fields of 8 bytes, see `measure_kernel`. `factors` are u64. Any number of threads may call it at once."""
+
+    def __init__(self, look: int, merge: int, block: int, factors: Array) -> None:
+        self._address, self._block, self._factors = look, block, factors
+        self._look, self._merge = (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address) for address in (look, merge))
+        self._factors_begin = factors.ctypes.data
+
+    @staticmethod
+    def of(type: str, limits: Limits, names: tuple[str, ...], block: int, factors: Array) -> Measure | None:
+        """None where there is no code for the type."""
+        found = addresses_of(type, limits, names)
+        return None if found is None else Measure(*found, block, factors)
+
+    def __call__(self, flat: Array, rows: Array) -> None:
+        """Fill rows, one for each block; then the first one is of all, but for its sum."""
+        block = self._block // flat.itemsize
+        values = (0, len(rows), flat.size, block, flat.ctypes.data, self._factors_begin, rows.ctypes.data)
+        arguments = np.array(values, np.uint64)
+        pointer = arguments.ctypes.data
+        if flat.nbytes < SHARED_BYTES:
+            self._look(pointer)
+        else:
+            _team().run(self._address, pointer, shared=True)
+        if len(rows) > 1:
+            self._merge(pointer)
+
+
+def counted(flat: Array, block: int, factors: Array) -> tuple[Array, Array]:
+    """The sum of each block of so many bytes, u64, see `measure_kernel`, and how often each byte is in all, i64 [256].
+    Elements are of one byte."""
+    data = flat.view(np.uint8)
+    blocks = -(-data.size // block)
+    sums, counts = np.empty(blocks, np.int64), np.empty((blocks, 256), np.int64)
+    content = data if data.size % 8 == 0 and data.ctypes.data % 8 == 0 else _padded(data)
+    arguments = (content, content.view(np.int64), factors.view(np.int64), data.size, block, sums, counts)
+    looped(_team(), histogram, arguments, blocks, data.size * BYTE_NANOSECONDS)()
+    return sums.view(np.uint64), counts.sum(axis=0)
+
+
+def _padded(data: Array) -> Array:
+    content = np.zeros(-(-data.size // 8) * 8, np.uint8)
+    content[: data.size] = data
+    return content
+
+
+@cache
+def _team() -> Team:
+    return Team(min(processors(), MAX_THREADS))
