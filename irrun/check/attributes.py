@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
 from irrun.diagnostics import Diagnostic, Span
-from irrun.ir.graph import Layer
+from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr, EachAxis
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
@@ -37,9 +37,6 @@ _MADE_OF = {
 
 _CASE = "OpenVINO ignores the case of it, except in a Const; other readers of the file do not"
 
-OF_LAYER = ("id", "name", "type", "version")
-"""The attributes of a <layer> itself."""
-
 _TYPE_WORDS = {"float": "f32", "half": "f16", "double": "f64", "int": "i32", "long": "i64", "bool": "boolean"}
 
 
@@ -57,7 +54,7 @@ class Attributes(NamedTuple):
 
 def read_attributes(op: Op, layer: Layer) -> Attributes:
     """What the file gives for the attributes of `op`, and what is wrong with it."""
-    misplaced = _misplaced(layer) if layer.strays or len(layer.element.attributes) > len(OF_LAYER) else {}
+    misplaced = _misplaced(layer) if layer.strays or layer.marked else {}
     key = (op, tuple(layer.attributes.items()))
     known = _CACHE.get(key)
     if known is not None:

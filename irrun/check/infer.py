@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irrun.check.answers import Answers
-from irrun.check.attributes import OF_LAYER, read_attributes
+from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
@@ -257,7 +257,7 @@ def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer
     blob = inference.weights.checked(layer)
     if blob is None or not blob.plain or layer.inputs or len(layer.outputs) != 1 or layer.bodies or layer.broken:
         return None
-    if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or len(layer.element.attributes) > len(OF_LAYER):
+    if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or layer.marked:
         return None
     attrs = {name: getattr(blob, name) for name in _OF_CONSTANT}
     return InferredLayer(

@@ -9,8 +9,9 @@ from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, Port
 from irrun.ir.layers import UNKNOWN_ID
+from irrun.ir.plain import PlainEdge
 from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
-from irrun.ir.xml import Element
+from irrun.ir.xml import Deferred, Element
 
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
@@ -19,13 +20,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
-    `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
+    `certain` has the other ones. `lost` counts the edges that arrive nowhere, each of which
     leaves some input without one. A layer that is `crowded` has a second edge into one of its ports, which may be meant
     for another one.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
-    written: dict[str | None, Layer] = field(default_factory=dict)
+    certain: dict[int | None, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
     crowded: set[Layer] = field(default_factory=set)
     lost: int = 0
@@ -75,7 +76,7 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             ids = [port.id for port in listed]
             if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
                 index.doubtful.add(layer)
-    index.written = {layer.element.attributes["id"]: layer for layer in graph.layers if layer not in index.doubtful}
+    index.certain = {layer.id: layer for layer in graph.layers if layer not in index.doubtful}
     return index
 
 
@@ -84,12 +85,12 @@ def _connect_plainly(edge: Element, index: _Index) -> bool:
 
     The ports of its layers are numbered on from 0, inputs first, and the ids stand in both places in the same way.
     """
-    given = edge.attributes
-    if len(given) > len(_ENDS) or edge.children:
+    ends = _plain_ends(edge)
+    if ends is None:
         return False
-    producer, reader = index.written.get(given.get("from-layer")), index.written.get(given.get("to-layer"))
-    output, number = _plain_number(given.get("from-port")), _plain_number(given.get("to-port"))
-    if producer is None or reader is None or output is None or number is None:
+    from_layer, output, to_layer, number = ends
+    producer, reader = index.certain.get(from_layer), index.certain.get(to_layer)
+    if producer is None or reader is None:
         return False
     position = output - len(producer.input_ports)
     if not 0 <= position < len(producer.outputs) or number >= len(reader.inputs):
@@ -101,6 +102,20 @@ def _connect_plainly(edge: Element, index: _Index) -> bool:
     reader.inputs[number] = value
     value.consumers.append((reader, number))
     return True
+
+
+def _plain_ends(edge: Element) -> PlainEdge | None:
+    """What an edge says, if nothing needs a closer look."""
+    if isinstance(edge, Deferred) and (plain := edge.take()) is not None:
+        ends: PlainEdge = plain
+        return ends
+    given = edge.attributes
+    if len(given) > len(_ENDS) or edge.children:
+        return None
+    from_layer, output, to_layer, number = (_plain_number(given.get(name)) for name in _ENDS)
+    if from_layer is None or output is None or to_layer is None or number is None:
+        return None
+    return from_layer, output, to_layer, number
 
 
 @lru_cache

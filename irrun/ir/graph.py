@@ -18,18 +18,36 @@ if TYPE_CHECKING:
     from irrun.ir.weights import Weights
 
 
+OF_LAYER = ("id", "name", "type", "version")
+"""The attributes of a <layer> itself."""
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class Port:
     """A declared port. `precision` is an element type name (`f32`), None where it is missing or unknown.
 
     `dims` are the declared sizes, -1 where unknown; no dims mean a scalar or an unknown rank, the file does not tell.
+    With a `number` it is given the element of its layer, in which its own is looked up when someone asks for that.
     """
 
     id: int
     precision: str | None
     dims: tuple[int, ...]
     names: tuple[str, ...]
-    element: Element
+    _element: Element
+    _number: int | None = None
+
+    @property
+    def element(self) -> Element:
+        if self._number is not None:
+            lists = [child for child in self._element.children if child.tag in ("input", "output")]
+            ports = [port for listed in lists for port in listed.children]
+            self._element, self._number = ports[self._number], None
+        return self._element
+
+    @element.setter
+    def element(self, element: Element) -> None:
+        self._element, self._number = element, None
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -67,9 +85,24 @@ class Layer:
     strays: list[Element] = field(default_factory=list)
     broken: bool = False
 
+    def __getattr__(self, name: str) -> Element | None:
+        """What was left out because nobody may ask for it: the first `data` or `rt_info` in its element."""
+        if name not in ("data", "rt_info"):
+            raise AttributeError(name)
+        found = self.element.find(name)
+        if found is not None and name == "data":
+            found.attributes = self.attributes
+        setattr(self, name, found)
+        return found
+
     @property
     def span(self) -> Span:
         return self.element.span
+
+    @property
+    def marked(self) -> bool:
+        """Whether its element has attributes beside those that every layer has."""
+        return not self.element.deferred and len(self.element.attributes) > len(OF_LAYER)
 
     @property
     def label(self) -> LayerName:

@@ -6,10 +6,11 @@ import re
 
 from irrun.ir.bodies import parts_of_bodies
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Graph, Layer, Port, Value
+from irrun.ir.graph import OF_LAYER, Graph, Layer, Port, Value
+from irrun.ir.plain import PlainLayer
 from irrun.ir.runtime import check_info
 from irrun.ir.unread import PORT_ATTRIBUTES, joined, members, report_attributes, report_children, report_element
-from irrun.ir.xml import Element
+from irrun.ir.xml import Deferred, Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spelling import close_matches
 
@@ -20,7 +21,6 @@ UNKNOWN_ID = -1
 
 _EXACT = {name.lower(): name for name in ("Parameter", "Result", "ReadValue", "Assign")}
 _CHILDREN = frozenset({"data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS})
-_LAYER_ATTRIBUTES = ("id", "name", "type", "version")
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
 _COMMA = re.compile(r"(?<!\\),")
 _CANONICAL = {type.precision for type in ELEMENT_TYPES.values()}
@@ -49,6 +49,31 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
 
 
 def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
+    plain = element.take() if isinstance(element, Deferred) else None
+    return _written_layer(element, graph, findings) if plain is None else _plain_layer(element, plain, graph)
+
+
+def _plain_layer(element: Deferred, plain: PlainLayer, graph: Graph) -> Layer:
+    """A layer of which there is nothing to report."""
+    layer = Layer(plain.id, plain.name, plain.type, plain.version, plain.attributes, element, None, graph)
+    if plain.has_data:
+        del layer.data
+    if plain.has_info:
+        del layer.rt_info
+    count = len(plain.inputs)
+    layer.input_ports = [
+        Port(id, precision, dims, tensor_names(names), element, number)
+        for number, (id, precision, names, dims) in enumerate(plain.inputs)
+    ]
+    layer.inputs, layer.input_edges = [None] * count, [None] * count
+    layer.outputs = [
+        Value(layer, index, Port(id, precision, dims, tensor_names(names), element, count + index))
+        for index, (id, precision, names, dims) in enumerate(plain.outputs)
+    ]
+    return layer
+
+
+def _written_layer(element: Element, graph: Graph, findings: Findings) -> Layer:
     given = element.attributes
     type = _EXACT.get(given.get("type", "").lower(), given.get("type", ""))
     layer = Layer(
@@ -56,7 +81,7 @@ def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
     )
     if "id" in given:
         layer.id = _known(findings.whole(element, "id", graph))
-    findings.lacks(element, _LAYER_ATTRIBUTES, graph, layer)
+    findings.lacks(element, OF_LAYER, graph, layer)
     if layer.data:
         layer.attributes = layer.data.attributes
     if type == "Result" and "output_names" in given:

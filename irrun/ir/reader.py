@@ -213,7 +213,7 @@ def _graphs(root: Element, findings: Findings) -> Graph:
         graph = pending.pop()
         for layer in graph.layers:
             check_bodies(layer, findings)
-            for child in layer.element.children:
+            for child in () if layer.element.deferred else layer.element.children:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies and is_body(child.tag, layer):
                     body = layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
                     before = len(findings.diagnostics)
@@ -319,7 +319,7 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
 
 
 def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:
-    if layer.data and blob.excess:
+    if blob.excess and layer.data:
         message = f"`size` is {blob.size} bytes, but {blob.elements} elements of {blob.element_type} take {blob.needed}"
         help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
         findings.add("W905", message, layer.data, "size", layer=layer, help=help)

@@ -28,13 +28,12 @@ _OF_OLD_TOOLS = {"meta_data", "quantization_parameters", "pre-process", "statist
 
 def report_texts(root: Element, findings: Findings) -> None:
     """Report the text between elements, of which only a <dim> has any that is read."""
-    data = root.source.data
-    packed = data.translate(None, b" \t\r\n")
+    packed = root.source.parsed.translate(None, b" \t\r\n")
     # behind each tag, but for the last one and those of <dim>s, comes another one: to count them takes no time
     texts = packed.count(b">") - packed.count(b"><") - 1
     if texts == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
         return
-    places = list(_texts(data))
+    places = list(_texts(root.source.data))
     if places:
         more = f", and so in {len(places) - 1} more places" if len(places) > 1 else ""
         help = "delete it, or write it as an attribute if it is one"

@@ -7,11 +7,13 @@ import gc
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from xml.parsers import expat
 
-from irrun.diagnostics import NOWHERE, Diagnostic, IRError, Note, Span
+from irrun.diagnostics import NOWHERE, Diagnostic, IRError, Span
+from irrun.ir.malformed import UTF8, explained
+from irrun.ir.plain import PlainEdge, PlainLayer, Run, plain_runs
 
 MAX_DEPTH = 256
 """A body nests three elements deeper than its layer, so this is some 80 bodies in each other; files have 3 or 4."""
@@ -31,24 +33,21 @@ _CONTINUED = bytes(range(0x80, 0xC0))
 
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _TAG = re.compile(rb"<[^\s/>]+")
-_ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_FRAGMENT = (
-    "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
-    "give every <layer> an id, a name and a version, and put all into <net><layers>"
-)
 
 
 class Source:
     """The bytes of a file, and where its lines begin.
 
-    Both are counted by blocks: a file may be one line of megabytes, or nothing but line breaks.
+    Both are counted by blocks: a file may be one line of megabytes, or nothing but line breaks. What was `parsed` of
+    it has marks in place of plain elements.
     """
 
-    __slots__ = ("_characters", "_lines", "_tag", "data")
+    __slots__ = ("_characters", "_lines", "_tag", "data", "parsed")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.parsed = data
         self._lines: list[int] = []
         self._characters: list[int] = []
         self._tag: tuple[int, dict[bytes, tuple[int, int]]] = -1, {}
@@ -146,6 +145,8 @@ class Element:
 
     __slots__ = ("attributes", "children", "dims", "offset", "source", "tag", "text")
 
+    deferred = False
+
     def __init__(self, tag: str, attributes: dict[str, str], source: Source | None = None, offset: int = 0) -> None:
         self.tag = tag
         self.attributes = attributes
@@ -179,6 +180,38 @@ class Element:
 
     def findall(self, tag: str) -> list[Element]:
         return [child for child in self.children if child.tag == tag]
+
+
+class Deferred(Element):
+    """A layer or an edge of which `plain` says all until it is taken; it is parsed when someone looks inside.
+
+    As long as it is `deferred` it has the attributes of a plain layer or edge, and nothing that has to do with bodies.
+    """
+
+    __slots__ = ("_plain", "deferred")
+
+    def __init__(self, tag: str, source: Source, offset: int, plain: PlainLayer | PlainEdge) -> None:
+        self.tag = tag
+        self.source = source
+        self.offset = offset
+        self.deferred = True
+        self._plain: PlainLayer | PlainEdge | None = plain
+
+    def take(self) -> Any:
+        """What it says, once; None when someone has looked inside, or has it already."""
+        plain, self._plain = self._plain if self.deferred else None, None
+        return plain
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Element.__slots__ or not self.deferred:
+            raise AttributeError(name)
+        data = self.source.data
+        end = data.index(b">", data.index(b"</layer" if self.tag == "layer" else b"/", self.offset)) + 1
+        parsed = _elements(self.source, data[self.offset : end], self.offset)
+        self.attributes, self.children = parsed.attributes, parsed.children
+        self.dims, self.text = parsed.dims, parsed.text
+        self.deferred = False
+        return getattr(self, name)
 
 
 def attribute_span(element: Element, name: str) -> Span:
@@ -236,18 +269,60 @@ def parser_of(source: Source) -> expat.XMLParserType:
 
 def parse(data: bytes) -> Element:
     """The root element of an XML text. Raises IRError with one diagnostic where it is not well-formed or not safe."""
-    parser = expat.ParserCreate("utf-8" if data.startswith(_UTF16) else None)
-    data = as_utf8(data)
-    source = Source(data)
+    encoding = "utf-8" if data.startswith(_UTF16) else None
+    source = Source(as_utf8(data))
     _check_size(source)
+    with collector_paused():
+        if encoding is None and not _OTHER_ENCODING.match(source.data):
+            with suppress(_MisplacedError, IRError):  # of which the whole text will tell
+                return _without_plain(source)
+        return _elements(source, source.data, encoding=encoding)
+
+
+_OTHER_ENCODING = re.compile(rb"""(\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*(?!["']utf-8["'])""", re.IGNORECASE)
+_MARK = b"<?plain?>"
+
+
+class _MisplacedError(Exception):
+    """What looks like elements stands where there are none, as in a comment, or where the reader does not want them."""
+
+
+def _without_plain(source: Source) -> Element:
+    """The root, from the text with a mark in place of each run of plain elements, so that a parser says where these are.
+
+    Raises IRError for a text that is not well-formed, _MisplacedError.
+    """
+    data, parts, marks, position, length = source.data, [], {}, 0, 0
+    for run in plain_runs(data.decode("latin-1")):
+        length += run.start - position
+        marks[length] = run
+        length += len(_MARK)
+        parts += data[position : run.start], _MARK
+        position = run.stop
+    text = b"".join([*parts, data[position:]])
+    root = _elements(source, text, marks=marks)
+    if marks:
+        raise _MisplacedError
+    source.parsed = text
+    return root
+
+
+def _elements(
+    source: Source, text: bytes, shift: int = 0, marks: dict[int, Run] | None = None, encoding: str | None = None
+) -> Element:
+    """The root of a `text`, which begins at the byte `shift` of `source`, with what is in place of `marks`.
+
+    Takes out of `marks` those that were found. Raises IRError, _MisplacedError.
+    """
+    parser = expat.ParserCreate(encoding)
     top = Element("", {}, source)
     stack = [top]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, source, parser.CurrentByteIndex)
+        element = Element(tag, attributes, source, parser.CurrentByteIndex + shift)
         stack.append(element)
         if tag == "dim":
-            parser.CharacterDataHandler = text  # elsewhere are only blanks, but between any two tags
+            parser.CharacterDataHandler = characters  # elsewhere are only blanks, but between any two tags
         if len(stack) > MAX_DEPTH:
             message = f"elements are nested more than {MAX_DEPTH} deep"
             raise IRError([Diagnostic("E104", message, element.span)])
@@ -256,7 +331,7 @@ def parse(data: bytes) -> Element:
         element = stack.pop()
         parent = stack[-1]
         if tag == "dim":
-            parser.CharacterDataHandler = text if parent.tag == "dim" else None
+            parser.CharacterDataHandler = characters if parent.tag == "dim" else None
             if parent.tag == "port":
                 size = int(element.text) if _is_plain(element.text) else element
                 if parent.dims:
@@ -269,9 +344,23 @@ def parse(data: bytes) -> Element:
         else:
             parent.children = [element]
 
-    def text(characters: str) -> None:
-        if not characters.isspace() and len(stack[-1].text) < MAX_TEXT:
-            stack[-1].text += characters
+    def characters(text: str) -> None:
+        if not text.isspace() and len(stack[-1].text) < MAX_TEXT:
+            stack[-1].text += text
+
+    def instruction(*_: object) -> None:
+        nonlocal shift
+        run = marks.pop(parser.CurrentByteIndex, None) if marks else None
+        if run is not None:
+            parent = stack[-1]
+            if parent.tag != f"{run.tag}s" or len(stack) > MAX_DEPTH - _PLAIN_DEPTH:
+                raise _MisplacedError
+            members = [Deferred(run.tag, source, *member) for member in run.members]
+            if parent.children:
+                parent.children += members
+            else:
+                parent.children = members
+            shift = run.stop - parser.CurrentByteIndex - len(_MARK)
 
     def doctype(*_: object) -> None:
         span = source.span(parser.CurrentByteIndex, len("<!DOCTYPE"))
@@ -281,19 +370,23 @@ def parse(data: bytes) -> Element:
     parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = text
+    parser.CharacterDataHandler = characters
     parser.StartDoctypeDeclHandler = doctype
-    with collector_paused():
-        try:
-            parser.Parse(data, True)
-        except expat.ExpatError as error:
-            raise IRError([_explained(error.code, source, parser.ErrorByteIndex, stack)]) from None
-        except (LookupError, ValueError):
-            raise IRError([Diagnostic("E101", "the declared encoding is not known", Span(1, 1), help=_UTF8)]) from None
-        finally:
-            parser.StartElementHandler = parser.EndElementHandler = parser.StartDoctypeDeclHandler = None
+    parser.ProcessingInstructionHandler = instruction
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise IRError([explained(error.code, source, parser.ErrorByteIndex, stack)]) from None
+    except (LookupError, ValueError):
+        raise IRError([Diagnostic("E101", "the declared encoding is not known", Span(1, 1), help=UTF8)]) from None
+    finally:
+        parser.StartElementHandler = parser.EndElementHandler = parser.StartDoctypeDeclHandler = None
+        parser.ProcessingInstructionHandler = None
     return top.children[0]
 
+
+_PLAIN_DEPTH = 4
+"""A layer, its inputs, a port and a size."""
 
 _NONE: list[Any] = []
 """The children and dims of all elements without any: most of a file are such."""
@@ -324,73 +417,3 @@ def _cost(data: bytes) -> int:
     elements = data.count(b"<") - data.count(b"</")
     layers = data.count(b"<layer") - data.count(b"<layers")
     return 250 * elements + 110 * data.count(b"=") + 3000 * layers + len(data)
-
-
-_UTF8 = "save the file as UTF-8"
-_WORDS = {
-    expat.errors.XML_ERROR_INVALID_TOKEN: (
-        "this character is not allowed here",
-        "inside an attribute write `&lt;` for < and `&amp;` for &, and quote every value",
-    ),
-    expat.errors.XML_ERROR_UNCLOSED_TOKEN: ("this tag is not closed before the file ends", "the file may be cut short"),
-    expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE: (
-        "an attribute is given twice in one tag",
-        "delete one of the two",
-    ),
-    expat.errors.XML_ERROR_UNDEFINED_ENTITY: (
-        "an entity is used that XML does not define",
-        "XML knows &lt; &gt; &amp; &quot; &apos; only; write `&amp;` for a plain &",
-    ),
-    expat.errors.XML_ERROR_MISPLACED_XML_PI: (
-        "the XML declaration must be the very first thing in the file",
-        "delete the blanks before `<?xml`, or the second declaration",
-    ),
-    expat.errors.XML_ERROR_UNKNOWN_ENCODING: ("the declared encoding is not known", _UTF8),
-    expat.errors.XML_ERROR_INCORRECT_ENCODING: ("the declared encoding is not that of the file", _UTF8),
-    expat.errors.XML_ERROR_PARTIAL_CHAR: ("the file ends within a character", "the file may be cut short"),
-}
-
-
-def _explained(code: int, source: Source, offset: int, stack: list[Element]) -> Diagnostic:
-    """The diagnostic for expat's error `code` at byte `offset`, while `stack` was open."""
-    span, data = source.span(offset), source.data
-    opened = stack[-1] if len(stack) > 1 else None
-    note = (Note(f"<{opened.tag}> is opened here", opened.span),) if opened else ()
-    start, stop = max(offset - 200, 0), offset + 200
-    line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
-    if _ELIDED.search(line):
-        return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
-    name = expat.errors.messages[code]
-    if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
-        help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"
-        return Diagnostic("E106", "the file goes on after its root element", span, help=help)
-    if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened is None:
-        return Diagnostic("E101", "the file has no XML element", span, help="was it written to the end?")
-    if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened:
-        help = "the file may be cut short"
-        return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", span, help=help, notes=note)
-    if name == expat.errors.XML_ERROR_TAG_MISMATCH and opened:
-        return _mismatch(source, data.rfind(b"<", 0, offset + 1), opened, note)
-    if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
-        return Diagnostic("E101", "the bytes here are not UTF-8", span, help=_UTF8)
-    message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
-    return Diagnostic("E101", message, span, help=help, notes=note)
-
-
-def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ...]) -> Diagnostic:
-    end = _TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
-    found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
-    help = f"close <{opened.tag}> first, or delete `{found}`"
-    if found == "</port>" and opened.tag in ("input", "output"):
-        help = f"a <port .../> before it is closed at once, so its <dim>s lie outside: write <port ...>; {_FRAGMENT}"
-    length = len(found) if end or found else 1
-    message = f"`{found}` does not close <{opened.tag}>"
-    return Diagnostic("E101", message, source.span(offset, length), help=help, notes=note)
-
-
-def _broken_utf8(data: bytes, offset: int) -> bool:
-    try:
-        data[offset : offset + 4].decode()
-    except UnicodeDecodeError as error:
-        return error.reason != "unexpected end of data"
-    return False

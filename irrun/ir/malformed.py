@@ -1,0 +1,88 @@
+"""The words for what is not well-formed XML: expat's errors, with their place and what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from irrun.diagnostics import Diagnostic, Note
+
+if TYPE_CHECKING:
+    from irrun.ir.xml import Element, Source
+
+_TAG = re.compile(rb"<[^\s/>]+")
+_ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
+_FRAGMENT = (
+    "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
+    "give every <layer> an id, a name and a version, and put all into <net><layers>"
+)
+
+UTF8 = "save the file as UTF-8"
+_WORDS = {
+    expat.errors.XML_ERROR_INVALID_TOKEN: (
+        "this character is not allowed here",
+        "inside an attribute write `&lt;` for < and `&amp;` for &, and quote every value",
+    ),
+    expat.errors.XML_ERROR_UNCLOSED_TOKEN: ("this tag is not closed before the file ends", "the file may be cut short"),
+    expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE: (
+        "an attribute is given twice in one tag",
+        "delete one of the two",
+    ),
+    expat.errors.XML_ERROR_UNDEFINED_ENTITY: (
+        "an entity is used that XML does not define",
+        "XML knows &lt; &gt; &amp; &quot; &apos; only; write `&amp;` for a plain &",
+    ),
+    expat.errors.XML_ERROR_MISPLACED_XML_PI: (
+        "the XML declaration must be the very first thing in the file",
+        "delete the blanks before `<?xml`, or the second declaration",
+    ),
+    expat.errors.XML_ERROR_UNKNOWN_ENCODING: ("the declared encoding is not known", UTF8),
+    expat.errors.XML_ERROR_INCORRECT_ENCODING: ("the declared encoding is not that of the file", UTF8),
+    expat.errors.XML_ERROR_PARTIAL_CHAR: ("the file ends within a character", "the file may be cut short"),
+}
+
+
+def explained(code: int, source: Source, offset: int, stack: list[Element]) -> Diagnostic:
+    """The diagnostic for expat's error `code` at byte `offset`, while `stack` was open."""
+    span, data = source.span(offset), source.data
+    opened = stack[-1] if len(stack) > 1 else None
+    note = (Note(f"<{opened.tag}> is opened here", opened.span),) if opened else ()
+    start, stop = max(offset - 200, 0), offset + 200
+    line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
+    if _ELIDED.search(line):
+        return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
+    name = expat.errors.messages[code]
+    if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+        help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"
+        return Diagnostic("E106", "the file goes on after its root element", span, help=help)
+    if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened is None:
+        return Diagnostic("E101", "the file has no XML element", span, help="was it written to the end?")
+    if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened:
+        help = "the file may be cut short"
+        return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", span, help=help, notes=note)
+    if name == expat.errors.XML_ERROR_TAG_MISMATCH and opened:
+        return _mismatch(source, data.rfind(b"<", 0, offset + 1), opened, note)
+    if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
+        return Diagnostic("E101", "the bytes here are not UTF-8", span, help=UTF8)
+    message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
+    return Diagnostic("E101", message, span, help=help, notes=note)
+
+
+def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ...]) -> Diagnostic:
+    end = _TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
+    found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
+    help = f"close <{opened.tag}> first, or delete `{found}`"
+    if found == "</port>" and opened.tag in ("input", "output"):
+        help = f"a <port .../> before it is closed at once, so its <dim>s lie outside: write <port ...>; {_FRAGMENT}"
+    length = len(found) if end or found else 1
+    message = f"`{found}` does not close <{opened.tag}>"
+    return Diagnostic("E101", message, source.span(offset, length), help=help, notes=note)
+
+
+def _broken_utf8(data: bytes, offset: int) -> bool:
+    try:
+        data[offset : offset + 4].decode()
+    except UnicodeDecodeError as error:
+        return error.reason != "unexpected end of data"
+    return False
