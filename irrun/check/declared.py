@@ -28,8 +28,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 code = "W932" if value.consumers or not value.index else "I902"
                 yield from _compare_types(node, port, tensor, f"output {value.index}", code)
             if port.dims:
-                if sized:
-                    yield from _compare_shapes(node, port, tensor, f"output {value.index}")
+                if sized and contradicts(port.dims, tensor):
+                    yield _other_shape(node, port, tensor, f"output {value.index}")
             elif tensor.shape and (tensor.static or not node.op.inputs):
                 silent.append((node, port, tensor, f"output {value.index}"))
         for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
@@ -40,8 +40,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if port.precision != source.port.precision:
                 yield from _compare_types(node, port, known, f"input {index}")
             if port.dims and port.dims != source.port.dims:
-                if sized:
-                    yield from _compare_shapes(node, port, known, f"input {index}")
+                if sized and contradicts(port.dims, known):
+                    yield _other_shape(node, port, known, f"input {index}")
             elif port.precision and source.port.dims and known.shape and not port.dims:
                 silent.append((node, port, known, f"input {index}"))
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
@@ -60,11 +60,10 @@ def _compare_types(
         yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
 
 
-def _compare_shapes(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Iterator[Diagnostic]:
-    if contradicts(port.dims, tensor):
-        declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
-        message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
-        yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+def _other_shape(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Diagnostic:
+    declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
+    message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
+    return Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
@@ -73,4 +72,5 @@ def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
         return False
     if len(dims) != len(tensor.shape):
         return True
-    return any(size != -1 and (size == known) is False for size, known in zip(dims, tensor.shape, strict=True))
+    sizes = zip(dims, tensor.shape, strict=True)
+    return bool([known for size, known in sizes if size != -1 and (size == known) is False])

@@ -73,7 +73,7 @@ def _body(body: LayerBody, owner: Layer, elements: dict[Element, Element]) -> La
 
 
 def _port(port: Port, elements: dict[Element, Element]) -> Port:
-    return replace(port, element=_element(port.element, elements))
+    return Port(port.id, port.precision, port.dims, port.names, _element(port.element, elements))
 
 
 def _element(element: Element, elements: dict[Element, Element]) -> Element:

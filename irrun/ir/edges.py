@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -20,13 +21,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
-    `certain` has the other ones. `lost` counts the edges that arrive nowhere, each of which
+    `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
     leaves some input without one. A layer that is `crowded` has a second edge into one of its ports, which may be meant
     for another one.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
-    certain: dict[int | None, Layer] = field(default_factory=dict)
+    written: dict[str | None, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
     crowded: set[Layer] = field(default_factory=set)
     lost: int = 0
@@ -72,11 +73,12 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             notes = (Note(f"layer {first} has it, too", first.span),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
             findings.add("E203", message, layer.element, "id", layer=layer, help=help, notes=notes)
-        for listed in (layer.input_ports, [value.port for value in layer.outputs]):
-            ids = [port.id for port in listed]
+        if layer.element.deferred:  # so that its ports have ids of their own
+            continue
+        for ids in ([port.id for port in layer.input_ports], [value.port.id for value in layer.outputs]):
             if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
                 index.doubtful.add(layer)
-    index.certain = {layer.id: layer for layer in graph.layers if layer not in index.doubtful}
+    index.written = {str(layer.id): layer for layer in graph.layers if layer not in index.doubtful}
     return index
 
 
@@ -85,12 +87,17 @@ def _connect_plainly(edge: Element, index: _Index) -> bool:
 
     The ports of its layers are numbered on from 0, inputs first, and the ids stand in both places in the same way.
     """
-    ends = _plain_ends(edge)
-    if ends is None:
-        return False
-    from_layer, output, to_layer, number = ends
-    producer, reader = index.certain.get(from_layer), index.certain.get(to_layer)
-    if producer is None or reader is None:
+    plain: PlainEdge | None = edge.take() if isinstance(edge, Deferred) else None
+    if plain is None:
+        given = edge.attributes
+        if len(given) > len(_ENDS) or edge.children:
+            return False
+        ends: Sequence[str | None] = [given.get(name) for name in _ENDS]
+    else:
+        ends = plain
+    producer, reader = index.written.get(ends[0]), index.written.get(ends[2])
+    output, number = _plain_number(ends[1]), _plain_number(ends[3])
+    if producer is None or reader is None or output is None or number is None:
         return False
     position = output - len(producer.input_ports)
     if not 0 <= position < len(producer.outputs) or number >= len(reader.inputs):
@@ -102,20 +109,6 @@ def _connect_plainly(edge: Element, index: _Index) -> bool:
     reader.inputs[number] = value
     value.consumers.append((reader, number))
     return True
-
-
-def _plain_ends(edge: Element) -> PlainEdge | None:
-    """What an edge says, if nothing needs a closer look."""
-    if isinstance(edge, Deferred) and (plain := edge.take()) is not None:
-        ends: PlainEdge = plain
-        return ends
-    given = edge.attributes
-    if len(given) > len(_ENDS) or edge.children:
-        return None
-    from_layer, output, to_layer, number = (_plain_number(given.get(name)) for name in _ENDS)
-    if from_layer is None or output is None or to_layer is None or number is None:
-        return None
-    return from_layer, output, to_layer, number
 
 
 @lru_cache

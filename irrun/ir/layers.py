@@ -49,27 +49,27 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
 
 
 def _layer(element: Element, graph: Graph, findings: Findings) -> Layer:
-    plain = element.take() if isinstance(element, Deferred) else None
-    return _written_layer(element, graph, findings) if plain is None else _plain_layer(element, plain, graph)
+    if isinstance(element, Deferred) and (plain := element.take()) is not None:
+        return _plain_layer(element, plain, graph)
+    return _written_layer(element, graph, findings)
 
 
 def _plain_layer(element: Deferred, plain: PlainLayer, graph: Graph) -> Layer:
     """A layer of which there is nothing to report."""
-    layer = Layer(plain.id, plain.name, plain.type, plain.version, plain.attributes, element, None, graph)
-    if plain.has_data:
+    id, name, type, version, attributes, has_data, has_info, taken, given = plain
+    count = len(taken)
+    ports = [
+        Port(port, precision, dims, tensor_names(names) if names else (), element, number)
+        for number, (port, precision, names, dims) in enumerate(taken + given)
+    ]
+    layer = Layer(
+        id, name, type, version, attributes, element, None, graph, ports[:count], [None] * count, [None] * count
+    )
+    layer.outputs = [Value(layer, index, port) for index, port in enumerate(ports[count:])]
+    if has_data:
         del layer.data
-    if plain.has_info:
+    if has_info:
         del layer.rt_info
-    count = len(plain.inputs)
-    layer.input_ports = [
-        Port(id, precision, dims, tensor_names(names), element, number)
-        for number, (id, precision, names, dims) in enumerate(plain.inputs)
-    ]
-    layer.inputs, layer.input_edges = [None] * count, [None] * count
-    layer.outputs = [
-        Value(layer, index, Port(id, precision, dims, tensor_names(names), element, count + index))
-        for index, (id, precision, names, dims) in enumerate(plain.outputs)
-    ]
     return layer
 
 

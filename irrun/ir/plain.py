@@ -1,7 +1,7 @@
 """Layers and edges that are written as nearly all are, found in a text by one pattern each, without a parser.
 
 What has the form is well-formed wherever elements may stand, and nothing in it is to be reported. All else is left to a
-parser: bodies, other blanks, quotes and orders, references, what is not ASCII; and so is whether elements may stand there.
+parser: bodies, other blanks, quotes and orders, references, what is not ASCII; and also whether elements may be there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _LAYER = re.compile(
     rf"(?:<output>{_BLANKS}(?:{_ONE_PORT}|((?:{_PORT})*+))</output>{_BLANKS})?+</layer>{_BLANKS}"
 )
 _EDGE = re.compile(
-    rf'<edge from-layer="({_NUMBER})" from-port="({_NUMBER})" to-layer="({_NUMBER})" to-port="({_NUMBER})" ?+/>{_BLANKS}'
+    rf'<edge from-layer="({_NUMBER})" from-port="({_NUMBER})" to-layer="({_NUMBER})" to-port="({_NUMBER})" ?+/>'
+    rf"{_BLANKS}"
 )
 _START = re.compile(r"<(?:layer id|edge from-layer)=")
 _ATTRIBUTE = re.compile(rf' ([^=]++)="({_TEXT})"')
@@ -69,8 +70,8 @@ class PlainLayer(NamedTuple):
     outputs: tuple[PlainPort, ...]
 
 
-PlainEdge = tuple[int, int, int, int]
-"""The ids of a layer and of its output port, and of a layer and of its input port."""
+PlainEdge = tuple[str, str, str, str]
+"""The ids of a layer and of its output port, and of a layer and of its input port, in digits as few as can be."""
 
 
 class Run(NamedTuple):
@@ -95,11 +96,16 @@ def plain_runs(text: str) -> Iterator[Run]:
                 position = match.end()
         else:
             while match := _EDGE.match(text, position):
-                producer, output, reader, number = map(int, match.groups())
+                producer, output, reader, number = match.groups()
                 members.append((position, (producer, output, reader, number)))
                 position = match.end()
         if members:
-            yield Run("layer" if text.startswith("<layer", start) else "edge", members, start, text.rindex(">", start, position) + 1)
+            yield Run(
+                "layer" if text.startswith("<layer", start) else "edge",
+                members,
+                start,
+                text.rindex(">", start, position) + 1,
+            )
         else:
             position = found.end()
 
@@ -108,8 +114,8 @@ class _Memory:
     """What texts mean that come again and again; None where a parser or the reader finds fault with them."""
 
     def __init__(self) -> None:
-        self._attributes: dict[str, dict[str, str] | None] = {}
-        self._ports: dict[str, tuple[PlainPort, ...] | None] = {}
+        self._attributes: dict[str, dict[str, str]] = {}
+        self._ports: dict[str, tuple[PlainPort, ...]] = {}
         self._sizes: dict[str, tuple[int, ...]] = {}
 
     def layer(self, match: re.Match[str]) -> PlainLayer | None:
@@ -119,42 +125,46 @@ class _Memory:
         if number is None:
             given = self.ports(outputs) if outputs else ()
         elif precision in _PRECISIONS:
-            given = (PlainPort(int(number), _PRECISIONS[precision], names or "", self.sizes(sizes) if sizes else ()),)
+            given = (self.port(number, precision, names or "", sizes or ""),)
         else:
             return None
         if attributes is None or taken is None or given is None or _SPELT.get(type.lower(), type) != type:
             return None
-        return PlainLayer(
-            int(id), name, type, version, attributes, data is not None, info is not None, taken, given
-        )
+        return PlainLayer(int(id), name, type, version, attributes, data is not None, info is not None, taken, given)
 
     def attributes(self, text: str) -> dict[str, str] | None:
         """The attributes of a tag, of which there are none twice."""
-        if text not in self._attributes:
-            _limit(self._attributes)
+        known = self._attributes.get(text)
+        if known is None:
             pairs = _ATTRIBUTE.findall(text)
-            found = dict(pairs)
-            self._attributes[text] = found if len(found) == len(pairs) else None
-        known = self._attributes[text]
-        return None if known is None else dict(known)
+            known = dict(pairs)
+            if len(known) < len(pairs):
+                return None
+            _limit(self._attributes)
+            self._attributes[text] = known
+        return known.copy()
 
     def ports(self, text: str) -> tuple[PlainPort, ...] | None:
         """The ports of a layer, each with an id of its own and with a precision that there is."""
-        if text not in self._ports:
-            _limit(self._ports)
+        known = self._ports.get(text)
+        if known is None:
             found = _EACH_PORT.findall(text)
-            right = len({port[0] for port in found}) == len(found) and all(port[1] in _PRECISIONS for port in found)
-            self._ports[text] = tuple(self.port(*port) for port in found) if right else None
-        return self._ports[text]
+            if len({port[0] for port in found}) < len(found) or not all(port[1] in _PRECISIONS for port in found):
+                return None
+            known = tuple(self.port(*port) for port in found)
+            _limit(self._ports)
+            self._ports[text] = known
+        return known
 
     def port(self, number: str, precision: str, names: str, sizes: str) -> PlainPort:
         return PlainPort(int(number), _PRECISIONS[precision], names, self.sizes(sizes))
 
     def sizes(self, text: str) -> tuple[int, ...]:
-        if text not in self._sizes:
+        known = self._sizes.get(text)
+        if known is None:
             _limit(self._sizes)
-            self._sizes[text] = tuple(map(int, _SIZE.findall(text)))
-        return self._sizes[text]
+            known = self._sizes[text] = tuple(map(int, _SIZE.findall(text)))
+        return known
 
 
 def _limit(memory: dict[str, Any]) -> None:

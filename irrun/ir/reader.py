@@ -21,8 +21,8 @@ from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, collector_paused, parse
 
-MAX_XML_BYTES = 1 << 27
-"""The .xml of a large language model has 20 MB, one of 100,000 layers some 40 MB."""
+MAX_XML_BYTES = 3 << 28
+"""The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/"
 _HTML = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)

@@ -30,20 +30,22 @@ class _Sorting:
 
     def __init__(self, graph: Graph) -> None:
         self.order: list[Layer] = []
-        self.waiting = {layer: sum(value is not None for value in layer.inputs) for layer in graph.layers}
+        self.waiting = {layer: len(layer.inputs) - layer.inputs.count(None) for layer in graph.layers}
         self._advance(deque(layer for layer, count in self.waiting.items() if not count))
 
     def _advance(self, ready: deque[Layer]) -> None:
+        waiting = self.waiting
         while ready:
             layer = ready.popleft()
-            if self.waiting.pop(layer, None) is None:
+            if waiting.pop(layer, None) is None:
                 continue
             self.order.append(layer)
             for value in layer.outputs:
                 for consumer, _ in value.consumers:
-                    if consumer in self.waiting:
-                        self.waiting[consumer] -= 1
-                        if not self.waiting[consumer]:
+                    left = waiting.get(consumer)
+                    if left is not None:
+                        waiting[consumer] = left - 1
+                        if left == 1:
                             ready.append(consumer)
 
     def take_cycle(self) -> list[Layer]:

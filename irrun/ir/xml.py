@@ -19,7 +19,13 @@ MAX_DEPTH = 256
 """A body nests three elements deeper than its layer, so this is some 80 bodies in each other; files have 3 or 4."""
 
 MAX_COST = 900 << 20
-"""Bytes of memory for a model, as `_cost` estimates them: some 130,000 layers. Large language models have 10,000."""
+"""Bytes of memory for a model, as `_cost` estimates them, unless its file is large: some 130,000 layers."""
+
+MAX_GROWTH = 24
+"""Such bytes for each of a larger file, as layers with small ports need; made up of empty elements it would need 60."""
+
+_DENSEST = 550
+"""Such bytes for each that is written, at most: for `<layer`."""
 
 MAX_TAG = 1 << 20
 """Bytes from one < to the next. What is longer takes a multiple of it as text."""
@@ -288,11 +294,14 @@ class _MisplacedError(Exception):
 
 
 def _without_plain(source: Source) -> Element:
-    """The root, from the text with a mark in place of each run of plain elements, so that a parser says where these are.
+    """The root, from the text with a mark in place of each run of plain elements: a parser says where these stand.
 
     Raises IRError for a text that is not well-formed, _MisplacedError.
     """
-    data, parts, marks, position, length = source.data, [], {}, 0, 0
+    data = source.data
+    parts: list[bytes] = []
+    marks: dict[int, Run] = {}
+    position = length = 0
     for run in plain_runs(data.decode("latin-1")):
         length += run.start - position
         marks[length] = run
@@ -355,7 +364,7 @@ def _elements(
             parent = stack[-1]
             if parent.tag != f"{run.tag}s" or len(stack) > MAX_DEPTH - _PLAIN_DEPTH:
                 raise _MisplacedError
-            members = [Deferred(run.tag, source, *member) for member in run.members]
+            members: list[Element] = [Deferred(run.tag, source, *member) for member in run.members]
             if parent.children:
                 parent.children += members
             else:
@@ -400,9 +409,10 @@ def _is_plain(text: str) -> bool:
 def _check_size(source: Source) -> None:
     """Refuse what would take more memory or time than any model does. Raises IRError."""
     data = source.data
-    cost = _cost(data)
-    if cost > MAX_COST:
-        message = f"reading the file would take some {cost >> 20:,} MiB of memory, more than {MAX_COST >> 20:,}"
+    cost = _cost(data) if len(data) > MAX_COST // _DENSEST else 0
+    most = max(MAX_COST, MAX_GROWTH * len(data))
+    if cost > most:
+        message = f"reading the file would take some {cost >> 20:,} MiB of memory, more than {most >> 20:,}"
         help = "it has more elements, attributes or layers than any real model"
         raise IRError([Diagnostic("E104", message, Span(1, 1), help=help)])
     for start in range(0, len(data) - MAX_TAG, MAX_TAG):
@@ -415,5 +425,4 @@ def _check_size(source: Source) -> None:
 def _cost(data: bytes) -> int:
     """The bytes of memory that the tree of a file and the model made of it take at most, roughly."""
     elements = data.count(b"<") - data.count(b"</")
-    layers = data.count(b"<layer") - data.count(b"<layers")
-    return 250 * elements + 110 * data.count(b"=") + 3000 * layers + len(data)
+    return 250 * elements + 110 * data.count(b"=") + 3000 * data.count(b"<layer") + len(data)

@@ -49,8 +49,9 @@ def _graph(graph: Graph, element: Element) -> None:
         named = {"id": str(layer.id), "name": layer.name, "type": layer.type, "version": layer.version}
         if "output_names" in layer.element.attributes:
             named["output_names"] = layer.element.attributes["output_names"]
+        data = layer.data
         layer.element, layer.rt_info, layer.strays = Element("layer", named), None, []
-        if layer.data is not None:
+        if data is not None:
             layer.data = Element("data", dict(layer.attributes))
             layer.attributes = layer.data.attributes
         for port in _ports(layer):
