@@ -103,6 +103,7 @@ def test_elements_are_limited(monkeypatch):
     monkeypatch.setattr("irrun.ir.xml.MAX_COST", 800)
     assert parse(b"<a><b/><c></c></a>").tag == "a"
     assert refused(b"<a><b/><c/><d/></a>").code == "E104"
+    assert len(parse(b"<a>" + b"<b>%s</b>" % (b" " * 40) * 9 + b"</a>").children) == 9
 
 
 @pytest.mark.parametrize(

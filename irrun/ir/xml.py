@@ -331,7 +331,7 @@ def _elements(
         element = Element(tag, attributes, source, parser.CurrentByteIndex + shift)
         stack.append(element)
         if tag == "dim":
-            parser.CharacterDataHandler = characters  # elsewhere are only blanks, but between any two tags
+            parser.CharacterDataHandler = characters
         if len(stack) > MAX_DEPTH:
             message = f"elements are nested more than {MAX_DEPTH} deep"
             raise IRError([Diagnostic("E104", message, element.span)])
@@ -379,7 +379,6 @@ def _elements(
     parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    parser.CharacterDataHandler = characters
     parser.StartDoctypeDeclHandler = doctype
     parser.ProcessingInstructionHandler = instruction
     try:
