@@ -1,25 +1,21 @@
-"""What belongs to one run, and what lives on from one to the next: variables, observers, warnings.
+"""What belongs to one run, and who asks for runs that have variables in common: observers, warnings, sessions.
 
 Executors and programs are shared by threads and never change; whatever a run learns or writes is here.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from irrun.engines.work import Call, chain
+from irrun.engines.work import Call
 from irrun.ir.graph import Layer
 from irrun.run.generation import MAX_TOKENS, generate
 from irrun.run.keys import key
-from irrun.spec.dtypes import numpy_dtype
+from irrun.run.variables import Buffer, Declared, Variables
 from irrun.spec.op import Array, Op
 
 if TYPE_CHECKING:
@@ -29,10 +25,6 @@ if TYPE_CHECKING:
     from irrun.run.profile import Profile
     from irrun.run.program import Instruction
     from irrun.run.results import Results
-
-
-Together = Callable[[Sequence[Callable[[], object]]], object]
-"""Makes several calls, in any order and perhaps at the same time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,140 +92,6 @@ class Fused:
         self.look(event)
 
 
-SPARE = 256
-"""Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
-
-
-SHARED_BYTES = 1 << 20
-"""Bytes from which on several threads copy them."""
-
-OWN_REFERENCES = 3
-"""To memory that no array is in: of the buffer, of who looks, and of the call that counts them."""
-
-
-@dataclass(slots=True)
-class Buffer:
-    """Memory for a variable that grows along one axis, and how many slices of it some array has taken.
-
-    `before` is what the variable lay in until it was reordered, for the next time; of each slice along the first axis
-    so many along the other one are `alike` there.
-    """
-
-    memory: Array
-    taken: int
-    before: Array | None = None
-    alike: Sequence[int] = ()
-
-
-class Variables(MutableMapping[str, Array]):
-    """The variables of a session as one run sees them. What it assigns counts from the end of the graph or body on that
-    does so, whatever the order of layers, and for the session from the end of the run.
-
-    Those that grow lie in `buffers`: an array of `kept` is the beginning of one, and what lies behind it is nobody's.
-    """
-
-    def __init__(self, kept: MutableMapping[str, Array], buffers: MutableMapping[str, Buffer] | None = None) -> None:
-        self._kept = kept
-        self._buffers = {} if buffers is None else buffers
-        self._seen: dict[str, Array] = {}
-        self._assigned: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        return self._seen[name] if name in self._seen else self._kept[name]
-
-    def __setitem__(self, name: str, value: Array) -> None:
-        self._assigned[name] = np.array(value)
-
-    def latest(self, name: str) -> Array | None:
-        """What a variable holds, where it lies in a buffer."""
-        value = self._kept.get(name)
-        buffer = self._buffers.get(name)
-        return value if value is not None and buffer is not None and value.base is buffer.memory else None
-
-    def append(self, name: str, past: Array, new: Array, axis: int) -> Array:
-        """`past` with `new` behind it along an axis, of one type and shape but there, in the buffer of a variable.
-
-        Only `new` is copied where `past` lies there already, and nobody else has taken the room behind it.
-        """
-        begin, end = past.shape[axis], past.shape[axis] + new.shape[axis]
-        buffer = self._buffers.get(name)
-        ahead = (slice(None),) * axis
-        if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
-            shape = (*past.shape[:axis], end + max(SPARE, end // 2), *past.shape[axis + 1 :])
-            buffer = self._buffers[name] = Buffer(np.empty(shape, past.dtype), end)
-            buffer.memory[(*ahead, slice(0, begin))] = past
-        buffer.memory[(*ahead, slice(begin, end))] = new
-        buffer.taken = end
-        whole: Array = buffer.memory[(*ahead, slice(0, end))]
-        return whole
-
-    def reorder(self, name: str, past: Array, indices: Sequence[int], axis: int, together: Together) -> Array:
-        """Slices of `past` along its first axis, in a buffer of the variable with room behind them along another.
-
-        They are copied by calls that may be made `together`.
-        """
-        size = past.shape[axis]
-        buffer = self._buffers.get(name)
-        fits = buffer is not None and buffer.memory.ndim == past.ndim and buffer.memory.shape[axis] > size
-        room = buffer.memory.shape[axis] if buffer is not None and fits else size + max(SPARE, size // 2)
-        shape = (len(indices), *past.shape[1:axis], room, *past.shape[axis + 1 :])
-        memory = None if buffer is None else buffer.before
-        reusable = memory is not None and memory.shape == shape and memory.dtype == past.dtype
-        if memory is None or not reusable or sys.getrefcount(memory) > OWN_REFERENCES:
-            memory = np.empty(shape, past.dtype)
-            reusable = False
-        own = buffer is not None and past.base is buffer.memory
-        alike = buffer.alike if buffer is not None and own and reusable else [0] * len(indices)
-        whole: Array = memory[(*(slice(None),) * axis, slice(0, size))]
-        calls = []
-        for slot, index in enumerate(indices):
-            new = (*(slice(None),) * (axis - 1), slice(alike[slot] if index == slot else 0, size))
-            calls.append(partial(np.copyto, whole[slot][new], past[index][new]))
-        if whole.nbytes > SHARED_BYTES:
-            together(calls)
-        else:
-            chain(calls)()
-        same = [size if own and index == slot else 0 for slot, index in enumerate(indices)]
-        self._buffers[name] = Buffer(memory, size, None if buffer is None else buffer.memory, same)
-        return whole
-
-    def store(self, name: str, value: Array) -> bool:
-        """Assign what lies in the buffer of the variable as it is; False where it lies elsewhere."""
-        buffer = self._buffers.get(name)
-        if buffer is None or value.base is not buffer.memory:
-            return False
-        self._assigned[name] = value
-        return True
-
-    @property
-    def memories(self) -> list[Array]:
-        """What the variables lie in, and what they will."""
-        return [*self.values(), *self._assigned.values()]
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("a variable is never deleted by a run")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._kept, **self._seen})
-
-    def __len__(self) -> int:
-        return len({**self._kept, **self._seen})
-
-    def enter(self) -> dict[str, Array]:
-        """The beginning of a body. What the graph around it has assigned is for `leave`: it counts from its end on."""
-        outside, self._assigned = self._assigned, {}
-        return outside
-
-    def leave(self, outside: dict[str, Array]) -> None:
-        """The end of a body: what it has assigned is what the next one reads."""
-        self._seen.update(self._assigned)
-        self._assigned = outside
-
-    def commit(self) -> None:
-        """The end of the run, which went well."""
-        self._kept.update({**self._seen, **self._assigned})
-
-
 @dataclass(slots=True)
 class Run:
     """What is passed along through one run. `meter` counts its memory where only the run can tell how much it takes.
@@ -260,40 +118,6 @@ class Run:
 
     def warn(self, layer: Layer, message: str) -> None:
         self.warnings.append((layer, message))
-
-
-class Declared(MutableMapping[str, Array]):
-    """Variables in the types that the model declares, over those of a session that computes in others.
-
-    `types` are, by name, the declared one and that which is computed in. What is looked at and set is converted, so it
-    shares no memory with what is `kept`.
-    """
-
-    def __init__(self, kept: MutableMapping[str, Array], types: Mapping[str, tuple[str, str]]) -> None:
-        self._kept, self._types = kept, types
-
-    def __getitem__(self, name: str) -> Array:
-        return self._as(name, self._kept[name], 1, 0)
-
-    def __setitem__(self, name: str, value: Array) -> None:
-        self._kept[name] = self._as(name, value, 0, 1)
-
-    def __delitem__(self, name: str) -> None:
-        del self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._kept)
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def _as(self, name: str, value: Array, source: int, target: int) -> Array:
-        """The value in the type `target` of its variable, if it is of the type `source`."""
-        types = self._types.get(name)
-        if types is None or value.dtype != numpy_dtype(types[source]):
-            return value
-        with np.errstate(all="ignore"):
-            return value.astype(numpy_dtype(types[target]))
 
 
 class Session:

@@ -6,6 +6,7 @@ from differential.graph import Layer
 
 import irrun
 from irrun.run.preparation import _fits, _grown
+from irrun.run.variables import Buffer, Variables
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
 F32 = np.float32
@@ -151,6 +152,44 @@ def test_random_searches(seed, tmp_path):
             held.append((session.variables["past"], past.copy()))
         held = held[-3:]
         assert all(np.array_equal(view, values) for view, values in held)
+
+
+def test_only_what_beams_have_not_in_common_is_copied():
+    """A step appends 1 MiB for each of 3 beams; what is copied of each is what has come since they parted."""
+    buffers: dict[str, Buffer] = {}
+    kept: dict[str, np.ndarray] = {}
+    copied = []
+
+    def together(calls):
+        copied.append([call.args[1].nbytes >> 20 for call in calls])
+        for call in calls:
+            call()
+
+    plain = np.zeros((3, 0, 1 << 18), F32)
+    steps = [[0, 1, 2], [0, 0, 0], [0, 1, 1], [1, 0, 2], [0, 1, 2], [2, 2, 0], [1, 1, 1], [0, 2, 1], [0, 1]]
+    for step, beams in enumerate(steps):
+        rows = np.float32([[[10 * step + slot]] for slot in range(len(beams))]) + np.zeros((1, 1, 1 << 18), F32)
+        variables = Variables(kept, buffers)
+        past = variables.latest("v")
+        past = plain if past is None else past
+        if step and beams != list(range(len(past))):
+            past = variables.reorder("v", past, beams, 1, together)
+        variables.store("v", variables.append("v", past, rows, 1))
+        variables.commit()
+        plain = np.concatenate([plain[beams], rows], 1)
+        assert np.array_equal(kept["v"], plain)
+    # the first two times nothing is known of what lies there, and the last time there is no such memory
+    assert copied == [[1, 1, 1], [2, 2, 2], [2, 2, 2], [4, 3, 3], [4, 5, 1], [2, 1, 5], [8, 8]]
+
+
+def test_what_was_reordered_is_not_to_be_written_to(tmp_path):
+    rng = np.random.default_rng(3)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 5, 2), [0, 0]))
+    for beams in ([1, 0], [0, 1]):
+        session.run(given(some(rng, 1, 2), beams))
+        with pytest.raises(ValueError, match="read-only"):
+            session.variables["past"][:] = 0
 
 
 def test_results_are_nobody_elses(tmp_path):

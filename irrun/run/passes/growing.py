@@ -16,7 +16,8 @@ from functools import partial
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program, Quick
-from irrun.run.session import Run, Together
+from irrun.run.session import Run
+from irrun.run.variables import Together
 from irrun.spec.op import Array
 from irrun.spec.traits import Joining, Lookup, Reading, Storing
 

@@ -1,0 +1,209 @@
+"""Variables: where they lie, how they grow and change places, and as which types they are looked at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.work import chain
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+Together = Callable[[Sequence[Callable[[], object]]], object]
+"""Makes several calls, in any order and perhaps at the same time."""
+
+
+SPARE = 256
+"""Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
+
+
+SHARED_BYTES = 1 << 20
+"""Bytes from which on several threads copy them."""
+
+OWN_REFERENCES = 2
+"""To memory that no array is in: of who looks, and of the call that counts them."""
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """Memory for a variable that grows along one axis, and how many slices of it some array has taken.
+
+    Where slots along the first axis have changed places, `marks` [slots, slices] has a number for each: slots with
+    the same number at a place are the same up to there, as are beams that have parted later. `marked` numbers have been
+    given. `before` is what the variable lay in until it was reordered last, for the next time.
+    """
+
+    memory: Array
+    taken: int
+    marks: Array | None = None
+    marked: int = 0
+    before: Buffer | None = None
+
+    def vacated(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, Array | None]:
+        """Memory to write to, and the marks of what it holds: that from before, or new where that is in use."""
+        before, self.before = self.before, None
+        if before is not None:
+            memory, marks = before.memory, before.marks
+            del before
+            if memory.shape == shape and memory.dtype == dtype and sys.getrefcount(memory) <= OWN_REFERENCES:
+                return memory, marks
+        return np.empty(shape, dtype), None
+
+
+class Variables(MutableMapping[str, Array]):
+    """The variables of a session as one run sees them. What it assigns counts from the end of the graph or body on that
+    does so, whatever the order of layers, and for the session from the end of the run.
+
+    Those that grow lie in `buffers`: an array of `kept` is the beginning of one, and what lies behind it is nobody's.
+    """
+
+    def __init__(self, kept: MutableMapping[str, Array], buffers: MutableMapping[str, Buffer] | None = None) -> None:
+        self._kept = kept
+        self._buffers = {} if buffers is None else buffers
+        self._seen: dict[str, Array] = {}
+        self._assigned: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        return self._seen[name] if name in self._seen else self._kept[name]
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        self._assigned[name] = np.array(value)
+
+    def latest(self, name: str) -> Array | None:
+        """What a variable holds, where it lies in a buffer."""
+        value = self._kept.get(name)
+        buffer = self._buffers.get(name)
+        return value if value is not None and buffer is not None and value.base is buffer.memory else None
+
+    def append(self, name: str, past: Array, new: Array, axis: int) -> Array:
+        """`past` with `new` behind it along an axis, of one type and shape but there, in the buffer of a variable.
+
+        Only `new` is copied where `past` lies there already, and nobody else has taken the room behind it.
+        """
+        begin, end = past.shape[axis], past.shape[axis] + new.shape[axis]
+        buffer = self._buffers.get(name)
+        ahead = (slice(None),) * axis
+        if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
+            shape = (*past.shape[:axis], end + max(SPARE, end // 2), *past.shape[axis + 1 :])
+            buffer = self._buffers[name] = Buffer(np.empty(shape, past.dtype), end)
+            buffer.memory[(*ahead, slice(0, begin))] = past
+        buffer.memory[(*ahead, slice(begin, end))] = new
+        buffer.taken = end
+        whole: Array = buffer.memory[(*ahead, slice(0, end))]
+        if buffer.marks is not None:
+            count = len(buffer.marks)
+            buffer.marks[:, begin:end] = np.arange(buffer.marked, buffer.marked + count)[:, None]
+            buffer.marked += count
+            whole.flags.writeable = False
+        return whole
+
+    def reorder(self, name: str, past: Array, indices: Sequence[int], axis: int, together: Together) -> Array:
+        """Slices of `past` along its first axis, in a buffer of the variable with room behind them along another.
+
+        What lies there already, from the time before, is left alone; the rest is copied by calls that may be made
+        `together`. Nobody may write to the array, or to those that are appended to it.
+        """
+        size, slots = past.shape[axis], len(indices)
+        buffer = self._buffers.get(name)
+        fits = buffer is not None and buffer.memory.ndim == past.ndim and buffer.memory.shape[axis] > size
+        room = buffer.memory.shape[axis] if buffer is not None and fits else size + max(SPARE, size // 2)
+        shape = (slots, *past.shape[1:axis], room, *past.shape[axis + 1 :])
+        marked = 0 if buffer is None else buffer.marked
+        if buffer is not None and buffer.marks is not None and past.base is buffer.memory:
+            wanted = buffer.marks[indices, :size]
+        else:
+            wanted = np.repeat(np.array(indices)[:, None] + marked, size, 1)
+            marked += len(past)
+        memory, marks = (buffer or Buffer(past, size)).vacated(shape, past.dtype)
+        alike = [0] * slots if marks is None else (marks[:, :size] == wanted).sum(1).tolist()
+        ahead, calls = (slice(None),) * (axis - 1), []
+        for slot, index in enumerate(indices):
+            if alike[slot] < size:
+                new = (*ahead, slice(alike[slot], size))
+                calls.append(partial(np.copyto, memory[slot][new], past[index][new]))
+        if (size * slots - sum(alike)) * (memory.nbytes // max(room * slots, 1)) > SHARED_BYTES:
+            together(calls)
+        elif calls:
+            chain(calls)()
+        if marks is None:
+            marks = np.empty((slots, room), np.int64)
+        marks[:, :size], marks[:, size:] = wanted, -1
+        self._buffers[name] = Buffer(memory, size, marks, marked, buffer)
+        whole: Array = memory[(slice(None), *ahead, slice(0, size))]
+        whole.flags.writeable = False
+        return whole
+
+    def store(self, name: str, value: Array) -> bool:
+        """Assign what lies in the buffer of the variable as it is; False where it lies elsewhere."""
+        buffer = self._buffers.get(name)
+        if buffer is None or value.base is not buffer.memory:
+            return False
+        self._assigned[name] = value
+        return True
+
+    @property
+    def memories(self) -> list[Array]:
+        """What the variables lie in, and what they will."""
+        return [*self.values(), *self._assigned.values()]
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("a variable is never deleted by a run")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._kept, **self._seen})
+
+    def __len__(self) -> int:
+        return len({**self._kept, **self._seen})
+
+    def enter(self) -> dict[str, Array]:
+        """The beginning of a body. What the graph around it has assigned is for `leave`: it counts from its end on."""
+        outside, self._assigned = self._assigned, {}
+        return outside
+
+    def leave(self, outside: dict[str, Array]) -> None:
+        """The end of a body: what it has assigned is what the next one reads."""
+        self._seen.update(self._assigned)
+        self._assigned = outside
+
+    def commit(self) -> None:
+        """The end of the run, which went well."""
+        self._kept.update({**self._seen, **self._assigned})
+
+
+class Declared(MutableMapping[str, Array]):
+    """Variables in the types that the model declares, over those of a session that computes in others.
+
+    `types` are, by name, the declared one and that which is computed in. What is looked at and set is converted, so it
+    shares no memory with what is `kept`.
+    """
+
+    def __init__(self, kept: MutableMapping[str, Array], types: Mapping[str, tuple[str, str]]) -> None:
+        self._kept, self._types = kept, types
+
+    def __getitem__(self, name: str) -> Array:
+        return self._as(name, self._kept[name], 1, 0)
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        self._kept[name] = self._as(name, value, 0, 1)
+
+    def __delitem__(self, name: str) -> None:
+        del self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _as(self, name: str, value: Array, source: int, target: int) -> Array:
+        """The value in the type `target` of its variable, if it is of the type `source`."""
+        types = self._types.get(name)
+        if types is None or value.dtype != numpy_dtype(types[source]):
+            return value
+        with np.errstate(all="ignore"):
+            return value.astype(numpy_dtype(types[target]))
