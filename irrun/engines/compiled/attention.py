@@ -16,10 +16,10 @@ from irrun.engines.memory import ITEM, aligned, allocate
 from irrun.engines.work import OpenCall, Work
 from irrun.spec.op import Array
 
-MAX_FEW = 8
-"""Rows of a query that are few: to read the keys takes longer than to multiply them."""
+MAX_FEW = 64
+"""Rows of a query that are few: with more, products of matrices are quicker."""
 
-MAX_ROWS = 128
+MAX_ROWS = 512
 """Rows that share keys, those of all heads of a group: they lie in the cache while keys are read."""
 
 MAX_SIZE = 256
