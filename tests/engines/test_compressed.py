@@ -111,6 +111,7 @@ def test_threads_that_share_large_products(type, rows):
 def test_panels_of_weights_for_onednn(type, group, there, monkeypatch):
     """Of 64 columns at a time, and what is left over; by kernels of our own where oneDNN is not there."""
     monkeypatch.setattr(products, "PANEL", 64 * 96 * 4)
+    monkeypatch.setattr(products, "NEAR", 0)
     if not there:
         monkeypatch.setattr(products, "_onednn", lambda threads: None)
     elif products._onednn(2) is None:

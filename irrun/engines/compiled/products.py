@@ -29,7 +29,10 @@ FEW = 8
 """Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
 
 MANY = 64
-"""Rows from which on oneDNN, where it is, multiplies with weights that are made f32 for it."""
+"""Rows from which on oneDNN, where it is, multiplies with weights that are made f32 for it, if that is quicker."""
+
+NEAR = 1 << 20
+"""Bytes of rows up to which it is not: they stay in the second cache, where our kernel reads them again and again."""
 
 PANEL = 16 << 20
 """Bytes of f32 that are made for it at a time, about."""
@@ -130,9 +133,8 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     if rows <= FEW:
         made = _few(work, groups, rows, strides, team)
     else:
-        made = (_panels(work, groups, rows, strides, team) if rows >= MANY else None) or _many(
-            work, groups, rows, strides, team
-        )
+        far = rows >= MANY and rows * groups.weights.shape[1] * ITEM > NEAR
+        made = (_panels(work, groups, rows, strides, team) if far else None) or _many(work, groups, rows, strides, team)
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
     return made
