@@ -1,4 +1,4 @@
-"""The ops between numbers and their codes on a grid: no layer is of them, `passes.quantization` puts them in."""
+"""The ops on numbers and their codes on a grid: no layer is of them, `passes.quantization` puts them in."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from irrun.engines.grid import Coding, Grid
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output
 from irrun.spec.traits import Elementwise
+
+CODES = 256
+"""The codes that a byte has."""
 
 
 def _quantize(data: Array, *, coding: Coding) -> Array:
@@ -32,6 +35,12 @@ def _dequantize(codes: Array, *, grid: Grid) -> Array:
     """The numbers that codes stand for, f32."""
     number: Array = (codes.astype(np.float32) - np.float32(grid.zero)) * _along_channels(grid.scale, codes.ndim)
     return number
+
+
+def _look_up(codes: Array, table: Array) -> Array:
+    """What a table has for each code; the elements of i8 stand for those of the same bytes as u8."""
+    found: Array = table[codes.view(np.uint8)]
+    return found
 
 
 @cache
@@ -60,4 +69,10 @@ QUANTIZE = Op(
 )
 DEQUANTIZE = Op(
     "Dequantize-0", _dequantize, [Input("codes", "dynamic", "[*codes]")], [Output("data", "f32", "[*codes]")]
+)
+TABLE = Op(
+    "Table-0",
+    _look_up,
+    [Input("codes", "dynamic", "[*codes]"), Input("table", "dynamic", f"[{CODES}]")],
+    [Output("data", "dynamic", "[*codes]")],
 )

@@ -418,3 +418,101 @@ def test_inputs_of_any_size_have_programs_of_integers(tmp_path):
     seen = []
     executor.run({"x": image(1, 8, 6, 6)}, observer=lambda event: seen.append(event.array.dtype))
     assert set(seen) == {np.dtype(np.float32)}
+
+
+def activated(model: Model, limits: tuple[float, float] = (-3.2, 3.175), again: int = 0, rows: int = 64) -> Any:
+    """A quantized product, and Gelu of it in five layers with quantizations between them, as converters write it."""
+    x = fake_quantize(model, model.parameter("x", "f32", (1, rows, 32)), *U8)
+    y = fake_quantize(model, product(model, x, compressed(model, codes(48, 32), np.full((48, 1), 0.004))), *limits)
+    (y,) = model.layer(
+        "Reshape", [y, model.constant(np.int64([rows, 48]))], [("f32", (rows, 48))], special_zero="false"
+    )
+    for _ in range(again):
+        y = fake_quantize(model, y, *limits)
+    z = elementwise(model, "Multiply", y, model.constant(np.float32([[0.7071068]])), **NUMPY)
+    z = fake_quantize(model, elementwise(model, "Erf", z), -1.0, 1.0, 255)
+    z = fake_quantize(model, elementwise(model, "Add", z, model.constant(np.float32([[1.0]])), **NUMPY), 0.0, 2.0)
+    z = fake_quantize(model, elementwise(model, "Multiply", y, z, **NUMPY), -1.0, 4.1)
+    return y, elementwise(model, "Multiply", z, model.constant(np.float32(0.5)), **NUMPY)
+
+
+@needs_integers
+@pytest.mark.parametrize("limits", [(-3.2, 3.175), (0.0, 6.375), (-1.6, 4.775)])
+def test_a_function_of_codes_is_a_table(limits, tmp_path):
+    """Also where it is rounded to the codes that the next product reads."""
+    model = Model()
+    _, z = activated(model, limits)
+    model.result(z)
+    q = fake_quantize(model, z, -0.5, 2.05)
+    model.result(product(model, q, compressed(model, codes(8, 48, seed=5), np.full((8, 1), 0.01))))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(1, 64, 32)})
+    on_grid(first, a, 5.1 / 255 * 2)
+    np.testing.assert_allclose(second, b, atol=3 * 0.01 * 1.27 * 5.1 / 255 * 2 * 127)
+    assert [name for name in program if name not in ("Reorder", "Reshape")] == [
+        "Quantize",
+        "MatMul+Quantize",
+        "Table",
+        "Table",
+        "MatMul",
+    ]
+
+
+@needs_integers
+def test_a_table_has_what_the_kernels_give(tmp_path):
+    """All codes occur, and each is what the graph makes of what it stands for."""
+    model = Model()
+    model.result(fake_quantize(model, activated(model)[1], -0.5, 2.05))
+    x = np.linspace(0, 2.55, 1 << 14, dtype=np.float32).reshape(1, 512, 32)[:, :64]
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": np.ascontiguousarray(x)})
+    assert "Table" in program
+    np.testing.assert_array_equal(found, expected)
+
+
+@needs_integers
+@pytest.mark.parametrize("case", ["read", "scaled", "cheap", "product"])
+def test_what_is_no_table(case, tmp_path):
+    """What others read too, what has numbers for channels, what costs nothing, and what comes of no product."""
+    model = Model()
+    if case == "read":
+        y, z = activated(model)
+        model.result(y)
+    else:
+        x = model.parameter("x", "f32", (1, 64, 32))
+        y = fake_quantize(model, x, *U8)
+        if case != "product":
+            y = product(model, y, compressed(model, codes(48, 32), np.full((48, 1), 0.004)))
+        y = fake_quantize(model, y, -3.2, 3.175)
+        z = elementwise(model, "ReLU" if case == "cheap" else "Erf", y)
+        scale = image(*z[3][1:]) if case == "scaled" else np.float32(2)
+        z = elementwise(model, "Multiply", z, model.constant(scale), **NUMPY)
+        if case == "scaled":  # of one that is read otherwise there is no table of parts either
+            z = elementwise(model, "Add", z, y, **NUMPY)
+    model.result(z)
+    found, expected, program = results(model.save(tmp_path), {"x": image(1, 64, 32)})
+    assert not any("Table" in name for name in program)
+    for own, other in zip(found, expected, strict=True):
+        on_grid(own, other, 0.1)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+@pytest.mark.parametrize("again", [0, 3])
+def test_quantizations_of_what_is_quantized_so_are_left_out(engine, again, tmp_path):
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("no oneDNN")
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 6, 4)), -1.0, 1.55)
+    for _ in range(again):
+        (x,) = model.layer("Transpose", [x, model.constant(np.int64([1, 0, 2]))], [("f32", x[3][1::-1] + x[3][2:])])
+        x = fake_quantize(model, x, -1.0, 1.55)
+    other = fake_quantize(model, x, -1.0, 1.50)
+    model.result(x)
+    model.result(other)
+    model.result(fake_quantize(model, other, -1.0, 1.55))
+    model.result(fake_quantize(model, x, -1.0, 1.55, 255))
+    model.result(fake_quantize(model, x, -1.0, 1.55, output=(0.0, 2.0)))
+    data = image(2, 6, 4, seed=3)
+    data[0, 0, 0] = np.nan
+    found, expected, program = results(model.save(tmp_path), {"x": data}, engine)
+    for own, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, right)
+    assert sum(name.count("FakeQuantize") for name in program) == 5

@@ -53,14 +53,14 @@ class Grids:
     def coding(self, instruction: Instruction) -> Coding | None:
         """How a quantization makes codes; None where there is no grid that has its values and zero."""
         if instruction not in self._codings:
-            limits = self._limits(instruction)
+            limits = self.limits(instruction)
             nonnegative = self._is_nonnegative(instruction.inputs[0])
             self._codings[instruction] = (
                 None if limits is None else coding_between(limits, levels_of(instruction), nonnegative=nonnegative)
             )
         return self._codings[instruction]
 
-    def _limits(self, instruction: Instruction) -> list[Array] | None:
+    def limits(self, instruction: Instruction) -> list[Array] | None:
         """The four limits of a quantization, f32, where they are constant and go along axis 1 at most."""
         trait = instruction.op.trait(Quantizing)
         if trait is None or instruction.attrs.get("auto_broadcast", "numpy") == "pdpd":

@@ -1,8 +1,10 @@
 """Quantize: what is on a grid and goes into products is there as codes, one byte each, and integers are multiplied.
 
 A FakeQuantize in front of a product becomes two instructions, one that makes codes of numbers and one that makes
-numbers of codes. What only moves elements moves codes. A product still reads numbers, as the graph has it: an engine
-that multiplies integers reads the codes of these instead (`assign`), and then nobody makes the numbers.
+numbers of codes. What only moves elements moves codes, and what is a function of the elements of a quantized product
+alone, such as an activation in several layers, is looked up in a table by their codes. A product still reads numbers,
+as the graph has it: an engine that multiplies integers reads the codes of these instead (`assign`), and then nobody
+makes the numbers.
 
 Expects a folded program without posts, in which weights that could be integers have stayed so (`compress`); leaves one
 whose results are the same up to a step of its grids where rounding decides which. Weights of products that cannot be
@@ -17,8 +19,9 @@ from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
+from irrun.run.passes.tables import Functions, requantized
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import DEQUANTIZE, QUANTIZE
+from irrun.run.quantization import DEQUANTIZE, QUANTIZE, TABLE
 from irrun.spec.op import Tensor
 from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
@@ -28,6 +31,7 @@ def quantize(program: Program, setting: Setting) -> Program:
         return program
     if not setting.watched:
         program = multiply_integers(program, quantized=setting.quantized)
+        program = requantized(program, _grids(program))
     if not setting.quantized:
         return program
     quantization = _Quantization(program)
@@ -36,12 +40,18 @@ def quantize(program: Program, setting: Setting) -> Program:
     return quantization.made(setting)
 
 
+def _grids(program: Program) -> Grids:
+    return Grids(program, lambda number: None if number is None else program.constants.get(number))
+
+
 class _Quantization:
-    """A program in the making; `wanted` are the tensors whose codes products read, and those that these come of."""
+    """A program in the making; `wanted` are the tensors whose codes products read, and those that these come of.
+    `_tables` are tensors that are looked up, with those by whose codes they are."""
 
     def __init__(self, program: Program) -> None:
         self._old, self.program = program, program.begun()
-        self._grids = Grids(program, lambda number: None if number is None else program.constants.get(number))
+        self._grids, self._functions = _grids(program), Functions(program, _grids(program))
+        self._tables: dict[int, int] = {}
         self.wanted: set[int] = set()
         self._products: set[Instruction] = set()
         self._codes: dict[int, int] = {}
@@ -56,6 +66,13 @@ class _Quantization:
         for instruction in self._old.instructions:
             if closed(instruction, self._old) and self._is_sum(instruction):
                 self._want(max(number for number in instruction.inputs if number is not None))
+        covered: set[int] = set()
+        for root in self._functions.roots():
+            ends = [] if root in covered or not self._is_quantized_product(root) else self._functions.ends(root)
+            if ends:
+                self._tables |= dict.fromkeys(ends, root)
+                self._want(root)
+                covered |= self._functions.of(root)
 
     def _is_integer(self, instruction: Instruction) -> bool:
         """Whether an instruction is a product of two tensors on grids."""
@@ -93,6 +110,16 @@ class _Quantization:
             for maker in makers
         )
 
+    def _is_quantized_product(self, number: int) -> bool:
+        """Whether a tensor has the elements of a product of integers, quantized."""
+        maker = self._grids.makers.get(number)
+        while maker is not None and maker.op.trait(Quantizing) is None:
+            sources = kept_by(maker, number)
+            if len(sources) != 1 or sources[0] is None:
+                return False
+            number, maker = sources[0], self._grids.makers.get(sources[0])
+        return maker is not None and self._comes_of_product(maker.inputs[0])
+
     def _comes_of_product(self, number: int | None) -> bool:
         """Whether a tensor is a product of integers, or that and a constant in an element-wise op."""
         maker = self._grids.makers.get(number or -1)
@@ -116,10 +143,36 @@ class _Quantization:
     def made(self, setting: Setting) -> Program:
         """The program with codes where they are wanted."""
         for instruction in self._old.instructions:
+            if self._tabulated(instruction):
+                continue
             if self.wanted.isdisjoint(instruction.outputs) or not self._coded(instruction):
                 self.program.instructions.append(instruction)
         self._expand(setting)
         return self.program
+
+    def _tabulated(self, instruction: Instruction) -> bool:
+        """Add a look-up in place of the instruction; False where that is none of the `_tables`."""
+        result = instruction.outputs[0] if instruction.outputs else -1
+        root = self._tables.get(result, -1)
+        if root not in self._codes:
+            return False
+        coding = self._grids.coding(instruction) if result in self.wanted else None
+        table = self._functions.table(result, root, coding)
+        self.program.tensors.append(Tensor("f32" if coding is None else coding.grid.type, table.shape))
+        number = len(self.program.tensors) - 1
+        self.program.constants[number] = table
+        target = result
+        if coding is not None:
+            target = self._codes[result] = self._new(coding.grid.type, result)
+        self.program.instructions.append(
+            Instruction(instruction.layer, TABLE, {}, {}, (self._codes[root], number), (target,))
+        )
+        if coding is not None:
+            attrs = {"grid": coding.grid}
+            self.program.instructions.append(
+                Instruction(instruction.layer, DEQUANTIZE, attrs, {}, (target,), (result,))
+            )
+        return True
 
     def _coded(self, instruction: Instruction) -> bool:
         """Add the instruction on codes; False where it is left as it is."""
