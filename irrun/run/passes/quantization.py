@@ -13,8 +13,12 @@ of integers after all become f32. What is on the way is left alone where somebod
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
+from irrun.engines.grid import Coding
 from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
@@ -22,7 +26,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.passes.tables import Functions, requantized
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import DEQUANTIZE, QUANTIZE, TABLE
-from irrun.spec.op import Tensor
+from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
@@ -46,12 +50,12 @@ def _grids(program: Program) -> Grids:
 
 class _Quantization:
     """A program in the making; `wanted` are the tensors whose codes products read, and those that these come of.
-    `_tables` are tensors that are looked up, with those by whose codes they are."""
+    `_tables` are tensors that are looked up: by whose codes, and what makes the table of its own codes or numbers."""
 
     def __init__(self, program: Program) -> None:
         self._old, self.program = program, program.begun()
-        self._grids, self._functions = _grids(program), Functions(program, _grids(program))
-        self._tables: dict[int, int] = {}
+        self._grids = _grids(program)
+        self._tables: dict[int, tuple[int, Callable[[Coding | None], Array]]] = {}
         self.wanted: set[int] = set()
         self._products: set[Instruction] = set()
         self._codes: dict[int, int] = {}
@@ -66,13 +70,20 @@ class _Quantization:
         for instruction in self._old.instructions:
             if closed(instruction, self._old) and self._is_sum(instruction):
                 self._want(max(number for number in instruction.inputs if number is not None))
-        covered: set[int] = set()
-        for root in self._functions.roots():
-            ends = [] if root in covered or not self._is_quantized_product(root) else self._functions.ends(root)
+        self._find_tables()
+
+    def _find_tables(self) -> None:
+        """Look for functions of quantized products of integers."""
+        if not self._products:
+            return
+        functions, covered = Functions(self._old, self._grids), set[int]()
+        for root in functions.roots():
+            ends = [] if root in covered or not self._is_quantized_product(root) else functions.ends(root)
+            for number in ends:
+                self._tables[number] = root, partial(functions.table, number, root)
             if ends:
-                self._tables |= dict.fromkeys(ends, root)
                 self._want(root)
-                covered |= self._functions.of(root)
+                covered |= functions.of(root)
 
     def _is_integer(self, instruction: Instruction) -> bool:
         """Whether an instruction is a product of two tensors on grids."""
@@ -153,11 +164,11 @@ class _Quantization:
     def _tabulated(self, instruction: Instruction) -> bool:
         """Add a look-up in place of the instruction; False where that is none of the `_tables`."""
         result = instruction.outputs[0] if instruction.outputs else -1
-        root = self._tables.get(result, -1)
-        if root not in self._codes:
+        if result not in self._tables or self._tables[result][0] not in self._codes:
             return False
+        root, make = self._tables[result]
         coding = self._grids.coding(instruction) if result in self.wanted else None
-        table = self._functions.table(result, root, coding)
+        table = make(coding)
         self.program.tensors.append(Tensor("f32" if coding is None else coding.grid.type, table.shape))
         number = len(self.program.tensors) - 1
         self.program.constants[number] = table
@@ -178,7 +189,7 @@ class _Quantization:
         """Add the instruction on codes; False where it is left as it is."""
         grids = {number: grid for number in instruction.outputs if (grid := self._grids.of(number)) is not None}
         others = set(instruction.outputs) - grids.keys()
-        if not closed(instruction, self._old) or self._old.read().intersection(others):
+        if not closed(instruction, self._old) or (others and self._old.read().intersection(others)):
             return False
         if instruction.op.trait(Quantizing) is not None:
             self._quantized(instruction)
