@@ -83,10 +83,3 @@ def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool
 def bind_copy(inputs: Arrays, outputs: Sequence[Array], _: Any = None) -> Call:
     """What copies an array to another one, whatever their strides are."""
     return partial(np.copyto, outputs[0], inputs[0])
-
-
-def copied(engine: str, operand: Operand, layout: Layout | None) -> Compiled:
-    """What an engine that knows no layouts but numpy's own makes of a reorder: a copy. Raises ValueError for others."""
-    if operand.layout is not None or layout is not None:
-        raise ValueError(f"the engine {engine} has no layouts of its own")
-    return Compiled(bind_copy)

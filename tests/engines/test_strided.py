@@ -11,6 +11,7 @@ from irrun.engines.onednn.posts import CLIPPING, FAKE_QUANTIZE, QUANTIZE
 from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
+from irrun.run.quantization import TABLE
 
 SEEDS = 20
 OF_CODES = CLIPPING | {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE, "Concat-1"}
@@ -39,7 +40,9 @@ def taken(engine: Engine, name: str, seeds: range) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", [name for module in MODULES for name in compilers_of(module) if name != OF_BITS])
+@pytest.mark.parametrize(
+    "name", [name for module in MODULES for name in compilers_of(module) if name not in (OF_BITS, TABLE.name)]
+)
 def test_numpy_on_views(name: str) -> None:
     assert taken(VECTORIZED, name, range(SEEDS)) > 0
 

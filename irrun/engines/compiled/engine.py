@@ -7,7 +7,9 @@ from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from irrun.engines.extents import checked, copied
+from irrun.engines.extents import checked
+from irrun.engines.vectorized.copying import copied
+from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
@@ -77,6 +79,7 @@ class CompiledEngine:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._team: Team | None = None
+        self._pool = Threads(threads)
 
     def compile(self, work: Work) -> Compiled | None:
         tensors = [*work.inputs, *work.outputs]
@@ -115,4 +118,4 @@ class CompiledEngine:
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
-        return copied(self.name, operand, layout)
+        return copied(self.name, operand, layout, self._pool)

@@ -13,10 +13,10 @@ from irrun.engines.axes import merged
 from irrun.engines.extents import view
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
 from irrun.spec.op import Array
 
-TILE = 256
+TILE = 128
 """Rows and columns of a tile of a transposed copy: its lines stay in the cache until all their elements are used."""
 
 MAX_BYTES = 1 << 20
@@ -51,12 +51,12 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     target, source = view(target, shape, to), view(source, shape, come)
     rank = len(shape)
     last = min(range(rank), key=lambda axis: abs(to[axis]))
-    if rank > 1 and shape[last] <= SHORT and abs(come[last]) != target.itemsize:
+    if rank > 1 and shape[last] <= SHORT and come[last] != target.itemsize:
         ahead: tuple[Any, ...] = (slice(None),) * last
         return [call for i in range(shape[last]) for call in copy_calls(target[(*ahead, i)], source[(*ahead, i)])]
     steps = dict.fromkeys(range(rank), 1)
     first = min(range(rank), key=lambda axis: (abs(come[axis]) or 1 << 62, -axis))
-    if last != first and shape[last] * shape[first] >= TILE * TILE and min(shape[last], shape[first]) >= TILE // 4:
+    if last != first and shape[last] * shape[first] >= TILE * TILE and min(shape[last], shape[first]) >= TILE // 8:
         steps |= {last: TILE, first: TILE}
     else:
         steps = {0: -(-shape[0] * MAX_BYTES // target.nbytes)}
@@ -66,6 +66,24 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
         for place in product(*ranges)
     ]
     return [partial(np.copyto, target[tile], source[tile]) for tile in tiles]
+
+
+def copied(engine: str, operand: Operand, layout: Layout | None, threads: Threads) -> Compiled:
+    """What an engine that knows no layouts but numpy's own makes of a reorder: a copy. Raises ValueError for others."""
+    if operand.layout is not None or layout is not None:
+        raise ValueError(f"the engine {engine} has no layouts of its own")
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        return shared_copies(threads, [(outputs[0], inputs[0])])
+
+    return Compiled(bind)
+
+
+def shared_copies(threads: Threads, pairs: Pairs) -> Call:
+    """One call that copies views, none of which is of another's target; threads share what takes long."""
+    calls = [call for target, source in pairs for call in _calls(target, source)]
+    nanoseconds = sum(target.nbytes for target, _ in pairs) * BYTE_NANOSECONDS
+    return threads.call(calls) if threads.sharing(nanoseconds) > 1 else chain(calls)
 
 
 def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads], Compiled | None]:
@@ -80,9 +98,9 @@ def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads],
 
         def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
             pairs = mover(inputs, outputs)
-            calls = [call for target, source in pairs for call in _calls(target, source)]
-            nanoseconds = sum(target.nbytes for target, _ in pairs) * BYTE_NANOSECONDS
-            return [threads.call(calls)] if threads.sharing(nanoseconds) > 1 and not _depend(pairs) else calls
+            if _depend(pairs):
+                return [call for target, source in pairs for call in _calls(target, source)]
+            return [shared_copies(threads, pairs)]
 
         return with_posts(work, bind)
 

@@ -7,9 +7,9 @@ from functools import cache
 from importlib import import_module
 
 from irrun.engines import processors
-from irrun.engines.extents import copied
 from irrun.engines.signature import Memory
 from irrun.engines.vectorized import compressed
+from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.vectorized.widening import widened
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
@@ -99,4 +99,4 @@ class VectorizedEngine:
         return None if opener is None else opener(work, self.pool)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
-        return copied(self.name, operand, layout)
+        return copied(self.name, operand, layout, self.pool)

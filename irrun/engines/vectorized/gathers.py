@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
-from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, copy_calls
+from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, shared_copies
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Work
@@ -94,7 +94,8 @@ def _constant(work: Work, axis: int, indices: Array, threads: Threads) -> Compil
         return _flat(work, places, (prod(outer), size, prod(inner)), threads) if is_dense(data) else None
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
-        return copy_calls(outputs[0].reshape(*outer, len(places), *inner), _stepped(inputs[0], axis, places))
+        target = outputs[0].reshape(*outer, len(places), *inner)
+        return [shared_copies(threads, [(target, _stepped(inputs[0], axis, places))])]
 
     return with_posts(work, bind)
 

@@ -13,6 +13,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
+from irrun.engines.vectorized.copying import shared_copies
 from irrun.engines.vectorized.elementwise import by_blocks
 from irrun.engines.vectorized.posts import nanoseconds_of, posts_of
 from irrun.engines.vectorized.reduction import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
@@ -61,7 +62,7 @@ def _blocks(
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         data, output = inputs[0], outputs[0].reshape(shape)
-        copy: list[Call] = [] if strides is not None else [partial(np.copyto, outputs[0], data)]
+        copy: list[Call] = [] if strides is not None else [shared_copies(threads, [(outputs[0], data)])]
         seen = output if strides is None else view(data, shape, strides)
         on = posts.bind(inputs, output.reshape(posts.shape))
         seen, output = squeezed(seen), squeezed(output)
