@@ -190,14 +190,20 @@ def ctc_loss(
     labelled = np.arange(spelt.shape[1]) % 2 == 1
     stays = ctc_merge_repeated | ~labelled
     skips = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
+    kept, skipped = (np.where(some, 0, -np.inf).astype(chances.dtype) for some in (stays, skips))
     so_far = np.full(spelt.shape, -np.inf, chances.dtype)
+    following, skipping = np.empty_like(so_far), np.empty_like(so_far[:, 2:])
+    second, third, before, long_before = following[:, 1:], following[:, 2:], so_far[:, :-1], so_far[:, :-2]
+    running = np.arange(steps)[:, None, None] < logit_length[:, None]
     for time in range(steps):
-        following = np.where(stays, so_far, -np.inf)
-        following[:, 1:] = np.logaddexp(following[:, 1:], so_far[:, :-1])
-        following[:, 2:] = np.logaddexp(following[:, 2:], np.where(skips, so_far[:, :-2], -np.inf))
+        np.add(so_far, kept, out=following)
+        np.logaddexp(second, before, out=second)
+        np.add(long_before, skipped, out=skipping)
+        np.logaddexp(third, skipping, out=third)
         if time == 0:
             following[:, :2] = 0
-        so_far = np.where((time < logit_length)[:, None], following + chances[:, time], so_far)
+        following += chances[:, time]
+        np.copyto(so_far, following, where=running[time])
     rows = np.arange(count)
     label_end = np.where(lengths > 0, so_far[rows, np.maximum(2 * lengths - 1, 0)], -np.inf)
     loss = -np.logaddexp(so_far[rows, 2 * lengths], label_end)
