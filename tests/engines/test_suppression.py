@@ -43,6 +43,20 @@ def test_boxes_that_stay_are_the_same(gaps, pixel):
                 np.testing.assert_array_equal(found, expected)
 
 
+def test_overlaps_at_the_limit_are_judged_alike():
+    """Boxes of whole numbers, many of which overlap by just a third, a half, and what f32 has beside them."""
+    rng = np.random.default_rng(6)
+    corners = rng.integers(0, 6, (400, 2))
+    boxes = np.concatenate([corners, corners + rng.integers(1, 5, (400, 2))], axis=1).astype(np.float32)
+    for count in (31, 32, 65, 400):
+        for exact in (1 / 3, 0.5, 0.25, 2 / 3):
+            for threshold in (exact, float(np.float32(exact)), float(np.nextafter(np.float32(exact), np.float32(0)))):
+                ends = np.array([count // 3, count])
+                expected = _boxes.unsuppressed(boxes[:count], ends, threshold)
+                found = suppression.unsuppressed(TEAM, never, boxes[:count], ends, threshold)
+                np.testing.assert_array_equal(found, expected)
+
+
 def never(*_, **__):
     raise AssertionError("f32 is compiled")
 

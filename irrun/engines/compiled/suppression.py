@@ -11,8 +11,11 @@ from irrun.engines.compiled.loops import Bytes, Doubles, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.spec.op import Array
 
-TOGETHER = 16
+TOGETHER = 32
 """Boxes that stay with which one is compared before it is asked whether it is hidden."""
+
+BELOW = 1 - 1e-6
+"""Part of a limit that a quotient is not above, rounded or not, if its dividend is not above that of the divisor."""
 
 BOX_NANOSECONDS = 60.0
 """What a box takes about."""
@@ -34,8 +37,12 @@ def keep_unsuppressed(
     eta: float,
     pixel: float,
 ) -> None:
-    """Groups of boxes [total, 4], from ends[group] to ends[group + 1]; `kept` [6, total] are what is compared with."""
+    """Groups of boxes [total, 4], from ends[group] to ends[group + 1]; `kept` [7, total] are what is compared with.
+
+    Most overlap too little by far, which takes no division to see; only where that is not so it is made.
+    """
     one = np.float32(pixel)
+    over = np.empty(TOGETHER, np.float32)
     for group in range(begin, end):
         first, last = ends[group], ends[group + 1]
         count = 0
@@ -49,17 +56,19 @@ def keep_unsuppressed(
             start = first
             while start < first + count and hidden == 0:
                 stop = min(start + TOGETHER, first + count)
+                near = int(limit < 0)
                 for other in range(start, stop):
-                    across = np.minimum(kept[2 * total + other], x1) - np.maximum(kept[other], x0)
-                    down = np.minimum(kept[3 * total + other], y1) - np.maximum(kept[total + other], y0)
-                    width, height = np.maximum(across + one, 0), np.maximum(down + one, 0)
-                    if not ACROSS_GAPS:
-                        width = np.float32(0) if across < 0 else width
-                        height = np.float32(0) if down < 0 else height
-                    shared = width * height
+                    shared = shared_by(kept, total, other, x0, y0, x1, y1, one)
                     union = kept[4 * total + other] + area - shared
-                    iou = shared / union if shared > 0 else np.float32(0)
-                    hidden = hidden | int(iou > kept[5 * total + other])
+                    over[other - start] = shared - kept[6 * total + other] * union
+                for place in range(stop - start):
+                    near = near | int(over[place] > 0)
+                if near != 0:
+                    for other in range(start, stop):
+                        shared = shared_by(kept, total, other, x0, y0, x1, y1, one)
+                        union = kept[4 * total + other] + area - shared
+                        iou = shared / union if shared > 0 else np.float32(0)
+                        hidden = hidden | int(iou > kept[5 * total + other])
                 start = stop
             if hidden == 0:
                 if eta < 1 and limit > 0.5:
@@ -67,8 +76,29 @@ def keep_unsuppressed(
                 place = first + count
                 kept[place], kept[total + place], kept[2 * total + place], kept[3 * total + place] = x0, y0, x1, y1
                 kept[4 * total + place], kept[5 * total + place] = area, np.float32(limit)
+                kept[6 * total + place] = np.float32(limit * BELOW)
                 stays[number] = 1
                 count = count + 1
+
+
+def shared_by(
+    kept: Floats,
+    total: int,
+    other: int,
+    x0: np.float32,
+    y0: np.float32,
+    x1: np.float32,
+    y1: np.float32,
+    one: np.float32,
+) -> np.float32:
+    """What a box that is kept has in common with another one."""
+    across = np.minimum(kept[2 * total + other], x1) - np.maximum(kept[other], x0)
+    down = np.minimum(kept[3 * total + other], y1) - np.maximum(kept[total + other], y0)
+    width, height = np.maximum(across + one, 0), np.maximum(down + one, 0)
+    if not ACROSS_GAPS:
+        width = np.float32(0) if across < 0 else width
+        height = np.float32(0) if down < 0 else height
+    return width * height
 
 
 ACROSS_GAPS = False
@@ -93,7 +123,7 @@ def unsuppressed(
     total = len(boxes)
     stays = np.zeros(total, np.bool_)
     bounds = np.array([0, *ends.tolist()], np.int64)
-    kept = np.empty((6, total), np.float32)
+    kept = np.empty((7, total), np.float32)
     arguments = (np.ascontiguousarray(boxes), bounds, kept, stays.view(np.uint8), total, most)
     numbers = float(threshold), float(eta), float(pixel)
     nanoseconds = total * BOX_NANOSECONDS if len(ends) > 1 else 0
