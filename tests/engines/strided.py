@@ -251,8 +251,11 @@ def product(draw: Draw, name: str) -> Case:
 
 
 def contraction(draw: Draw, name: str) -> Case:
-    b, i, j, k = (draw.size() for _ in range(4))
-    return Case(name, {"equation": draw.choose.choice(("bij,bjk->bik", "bij,bjk->bki"))}, [(b, i, j), (b, j, k)])
+    sizes = {label: draw.size() for label in "bcijk"}
+    terms = ("bij,bjk->bik", "bij,bjk->bki", "bcij,bckj->bick", "bij,jck->bcik", "bicj,kcj->bik", "bcij,ikj->bcik")
+    equation = draw.choose.choice(terms)
+    shapes = [tuple(sizes[label] for label in term) for term in equation.split("->")[0].split(",")]
+    return Case(name, {"equation": equation}, shapes)
 
 
 def reduction(draw: Draw, name: str) -> Case:

@@ -98,7 +98,8 @@ def shared_by(
     if not ACROSS_GAPS:
         width = np.float32(0) if across < 0 else width
         height = np.float32(0) if down < 0 else height
-    return width * height
+    shared: np.float32 = width * height
+    return shared
 
 
 ACROSS_GAPS = False

@@ -9,6 +9,7 @@ from functools import partial
 from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.onednn import (
     attention,
+    contraction,
     convolution,
     copies,
     elementwise,
@@ -31,7 +32,7 @@ OF_FLOATS = (attention, convolution, copies, elementwise, normalization, pooling
 
 COMPILERS: dict[str, dict[str, Compiler]] = {
     "f32": {
-        **{op: compile for module in (*OF_FLOATS, recurrent) for op, compile in module.COMPILERS.items()},
+        **{op: compile for module in (*OF_FLOATS, contraction, recurrent) for op, compile in module.COMPILERS.items()},
         DEQUANTIZE: quantized.dequantize,
     },
     "bf16": {

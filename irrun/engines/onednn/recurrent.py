@@ -51,10 +51,9 @@ CELLS = {
     **dict.fromkeys(("GRUSequence-5", "GRUCell-3"), _Cell("gru", ("sigmoid", "tanh"), (0, 1, 2))),
     **dict.fromkeys(("RNNSequence-5", "RNNCell-3"), _Cell("vanilla_rnn", (), (0,))),
 }
-MAX_ALONE, MAX_ALONE_IN_A_CELL = 500_000, 2_000_000
-"""Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step.
-
-For a single step another thread has to be woken up, too.
+MAX_ALONE, MAX_ALONE_IN_A_CELL = 500_000, 300_000
+"""Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step of a
+sequence. In a single step they do so once, and each has half of the weights, which may stay in its cache.
 """
 STATES, NEW_STATES = (SRC_1, SRC_2), (DST_1, DST_2)
 

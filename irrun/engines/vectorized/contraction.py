@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.contraction import contraction_of
 from irrun.engines.memory import ITEM
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import with_posts
@@ -19,32 +19,19 @@ from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
-EQUATION = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
-
 
 def einsum(work: Work, threads: Threads) -> Compiled | None:
-    """Einsum-7 of two tensors of f32 whose labels are all different, each in the other tensor or in the result."""
-    found = EQUATION.fullmatch(re.sub(r"\s", "", work.attrs["equation"]))
-    if found is None or len(work.own) != 2 or any(operand.type != "f32" for operand in work.required(2)):
+    """Einsum-7 of two tensors, as `contraction_of` has it."""
+    contraction = contraction_of(work)
+    if contraction is None:
         return None
-    terms, output = [found[1], found[2]], found[3]
-    shapes = [operand.shape for operand in work.required(2)]
-    sizes: dict[str, int] = {}
-    for term, shape in zip(terms, shapes, strict=True):
-        for label, size in zip(term, shape, strict=True):
-            if sizes.setdefault(label, size) != size:
-                return None
-    first, second = map(set, terms)
-    if any(len(set(term)) != len(term) for term in terms) or (first ^ second) - set(output):
-        return None
-    batch = [label for label in output if label in first & second]
-    alone = [[label for label in output if label in own - other] for own, other in ((first, second), (second, first))]
+    terms, output, sizes, inner = contraction.terms, contraction.output, contraction.sizes, contraction.inner
+    batch, alone = contraction.shared(), (contraction.alone(0), contraction.alone(1))
     swapped = bool(alone[0] and alone[1]) and output.index(alone[0][0]) > output.index(alone[1][0])
     one, other = (1, 0) if swapped else (0, 1)
-    inner = [label for label in terms[0] if label in second and label not in output]
     rows, columns = alone[one], alone[other]
     count, height, width, length = (prod(sizes[label] for label in some) for some in (batch, rows, columns, inner))
-    roomy = [prod(shape) for shape in shapes] + [prod(work.outputs[0].shape)]
+    roomy = [prod(operand.shape) for operand in work.required(2)] + [prod(work.outputs[0].shape)]
     ends = np.cumsum([0, *roomy]) * ITEM
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
