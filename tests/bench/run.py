@@ -18,6 +18,9 @@ twins to; or samples/. The measures:
 
 OpenVINO computes in f32, with as many threads. It must be installed; onnxruntime, onnx and, for --plot, matplotlib are
 used where they are. With --against, the irrun of another checkout, such as one of the commit before, takes their place.
+With the variable BENCH_ALONE=1 runs of `steady` and `fresh` are not disturbed by what else the machine does, as far as
+its processors go: they have real-time priority while they last, which takes Linux and the right to do so.
+
 With --markdown there is a line for each model with its ratios of all measures, the worst first, and for the slow ones
 what of them takes longest.
 """
