@@ -6,7 +6,7 @@ from engines.works import plain
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.elements import OPENERS
+from irrun.engines.compiled.elements import COMPILERS, OPENERS
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
 from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import element_type
@@ -68,4 +68,4 @@ def test_what_breaks_the_rule_is_left_to_it():
 
 
 def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "elements"} == set(OPENERS)
+    assert {name for name, module in MODULES.items() if module == "elements"} == {*OPENERS, *COMPILERS}
