@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product as combinations
 from math import prod
 from typing import Any
@@ -113,7 +112,7 @@ def _(node: Node) -> Shapes:
     inputs=[Input("data", "T", "[N, CHANNELS, *spatial]"), Input("filters", "T", "[GROUPS, C_OUT, C_IN, *kernel]")],
     outputs=[Output("result", "T", "[N, FEATURES, *windows]")],
     attrs=WINDOW,
-    traits=[replace(CONVOLVING, grouped=True), Products(_operations_of_groups)],
+    traits=[CONVOLVING._replace(grouped=True), Products(_operations_of_groups)],
 )
 def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
     """Cross-correlate each group of channels with the filters of its group.

@@ -140,7 +140,7 @@ def operations(program: Program, instruction: Instruction) -> int:
     if not all(tensor.static for tensor in tensors):
         return 0
     shapes = [tuple(int(size) for size in tensor.shape or ()) for tensor in tensors]
-    return int(products.count(shapes[:-1], instruction.attrs, shapes[-1]))
+    return int(products.operations(shapes[:-1], instruction.attrs, shapes[-1]))
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

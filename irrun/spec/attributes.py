@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -30,8 +29,7 @@ class EachAxis(NamedTuple):
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attr:
+class Attr(NamedTuple):
     """An attribute of an op.
 
     `least` and `most` bound it, or each of its elements; `default` is what a file that omits it means; `keyword` is

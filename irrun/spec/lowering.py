@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ Arrange = Callable[[Mapping[str, Any], Sequence["Tensor | None"]], "list[int | n
 """The inputs of the older op: numbers of those of the newer one, and constants; None where that cannot be told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
+class Lowering(NamedTuple):
     """The op `older`, by its name, does the same where the conditions hold; None: so does the first input itself.
 
     Attributes in `only` must have one of these values, those that the older op does not have are dropped. Inputs in

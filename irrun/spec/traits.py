@@ -1,13 +1,13 @@
 """Traits: what an op is to those that rewrite, fuse and measure programs, said by the op itself, as plain data.
 
-Ports and attributes are named as the op declares them. Nothing here computes or knows an op.
+Ports and attributes are named as the op declares them. Nothing here computes or knows an op. Each is a tuple, which is
+quick to declare, and there are many; one that says nothing but that it is there has no fields, and is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ Count = Callable[[Sequence[Shape], Mapping[str, Any], Shape], Size]
 """The number of multiplications and additions of a call, by the shapes of its inputs, its attributes and its result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(NamedTuple):
     """The result at a place depends only on the elements of the first `arity` inputs there; it has their shape.
 
     Inputs behind those, such as a coefficient, are parameters: they hold for all places, or broadcast to these.
@@ -38,37 +37,31 @@ class Elementwise:
     function: np.ufunc | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(NamedTuple):
     """No number among the results is below `least(attrs)`; NaN may be."""
 
     least: Callable[[Mapping[str, Any]], float]
 
 
-@dataclass(frozen=True, slots=True)
 class Converting:
     """The elements of the first input as another element type."""
 
 
-@dataclass(frozen=True, slots=True)
 class Retyping:
     """Each output is the input of its number, as another element type, which the types of all inputs decide."""
 
 
-@dataclass(frozen=True, slots=True)
 class Normalizing:
     """The elements of the first input relative to the mean and the spread of some of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permutation:
+class Permutation(NamedTuple):
     """The first input with its axes in another order, which is the input `order`; an empty one reverses them."""
 
     order: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reshaping:
+class Reshaping(NamedTuple):
     """The elements of the first input, in the same order, under another shape. The kernel refuses what the rule does.
 
     Where it is `free`, the second input is that shape, in which one size may be -1: what is left over.
@@ -77,8 +70,7 @@ class Reshaping:
     free: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
+class Padding(NamedTuple):
     """The first input with elements added at the ends of its axes, or cut off where their number is negative.
 
     `begins` and `ends` are the inputs that have these numbers, one for each axis. The attribute `mode` says what is
@@ -91,8 +83,7 @@ class Padding:
     mode: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(NamedTuple):
     """Axes of the first input folded into one element: those that the input `axes` lists, all of them different.
 
     The attribute `keep_dims` is whether a 1 stands in their place. `linear`: a weighted sum, as mean and sum are.
@@ -103,8 +94,7 @@ class Reduction:
     linear: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Convolving:
+class Convolving(NamedTuple):
     """Windows slid over the spatial axes of the first input, [N, C, *spatial], which is padded with zeros.
 
     The attributes `begins` and `ends` have the padding of the spatial axes. They count where the attribute `auto_pad`
@@ -118,8 +108,7 @@ class Convolving:
     grouped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(NamedTuple):
     """Slices of the input `table` along the scalar input `axis`, one for each element of the input `indices`.
 
     The attribute `batch_dims`, if it has one, is how many axes both have in common.
@@ -131,43 +120,38 @@ class Lookup:
     batch_dims: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixProduct:
+class MatrixProduct(NamedTuple):
     """The product of two inputs' matrices, the last two axes of each, transposed where the attributes say so."""
 
     transpose_a: str
     transpose_b: str
 
 
-@dataclass(frozen=True, slots=True)
-class Products:
-    """Sums of products: `count(shapes, attrs, result)` is the number of multiplications and additions of a call.
+class Products(NamedTuple):
+    """Sums of products: `operations(shapes, attrs, result)` is the number of multiplications and additions of a call.
 
     `shapes` are those of the inputs, at least of the first two, and `result` that of the first output; where sizes are
     unknown, so is the number.
     """
 
-    count: Count
+    operations: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulating:
-    """Sums of products among other work, as in the cells of a recurrent network: `count` is as in `Products`.
+class Accumulating(NamedTuple):
+    """Sums of products among other work, as in the cells of a recurrent network: `operations` is as in `Products`.
 
     The `shapes` are those of all inputs, empty ones where nothing is connected. What is done besides does not count.
     """
 
-    count: Count
+    operations: Count
 
 
-@dataclass(frozen=True, slots=True)
-class Iterating:
+class Iterating(NamedTuple):
     """The body `body` again and again: `rounds(body, inputs)` times at most, None where only a run tells how often."""
 
     rounds: Callable[[Body, Sequence[Tensor | None]], Size | None]
 
 
-@dataclass(frozen=True, slots=True)
 class Repeating:
     """The first input repeated along new axes, and along those of size 1, until it has the shape of the second one.
 
@@ -175,8 +159,7 @@ class Repeating:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Attending:
+class Attending(NamedTuple):
     """Values [..., keys, width] averaged for queries [..., rows, size] by their likeness to keys [..., keys, size].
 
     These are the first three inputs; what is in front of the last two axes broadcasts, as in the fourth one, a mask
@@ -186,15 +169,13 @@ class Attending:
     apart: int
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
+class Joining(NamedTuple):
     """The inputs one behind the other along the axis that the attribute `axis` names."""
 
     axis: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cutting:
+class Cutting(NamedTuple):
     """A part of the first input, as a view of it. The inputs `bounds` say where it begins and ends.
 
     These may be any numbers: where all other inputs are known, the rule has refused what the kernel cannot compute.
@@ -203,8 +184,7 @@ class Cutting:
     bounds: tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantizing:
+class Quantizing(NamedTuple):
     """The first input rounded to few values at even distances.
 
     The inputs `limits` are the least and the largest value that is rounded, and what these become; they broadcast to
@@ -215,8 +195,7 @@ class Quantizing:
     levels: str
 
 
-@dataclass(frozen=True, slots=True)
-class Branching:
+class Branching(NamedTuple):
     """One of two bodies: `then` where the input `condition` is true, else `otherwise`."""
 
     condition: str
@@ -224,15 +203,13 @@ class Branching:
     otherwise: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What the variable holds that the attribute `variable` names."""
 
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
-class Overwriting:
+class Overwriting(NamedTuple):
     """The first input with elements replaced: by the third input, at places of which the second one says where.
 
     Where several updates go to one place the last one counts, which the specification leaves open; so it is where the
@@ -251,20 +228,17 @@ class Overwriting:
         return shape[: where.ndim - self.depth]
 
 
-@dataclass(frozen=True, slots=True)
 class Selecting:
     """Each element of the first output is one of the first input; which one, only their order may decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Splitting:
+class Splitting(NamedTuple):
     """The first input in parts, which lie one behind the other along the axis that the input `axis` is."""
 
     axis: str
 
 
-@dataclass(frozen=True, slots=True)
-class Storing:
+class Storing(NamedTuple):
     """The first input, which the variable that the attribute `variable` names holds from the end of the graph on."""
 
     variable: str

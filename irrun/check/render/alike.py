@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from irrun.diagnostics import Diagnostic
 
@@ -11,8 +11,7 @@ MAX_LINES = 10
 """Lines of further places that are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(NamedTuple):
     """The first diagnostic of a cause, and the others in their order."""
 
     first: Diagnostic

@@ -113,7 +113,7 @@ def terms(op: Op, attrs: Mapping[str, Any], shapes: Sequence[tuple[int, ...] | N
     known = [shape for shape in shapes if shape is not None]
     products = op.trait(Products)
     if products is not None and None not in shapes[:2]:
-        return max(1.0, int(products.count(known, attrs, result)) / (2 * max(1, math.prod(result))))
+        return max(1.0, int(products.operations(known, attrs, result)) / (2 * max(1, math.prod(result))))
     if op.trait(Reduction) is not None and known:
         return max(1.0, math.prod(known[0]) / max(1, math.prod(result)))
     if op.view_of is not None or any(op.trait(kind) is not None for kind in _MOVING):

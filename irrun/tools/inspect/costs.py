@@ -231,7 +231,7 @@ def _macs(contents: Contents, layer: Layer, node: InferredLayer) -> tuple[Size |
     if result is None or any(shape is None for shape in shapes):
         return None, "a rank is unknown"
     try:
-        operations = counting.count([shape or () for shape in shapes], node.attrs, result)
+        operations = counting.operations([shape or () for shape in shapes], node.attrs, result)
         return operations // 2, None
     except (Undecided, IndexError, ValueError):
         return None, "a size is unknown"

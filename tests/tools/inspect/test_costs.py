@@ -46,7 +46,7 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_ops_that_accumulate_products_say_how_many(name):
     shapes, attrs, result, macs = COUNTS[name]
-    assert registry().ops[name].trait(Accumulating).count(shapes, attrs, result) == 2 * macs
+    assert registry().ops[name].trait(Accumulating).operations(shapes, attrs, result) == 2 * macs
 
 
 def test_these_are_all_ops_that_do_and_none_says_it_twice():
@@ -59,7 +59,7 @@ def test_these_are_all_ops_that_do_and_none_says_it_twice():
 def test_an_unknown_batch_is_a_factor(name):
     shapes, attrs, result, _ = COUNTS[name]
     batch = fresh(name="batch")
-    count = registry().ops[name].trait(Accumulating).count
+    count = registry().ops[name].trait(Accumulating).operations
     one, any_number = (count([(n, *shapes[0][1:]), *shapes[1:]], attrs, (n, *result[1:])) for n in (1, batch))
     assert same(any_number, batch * one)
 
