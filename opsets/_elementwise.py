@@ -34,6 +34,9 @@ AUTO_BROADCAST = (
 )
 """How a binary op broadcasts; `pdpd` aligns the second input with the axes of the first from an axis on."""
 
+Function = Callable[..., Any] | str
+"""A function of arrays; one of numpy's by its name, so that to declare an op loads no numpy."""
+
 BROADCAST_CONSTRAINT = """
 Constraints:
     C1: the shapes of the inputs fit under auto_broadcast: equal for `none`, aligned at the last axis for `numpy`;
@@ -41,9 +44,15 @@ Constraints:
 """
 
 
+def called(function: Function) -> Callable[..., Any]:
+    if not isinstance(function, str):
+        return function
+    return lambda *arrays, **keywords: getattr(np, function)(*arrays, **keywords)
+
+
 def unary(
     name: str,
-    function: Callable[..., Any],
+    function: Function,
     doc: str,
     *,
     types: frozenset[str] = NUMERIC,
@@ -59,9 +68,11 @@ def unary(
     No number in it is below `least`, if that is given.
     """
 
+    compute = called(function)
+
     def kernel(data: Array, **attributes: Any) -> Any:
         with np.errstate(all="ignore"):
-            return function(data, **attributes)
+            return compute(data, **attributes)
 
     return Op(
         name,
@@ -81,7 +92,7 @@ def unary(
 
 def binary(
     name: str,
-    function: Callable[[Any, Any], Any],
+    function: Function,
     doc: str,
     *,
     types: frozenset[str] = NUMERIC,
@@ -97,9 +108,11 @@ def binary(
     `constraints` documents what `rule` checks, which is the broadcasting unless more is given.
     """
 
+    compute = called(function)
+
     def kernel(a: Array, b: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
         with np.errstate(all="ignore"):
-            return function(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
+            return compute(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
 
     first, _, rest = cleandoc(doc).partition("\n")
     return Op(
@@ -112,7 +125,7 @@ def binary(
         opsets=opsets,
         symbolic=symbolic,
         self_checking=rule is None,
-        traits=[Elementwise(2, commutative, function=function if isinstance(function, np.ufunc) else None)],
+        traits=[Elementwise(2, commutative, function=function if isinstance(function, str) else None)],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",
     )
@@ -124,13 +137,15 @@ def nearest(values: Array) -> Any:
     return whole + np.copysign(np.abs(values - whole) >= 0.5, values)
 
 
-def real(function: Callable[..., Any], whole: Callable[[Array], Any] = nearest) -> Callable[..., Any]:
+def real(function: Function, whole: Function = nearest) -> Callable[..., Any]:
     """`function`, which is written for f32 and f64 arrays of rank 1 or more, for every type and rank.
 
     16-bit floats are computed in f32 and rounded once. Integers are computed in f64 and made `whole`; a result that
     their type does not hold, NaN included, is the lowest value of the type. All inputs have the type of the first one,
     whose shape the result has.
     """
+
+    function, whole = called(function), called(whole)
 
     @wraps(function)
     def compute(*inputs: Array | None, **attributes: Any) -> Any:

@@ -12,14 +12,8 @@ from irrun.spec import Array, Dim, Node, Shape, Size, broadcast, every, fresh, p
 
 from ._precision import accumulator
 
-UFUNCS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "sub": np.subtract,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "mean": np.add,
-}
+UFUNCS = {"sum": "add", "sub": "subtract", "prod": "multiply", "min": "minimum", "max": "maximum", "mean": "add"}
+"""The functions of numpy that updates go by."""
 
 PUT_AT_ONCE = 1 << 16
 """Elements."""
@@ -33,8 +27,8 @@ COLUMNS = 16
 
 def axis_of(node: Node, label: str, rank: int, name: str = "axis") -> int | None:
     """The axis in input `name`, counted from the front; None where it is unknown."""
-    value = node.value(name)
-    return None if value is None else normal_axis(node, label, int(value.item()), rank, name)
+    axis = node.numbers(name)
+    return None if axis is None else normal_axis(node, label, int(axis[0]), rank, name)
 
 
 def normal_axis(node: Node, label: str, axis: int, rank: int, name: str = "axis", number: int | None = None) -> int:
@@ -179,7 +173,8 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
     if reduction == "none":
         target[positions] = updates
         return
-    ufunc = np.logical_xor if reduction == "sub" and target.dtype == np.bool_ else UFUNCS[reduction]
+    xor = reduction == "sub" and target.dtype == np.bool_
+    ufunc = np.logical_xor if xor else getattr(np, UFUNCS[reduction])
     wide = accumulator(target.dtype, reduction)
     with np.errstate(all="ignore"):
         if wide == target.dtype and reduction != "mean":

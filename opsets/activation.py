@@ -100,7 +100,7 @@ elu = unary(
 
 exp = unary(
     "Exp-1",
-    real(np.exp, np.trunc),
+    real("exp", "trunc"),
     """The exponential function.
 
     Deviation: the page has floats only; OpenVINO also takes integers, whose results are truncated here as in its

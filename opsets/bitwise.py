@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from irrun.spec import INTEGER
 
 from ._elementwise import binary, unary
@@ -12,7 +10,7 @@ BITS = INTEGER | {"boolean"}
 
 bitwise_and = binary(
     "BitwiseAnd-13",
-    np.bitwise_and,
+    "bitwise_and",
     """And of the bits of integers, or of booleans.
 
     Source: bitwise/bitwise-and-13.rst
@@ -28,7 +26,7 @@ bitwise_and.lowers("LogicalAnd-1")
 
 bitwise_or = binary(
     "BitwiseOr-13",
-    np.bitwise_or,
+    "bitwise_or",
     """Or of the bits of integers, or of booleans.
 
     Source: bitwise/bitwise-or-13.rst
@@ -44,7 +42,7 @@ bitwise_or.lowers("LogicalOr-1")
 
 bitwise_xor = binary(
     "BitwiseXor-13",
-    np.bitwise_xor,
+    "bitwise_xor",
     """Exclusive or of the bits of integers, or of booleans.
 
     Source: bitwise/bitwise-xor-13.rst
@@ -60,7 +58,7 @@ bitwise_xor.lowers("LogicalXor-1")
 
 bitwise_not = unary(
     "BitwiseNot-13",
-    np.invert,
+    "invert",
     """The bits of integers, or booleans, turned over.
 
     Source: bitwise/bitwise-not-13.rst
@@ -75,7 +73,7 @@ bitwise_not.lowers("LogicalNot-1")
 
 bitwise_left_shift = binary(
     "BitwiseLeftShift-15",
-    np.left_shift,
+    "left_shift",
     """The bits of integers shifted up by b places; those that leave the type are lost.
 
     The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift
@@ -91,7 +89,7 @@ bitwise_left_shift = binary(
 
 bitwise_right_shift = binary(
     "BitwiseRightShift-15",
-    np.right_shift,
+    "right_shift",
     """The bits of integers shifted down by b places, the sign kept.
 
     The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift

@@ -12,7 +12,7 @@ from ._elementwise import binary, unary
 
 equal = binary(
     "Equal-1",
-    np.equal,
+    "equal",
     """Whether elements are equal. NaN equals nothing.
 
     Source: comparison/equal-1.rst
@@ -28,7 +28,7 @@ equal = binary(
 
 not_equal = binary(
     "NotEqual-1",
-    np.not_equal,
+    "not_equal",
     """Whether elements differ. NaN differs from everything.
 
     Source: comparison/notequal-1.rst
@@ -44,7 +44,7 @@ not_equal = binary(
 
 greater = binary(
     "Greater-1",
-    np.greater,
+    "greater",
     """Whether elements of a are greater than those of b. False where one is NaN.
 
     Source: comparison/greater-1.rst
@@ -59,7 +59,7 @@ greater = binary(
 
 greater_equal = binary(
     "GreaterEqual-1",
-    np.greater_equal,
+    "greater_equal",
     """Whether elements of a are greater than those of b, or equal. False where one is NaN.
 
     Source: comparison/greater-equal-1.rst
@@ -74,7 +74,7 @@ greater_equal = binary(
 
 less = binary(
     "Less-1",
-    np.less,
+    "less",
     """Whether elements of a are less than those of b. False where one is NaN.
 
     Source: comparison/less-1.rst
@@ -89,7 +89,7 @@ less = binary(
 
 less_equal = binary(
     "LessEqual-1",
-    np.less_equal,
+    "less_equal",
     """Whether elements of a are less than those of b, or equal. False where one is NaN.
 
     Source: comparison/lessequal-1.rst
@@ -104,7 +104,7 @@ less_equal = binary(
 
 is_finite = unary(
     "IsFinite-10",
-    np.isfinite,
+    "isfinite",
     """Whether elements are neither infinite nor NaN.
 
     Source: comparison/isfinite-10.rst
@@ -142,7 +142,7 @@ is_inf = unary(
 
 is_nan = unary(
     "IsNaN-10",
-    np.isnan,
+    "isnan",
     """Whether elements are NaN.
 
     Source: comparison/isnan-10.rst

@@ -31,7 +31,7 @@ from irrun.spec import (
     op,
 )
 
-SCALE_TOLERANCE = np.float32(1e-6)
+SCALE_TOLERANCE = 1e-6
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
 INTERPOLATION = (
@@ -599,7 +599,7 @@ def scaled(size: Size, scale: float) -> Size:
     factor = np.float32(scale)
     if isinstance(size, int):
         with np.errstate(over="ignore"):
-            length = np.float32(size) * (factor + SCALE_TOLERANCE)
+            length = np.float32(size) * (factor + np.float32(SCALE_TOLERANCE))
         return size if factor == 1 else int(min(length, np.float32(2**63)))  # which no array can have
     mantissa, exponent = math.frexp(float(factor))
     if factor == int(factor):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ._elementwise import binary, unary
 
 BOOLEAN = frozenset({"boolean"})
 
 logical_and = binary(
     "LogicalAnd-1",
-    np.logical_and,
+    "logical_and",
     """Whether both elements are true.
 
     Source: logical/logical-and-1.rst
@@ -25,7 +23,7 @@ logical_and = binary(
 
 logical_or = binary(
     "LogicalOr-1",
-    np.logical_or,
+    "logical_or",
     """Whether at least one of two elements is true.
 
     Source: logical/logical-or-1.rst
@@ -40,7 +38,7 @@ logical_or = binary(
 
 logical_xor = binary(
     "LogicalXor-1",
-    np.logical_xor,
+    "logical_xor",
     """Whether exactly one of two elements is true.
 
     Source: logical/logical-xor-1.rst
@@ -55,7 +53,7 @@ logical_xor = binary(
 
 xor = binary(
     "Xor-1",
-    np.logical_xor,
+    "logical_xor",
     """Whether exactly one of two elements is true: the name that opset1 has for LogicalXor as well.
 
     Source: logical/logical-xor-1.rst
@@ -71,7 +69,7 @@ xor = binary(
 
 logical_not = unary(
     "LogicalNot-1",
-    np.logical_not,
+    "logical_not",
     """Whether elements are false.
 
     Source: logical/logical-not-1.rst

@@ -1174,10 +1174,10 @@ def _(node: Node) -> Shapes:
     fits = every([count != len(shape), count != 0])
     if fits is True:
         node.fail("C1", f"`input_order` has {count} axes for rank {len(shape)}", "input_order")
-    order = node.value("input_order")
+    order = node.numbers("input_order")
     if order is None:
         return {"output": shape[::-1] if count == 0 else tuple(fresh() for _ in shape)}
-    axes = [int(axis) for axis in order] or [*range(len(shape))][::-1]
+    axes = order or [*range(len(shape))][::-1]
     if sorted(axes) != [*range(len(shape))]:
         node.fail(
             "C1", f"`input_order` is {axes}, expected the axes 0 to {len(shape) - 1} in some order", "input_order"

@@ -63,7 +63,7 @@ Without axes the result is the absolute value, as in OpenVINO; the page says tha
 BOOLEAN = frozenset({"boolean"})
 
 Reduce = Callable[[Array, tuple[int, ...], bool], Any]
-Limit = Callable[[np.dtype[Any]], Any]
+Limit = Callable[["np.dtype[Any]"], Any]
 
 
 def _reduction(
@@ -98,17 +98,17 @@ def _reduction(
 
 def _shapes(node: Node) -> Shapes:
     data = node.shape("data")
-    axes = node.value("axes")
+    axes = node.numbers("axes")
     keep_dims = node.attrs["keep_dims"]
     if axes is None:
         number = 1 if node.inputs["axes"].rank == 0 else node.dims.get("num_axes")
         shape = _possible_shape(data, number if isinstance(number, int) else None, keep_dims)
         return {} if shape is None else {"shape": shape}
     along: list[int] = []
-    for axis in axes.ravel().tolist():
+    for axis in axes:
         position = node.axis("C1", axis, len(data), "axes")
         if position in along:
-            message = f"`axes` is {axes.tolist()}, which names axis {position} twice"
+            message = f"`axes` is {axes}, which names axis {position} twice"
             node.tolerate("C2", "counts an axis once", message, "axes")
         else:
             along.append(position)
@@ -161,7 +161,7 @@ def _l2(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
 
 
 def _extreme(
-    pick: Any, pick_size: Callable[..., Size], limit: Limit, data: Array, axes: tuple[int, ...], keep_dims: bool
+    pick: str, pick_size: Callable[..., Size], limit: Limit, data: Array, axes: tuple[int, ...], keep_dims: bool
 ) -> Any:
     """The extreme that the ufunc `pick` finds, or `pick_size` among dimensions; that of nothing is `limit`."""
     if data.dtype == object:
@@ -169,7 +169,7 @@ def _extreme(
             data = np.frompyfunc(pick_size, 2, 1).reduce(data, axis=axis, keepdims=keep_dims)
         return data
     initial = {} if _count(data, axes) else {"initial": limit(data.dtype)}
-    return pick.reduce(_single(data), axis=axes, keepdims=keep_dims, **initial)
+    return getattr(np, pick).reduce(_single(data), axis=axes, keepdims=keep_dims, **initial)
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
@@ -180,8 +180,8 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).max if dtype.kind in "iu" else np.array(np.inf, dtype)
 
 
-_max = partial(_extreme, np.fmax, largest, _lowest)
-_min = partial(_extreme, np.fmin, smallest, _highest)
+_max = partial(_extreme, "fmax", largest, _lowest)
+_min = partial(_extreme, "fmin", smallest, _highest)
 
 
 def _all(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:

@@ -860,9 +860,9 @@ def _(node: Node) -> Shapes:
         if mask.type not in (kind, "boolean", "dynamic") and kind:
             node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}", about=["attention_mask"])
         shape = node.shape("attention_mask")
-        number = node.value("attention_mask") if not shape else None
-        if len(shape) == 1 or (number is not None and number != 0):
-            found = f"the scalar {number}" if number is not None else "of rank 1"
+        number = node.numbers("attention_mask") if not shape else None
+        if len(shape) == 1 or (number is not None and number != [0]):
+            found = f"the scalar {node.value('attention_mask')}" if number is not None else "of rank 1"
             message = f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more"
             same = "" if len(shape) == 1 or node.inputs["sink"] is not None else "adds it to all scores"
             node.require("C3", False, message, about=["attention_mask"], lenient=same)

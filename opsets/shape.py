@@ -209,11 +209,10 @@ def _squeeze(data: Array, axes: Array | None) -> Any:
 def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     shape = node.inputs["data"].shape
     given = node.inputs["axes"] is not None
-    axes = node.value("axes")
+    axes = node.numbers("axes")
     if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
         return {}
-    listed = [] if axes is None else axes.ravel().tolist()
-    wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(listed)}
+    wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(axes or ())}
     if not shape:
         return {"output": ()}
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
@@ -312,12 +311,12 @@ def unsqueeze(data: Array, axes: Array) -> Any:
 @unsqueeze.shapes
 def _(node: Node) -> Shapes:
     shape = node.shape("data")
-    axes = node.value("axes")
+    axes = node.numbers("axes")
     if axes is None:
         count = product(node.shape("axes"))
         # listed twice, an axis counts once
         return {"output": (fresh(),) * (len(shape) + 1)} if _is(count, 1) else {}
-    listed = list(dict.fromkeys(axes.ravel().tolist()))
+    listed = list(dict.fromkeys(axes))
     rank = len(shape) + len(listed)
     places: dict[int, int] = {}
     for axis in listed:

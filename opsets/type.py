@@ -33,8 +33,8 @@ from irrun.spec import (
 )
 
 CONVERTIBLE = ANY - {"dynamic"}
-_WIDE_FLOATS = {"f16": np.float32, **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), np.float32)}
-_WIDE_INTEGERS = {"i4": np.int8, "u2": np.uint8, "u4": np.uint8}
+_WIDE_FLOATS = {"f16", "bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"}
+_WIDE_INTEGERS = {"i4": "i8", "u2": "u8", "u4": "u8"}
 _BELOW_A_BYTE = {"u1": 1, "u2": 2, "u3": 3, "u4": 4, "u6": 6, "i4": 4}
 _INTEGERS = {*_BELOW_A_BYTE, *(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))}
 
@@ -224,9 +224,9 @@ def _converted(data: Array, source: str, target: str) -> Any:
     if source == "nf4":
         values = np.array(NF4, np.float32)[data]
     elif source in _WIDE_FLOATS and (source, target) != ("f16", "f64"):
-        values = data.astype(_WIDE_FLOATS[source])
+        values = data.astype(np.float32)
     elif source in _WIDE_INTEGERS:
-        values = data.astype(_WIDE_INTEGERS[source])
+        values = data.astype(numpy_dtype(_WIDE_INTEGERS[source]))
     if target == "boolean":
         return values != 0
     if target in _INTEGERS:

@@ -1,5 +1,6 @@
 """The command line, run as a process."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -38,6 +39,24 @@ def test_validate_does_not_load_scipy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
+
+
+def test_validate_loads_numpy_only_where_a_value_has_to_be_computed():
+    assert loaded("validate", CNN) == []
+    assert loaded("validate", SAMPLES / "sparse-fill-empty-rows" / "model.xml") == ["numpy"]
+
+
+def loaded(*arguments):
+    """`["numpy"]` where a command loads that, and does not only make it ready to be loaded."""
+    script = (
+        f"import sys; sys.argv = ['irrun', *{list(map(str, arguments))!r}]\n"
+        "from irrun.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({name.partition('.')[0] for name in sys.modules if name.startswith('numpy.')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return ast.literal_eval(done.stdout.splitlines()[-1])
 
 
 def test_version_and_help():

@@ -356,7 +356,7 @@ def test_a_lookup_takes_slices_of_its_table_by_its_indices(op):
     np.testing.assert_array_equal(call(op, table.T, indices, np.array(1)), table.T[:, indices])
 
 
-FUNCTIONS = {np.add: 7, np.subtract: 3, np.multiply: 10}
+FUNCTIONS = {"add": 7, "subtract": 3, "multiply": 10}
 """What these make of 5 and 2."""
 
 
@@ -366,7 +366,7 @@ def test_an_elementwise_op_is_the_function_that_its_trait_names(op):
     if trait.function is not None:
         a, b = elementwise_inputs(op, [(2, 3), (3,)], "f32")
         with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(call(op, a, b), trait.function(a, b))
+            np.testing.assert_array_equal(call(op, a, b), getattr(np, trait.function)(a, b))
     if op.type in ("Add", "Subtract", "Multiply"):
         assert call(op, np.float32(5), np.float32(2)) == FUNCTIONS[trait.function]
 
@@ -585,4 +585,4 @@ def test_products_are_counted(op):
 
 def test_an_op_has_no_trait_that_it_does_not_declare():
     assert OPS["MatMul-1"].trait(Elementwise) is None
-    assert OPS["Add-1"].trait(Elementwise) == Elementwise(2, commutative=True, function=np.add)
+    assert OPS["Add-1"].trait(Elementwise) == Elementwise(2, commutative=True, function="add")

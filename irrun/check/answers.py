@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from irrun.spec.body import Body
 from irrun.spec.dims import Dim, Size, serial
 from irrun.spec.op import Array, Inferred, Op, Tensor
+from irrun.spec.pending import Pending
 
 MAX_KEPT = 4096
 """Answers that are kept; models of 10,000 layers have some hundred kinds of them."""
@@ -17,7 +18,7 @@ MAX_COMPARED = 64
 
 
 class _Watched(Tensor):
-    """A tensor that adds its `number` to `asked` where someone looks at its value."""
+    """A tensor that adds its `number` to `asked` where someone looks at its content."""
 
     __slots__ = ("asked", "number")
     asked: set[int]
@@ -25,24 +26,24 @@ class _Watched(Tensor):
 
     @classmethod
     def over(cls, tensor: Tensor, number: int, asked: set[int]) -> Tensor:
-        watched = cls(tensor.type, tensor.shape, tensor.value)
+        watched = cls(tensor.type, tensor.shape, tensor.content)
         object.__setattr__(watched, "number", number)
         object.__setattr__(watched, "asked", asked)
         return watched
 
     @property
-    def value(self) -> Array | None:
+    def content(self) -> Array | Pending | None:
         if hasattr(self, "asked"):  # not where a rule has made another one of it
             self.asked.add(self.number)
-        value: Array | None = _STORED.__get__(self)
-        return value
+        content: Array | Pending | None = _STORED.__get__(self)
+        return content
 
-    @value.setter
-    def value(self, value: Array | None) -> None:
-        _STORED.__set__(self, value)
+    @content.setter
+    def content(self, content: Array | Pending | None) -> None:
+        _STORED.__set__(self, content)
 
 
-_STORED = vars(Tensor)["value"]
+_STORED = vars(Tensor)["content"]
 
 
 class _Answer(NamedTuple):
@@ -84,7 +85,7 @@ class Answers:
             return op.infer(inputs, attrs, bodies)
         kind: Hashable = (op, tuple(written.items()), *[(tensor.type, _key(tensor.shape)) for tensor in inputs])
         asked = self._asked.setdefault(kind, set())
-        values = {number: inputs[number].value for number in sorted(asked)}
+        values = {number: inputs[number].content for number in sorted(asked)}
         if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
             return op.infer(inputs, attrs)
         answer = self._kept.get(_with(kind, values))
@@ -95,10 +96,10 @@ class Answers:
             numbers = {id(tensor): number for number, tensor in enumerate(watched)}
             answer = _Answer(inferred, [numbers.get(id(tensor)) for tensor in inferred.outputs])
             if serial() == before + 1:
-                self._keep(kind, {number: inputs[number].value for number in sorted(asked)}, answer)
+                self._keep(kind, {number: inputs[number].content for number in sorted(asked)}, answer)
         return answer.over(inputs)
 
-    def _keep(self, kind: Hashable, values: Mapping[int, Array | None], answer: _Answer) -> None:
+    def _keep(self, kind: Hashable, values: Mapping[int, Array | Pending | None], answer: _Answer) -> None:
         if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
             return
         if len(self._kept) >= MAX_KEPT:
@@ -107,7 +108,7 @@ class Answers:
         self._kept[_with(kind, values)] = answer
 
 
-def _with(kind: Hashable, values: Mapping[int, Array | None]) -> Hashable:
+def _with(kind: Hashable, values: Mapping[int, Array | Pending | None]) -> Hashable:
     """A key for inputs of a kind that have these values."""
     if not values:
         return kind
@@ -115,6 +116,8 @@ def _with(kind: Hashable, values: Mapping[int, Array | None]) -> Hashable:
     for number, value in values.items():
         if value is None:
             found.append((number, None))
+        elif isinstance(value, Pending):
+            found.append((number, value.key))
         elif value.dtype == object:
             found.append((number, value.shape, _key(value.ravel().tolist())))
         else:

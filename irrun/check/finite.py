@@ -6,7 +6,7 @@ A constant whose other elements are all 0 is left alone where it has infinities 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,18 @@ from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Model
 from irrun.ir.weights import Array, WeightsError
 from irrun.ir.xml import attribute_span
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
 MAX_SEARCHED = 1 << 26
 """Bytes of weights that are searched, unless all are asked for."""
 
-_TYPES = frozenset({"f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64"})
+HIGHEST = {
+    "f8e4m3": b"\x7f\xff",
+    "f8e5m2": b"\x7c\x7d\x7e\x7f\xfc\xfd\xfe\xff",
+    "f16": b"\x7c\x7d\x7e\x7f\xfc\xfd\xfe\xff",
+    **dict.fromkeys(("bf16", "f32", "f64"), b"\x7f\xff"),
+}
+"""The highest bytes of what is no number; of the larger types, some of the largest numbers have them, too."""
 
 
 def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
@@ -27,13 +34,16 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     searched = 0
     for layer in (layer for layer in model.graph.walk() if layer.type == "Const"):
         blob = weights.checked(layer)
-        if blob is None or blob.element_type not in _TYPES or not blob.elements or weights.doubts(layer):
+        if blob is None or blob.element_type not in HIGHEST or not blob.elements or weights.doubts(layer):
             continue
         searched += blob.needed
         if most is not None and searched > most:
             return
         try:
-            found = not_finite(weights.chunks(layer), blob.shape)
+            if not suspect(weights.chunks(layer), blob.element_type):
+                continue
+            dtype = numpy_dtype(blob.element_type)
+            found = not_finite((np.frombuffer(chunk, dtype) for chunk in weights.chunks(layer)), blob.shape)
         except WeightsError:  # the file changes; who reads it next reports it
             return
         if found is not None and (found.nans or found.others):
@@ -45,8 +55,17 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class NotFinite:
+def suspect(chunks: Iterable[bytes], type: str) -> bool:
+    """Whether there may be an element that is not finite. Without numpy: to load it takes longer than to look."""
+    width = ELEMENT_TYPES[type].bits // 8
+    for chunk in chunks:
+        highest = chunk[width - 1 :: width]
+        if any(byte in highest for byte in HIGHEST[type]):
+            return True
+    return False
+
+
+class NotFinite(NamedTuple):
     """How many elements are `nans` or `infinities`, where the first of them is, and whether `others` are not 0."""
 
     nans: int

@@ -6,15 +6,13 @@ gives one diagnostic and the rest of the model is still checked.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
+from irrun.check.ahead import computed_ahead, invented
 from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
@@ -22,29 +20,19 @@ from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_out
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
-from irrun.ir.naming import MAX_INVENTED, name_sizes
+from irrun.ir.naming import name_sizes
+from irrun.ir.stored import Stored
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.dims import fresh, product
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Concern, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
-
-MAX_PROPAGATED = 4096
-"""Elements of a tensor whose value is carried along: shapes, axes and small tables, not weights."""
 
 MAX_CONCERNED = 4
 """Inputs that a diagnostic has a note for."""
 
 _UNKNOWN = Tensor("dynamic", None)
-
-MAX_SYMBOLIC = 256
-"""Elements of a tensor with unknown ones whose value is carried along: a shape has 64 at most."""
-
-MAX_SYMBOLIC_WORK = 200_000
-"""Such elements in a whole model; arithmetic with them is slow."""
 
 MAX_LOOKED_AT = 1 << 25
 """Bytes of a large constant that is read before the run because it may hold indices; twice as many of all of them."""
@@ -53,9 +41,6 @@ MAX_READ = 1 << 16
 """Bytes of any other constant, as numpy holds it."""
 
 _INDEX_TYPES = ("i32", "i64", "u32", "u64")
-
-MAX_COUNTED = 256
-"""What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
 
 MAX_NESTED = 32
 """Bodies in each other that are inferred with what is known outside; deeper ones by what they declare."""
@@ -424,15 +409,14 @@ def with_values(
     """The outputs with their values, as far as these can be computed before the run and are worth it."""
     if layer.type == "Const":
         return [_constant(layer, outputs[0], inference)]
-    if any(tensor.value is not None for tensor in outputs):
+    if any(tensor.content is not None for tensor in outputs):
         return outputs
-    values = [tensor.value for tensor in inputs if tensor is not None]
-    connected = sum(tensor is not None for tensor in inputs)
-    if values and len(values) == connected and all(value is not None for value in values):
-        computed = _compute(op, attrs, inputs, outputs, types, inference)
-        if computed is not None:
-            return computed
-    return [_invent(tensor) for tensor in outputs]
+    connected = [tensor for tensor in inputs if tensor is not None]
+    if connected and all(tensor.content is not None for tensor in connected):
+        found = computed_ahead(op, attrs, inputs, outputs, types, inference)
+        if found is not None:
+            return found
+    return [invented(tensor) for tensor in outputs]
 
 
 def _constant(layer: Layer, tensor: Tensor, inference: Inference) -> Tensor:
@@ -448,70 +432,7 @@ def _constant(layer: Layer, tensor: Tensor, inference: Inference) -> Tensor:
             inference.looked_at += size
             if inference.looked_at > 2 * MAX_LOOKED_AT:
                 return tensor
-        return Tensor(tensor.type, tensor.shape, weights.constant(layer, mapped=False))
+        read = tensor.type == "string"
+        return Tensor(tensor.type, tensor.shape, weights.constant(layer) if read else Stored(weights, blob))
     except WeightsError:  # the reader has reported it
         return tensor
-
-
-def _compute(
-    op: Op,
-    attrs: Mapping[str, Any],
-    inputs: Sequence[Tensor | None],
-    outputs: Sequence[Tensor],
-    types: Mapping[str, str],
-    inference: Inference,
-) -> list[Tensor] | None:
-    """The outputs computed by the op's own kernel, or None."""
-    values = [None if tensor is None else tensor.value for tensor in inputs]
-    arrays = [value for value in values if value is not None]
-    symbolic = any(value.dtype == object for value in arrays)
-    small = sum(value.size for value in arrays) <= MAX_PROPAGATED
-    if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
-        return None
-    if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
-        return None
-    if symbolic:
-        sizes = [value.size for value in arrays] + [int(product(tensor.shape or ())) for tensor in outputs]
-        inference.symbolic += sum(sizes)
-        if max(sizes) > MAX_SYMBOLIC or inference.symbolic > MAX_SYMBOLIC_WORK:
-            return None
-    extra = {"types": types} if op.context else {}
-    try:
-        with np.errstate(all="ignore"):
-            results = op.kernel(*values, **attrs, **extra)
-        results = results if isinstance(results, tuple | list) else (results,)
-        return [_valued(tensor, np.asarray(result)) for tensor, result in zip(outputs, results, strict=True)]
-    except Exception:  # a question about an unknown dimension, or a failure that the run will report better
-        return None
-
-
-def _valued(tensor: Tensor, value: Any) -> Tensor:
-    if value.dtype == object and any(isinstance(item, int) and not -(2**63) <= item < 2**64 for item in value.flat):
-        raise OverflowError  # a run wraps it around
-    if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):
-        value = value.astype(numpy_dtype(tensor.type))
-    if value.dtype.kind == "i" and tensor.type in ("i8", "i16", "i32"):  # a scalar comes out as an int of Python
-        value = value.astype(numpy_dtype(tensor.type))
-    return Tensor(tensor.type, tensor.shape, value)
-
-
-def _moderate(value: Any) -> bool:
-    """Whether what an attribute says cannot make a kernel on small tensors slow or large."""
-    numbers = value if isinstance(value, tuple) else (value,)
-    return math.prod(max(abs(number), 1) for number in numbers if isinstance(number, int)) <= MAX_COUNTED
-
-
-def _small(tensor: Tensor) -> bool:
-    return tensor.static and (product(tensor.shape or ()) <= MAX_PROPAGATED) is True
-
-
-def _invent(tensor: Tensor) -> Tensor:
-    """An unknown small tensor of integers with a dimension for each element."""
-    if tensor.type not in ("i32", "i64") or tensor.shape is None or len(tensor.shape) > 1 or not tensor.static:
-        return tensor
-    count = int(product(tensor.shape))
-    if count > MAX_INVENTED:
-        return tensor
-    value = np.empty(count, object)
-    value[:] = [fresh(None) for _ in range(count)]
-    return Tensor(tensor.type, tensor.shape, value.reshape([int(size) for size in tensor.shape]))

@@ -287,10 +287,10 @@ def _causes(inputs: Sequence[Tensor], answer: Callable[[int, Tensor], bool]) -> 
 def _matters(tensor: Tensor, answer: Callable[[Tensor], bool]) -> Iterator[_Question]:
     """What of `tensor` makes a difference, where `answer` says whether it does to know less of it."""
     untyped = Tensor("dynamic", tensor.shape)
-    if tensor.type != "dynamic" and answer(untyped) and not answer(replace(tensor, value=None)):
+    if tensor.type != "dynamic" and answer(untyped) and not answer(replace(tensor, content=None)):
         yield _Question("type")
         return
-    if tensor.value is not None and answer(replace(tensor, value=None)):
+    if tensor.content is not None and answer(replace(tensor, content=None)):
         yield _Question("value", _elements(tensor, answer))
         return
     if tensor.shape is None:
@@ -325,7 +325,7 @@ def _elements(tensor: Tensor, answer: Callable[[Tensor], bool]) -> tuple[int, ..
     for number in range(value.size):
         changed = value.astype(object)
         changed.flat[number] = fresh(None)
-        if answer(replace(tensor, value=changed)):
+        if answer(replace(tensor, content=changed)):
             found.append(number)
     return tuple(found) or None
 

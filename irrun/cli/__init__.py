@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from irrun.cli.deferred import defer
+
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
 
@@ -71,5 +73,6 @@ def main() -> None:
 
     Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use, or a file that cannot be written.
     """
+    defer("numpy")
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)  # or else the end of the process would search all of the model for cycles

@@ -39,10 +39,10 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-_SIZE = re.compile(r"\?|-1|\d+|\d+\.\.\d*|\.\.\d+|[^\W\d]\w*")
+_SIZE = r"\?|-1|\d+|\d+\.\.\d*|\.\.\d+|[^\W\d]\w*"
 """A size: known, unknown, from .. to, or a name for an unknown one."""
 
-_BYTES = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*", re.ASCII | re.IGNORECASE)
+_BYTES = r"(?ai)\s*(\d{1,18}(?:\.\d{1,18})?)\s*((?:[kmgt]i?)?b?)\s*"
 _UNITS = {
     **dict.fromkeys(("", "b"), 1),
     **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
@@ -51,7 +51,7 @@ _UNITS = {
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    found = _BYTES.fullmatch(text) if text is not None else None
+    found = re.fullmatch(_BYTES, text) if text is not None else None
     if text is not None and found is None:
         raise click.BadParameter(f"`{text}` is not a size such as 4GiB, 500MB or 1000000", context, parameter)
     return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None
@@ -167,7 +167,7 @@ def parse_shape_option(
     for text in given:
         name, equals, sizes = text.rpartition("=")
         parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
-        if not equals or not all(_SIZE.fullmatch(part) for part in parts):
+        if not equals or not all(re.fullmatch(_SIZE, part) for part in parts):
             raise click.BadParameter(f"`{text}` is not of the form NAME=1,?,2..8,seq", context, parameter)
         shapes[name] = ["?" if part == "-1" else part for part in parts]
     return shapes

@@ -11,8 +11,8 @@ from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.spelling import close_matches
 
-_WHOLE = re.compile(r"\s*\+?\d+", re.ASCII)
-_INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
+_WHOLE = r"\s*\+?\d+"
+_INTEGER = r"\s*-?\d+\s*"
 _DIGITS = 20
 """2**64 has so many: longer texts are out of range, and need not be converted."""
 
@@ -90,7 +90,7 @@ class Findings:
         text = element.attributes[name]
         if len(text) < _DIGITS and text.isdecimal() and text.isascii():
             return int(text)
-        if _WHOLE.fullmatch(text) and len(text) <= _DIGITS and int(text) < 2**64:
+        if re.fullmatch(_WHOLE, text, re.ASCII) and len(text) <= _DIGITS and int(text) < 2**64:
             return int(text)
         message = f"`{name}` is `{text}`, but must be a whole number, 0 or more"
         self.add("E202", message, element, name, graph=graph, layer=layer)
@@ -101,7 +101,7 @@ class Findings:
         text = element.attributes.get(name)
         if text is None:
             return default
-        if _INTEGER.fullmatch(text) and len(text) <= _DIGITS and abs(int(text)) < 2**63:
+        if re.fullmatch(_INTEGER, text, re.ASCII) and len(text) <= _DIGITS and abs(int(text)) < 2**63:
             return int(text)
         self.add("E202", f"`{name}` is `{text}`, but must be an integer", element, name, layer=layer)
         return default

@@ -8,8 +8,8 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element
 
-_LISTED = re.compile(r"\[\s*(?:[\w?]+|\.\.\.)(?:\s*,\s*(?:[\w?]+|\.\.\.))*\s*\]|\[\s*\]", re.ASCII)
-_LETTERS = re.compile(r"[A-Za-z?]*(?:\.\.\.)?[A-Za-z?]*|\*\*SCALAR\*\*", re.ASCII)
+_LISTED = r"\[\s*(?:[\w?]+|\.\.\.)(?:\s*,\s*(?:[\w?]+|\.\.\.))*\s*\]|\[\s*\]"
+_LETTERS = r"[A-Za-z?]*(?:\.\.\.)?[A-Za-z?]*|\*\*SCALAR\*\*"
 _SHOWN = 40
 
 
@@ -33,7 +33,7 @@ def check_info(info: Element, layer: Layer, findings: Findings, port: Element | 
 
 def _check_layout(mark: Element, text: str, layer: Layer, findings: Findings, port: Element | None) -> None:
     help = "write it as `[N,C,H,W]`, with `?` for an axis without a name and `...` for any number of them"
-    if not _LISTED.fullmatch(text) and not _LETTERS.fullmatch(text):
+    if not re.fullmatch(_LISTED, text, re.ASCII) and not re.fullmatch(_LETTERS, text, re.ASCII):
         findings.add("E222", f"`{text[:_SHOWN]}` is not a layout", mark, "layout", layer=layer, help=help)
     elif port is not None and port.dims and layer.type in ("Parameter", "Result") and "..." not in text:
         inner = text.strip("[] ")

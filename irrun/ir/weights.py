@@ -19,16 +19,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.pending import Array as Array
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Layer
-
-Array = np.ndarray[Any, Any]
 
 Content = bytes | bytearray | memoryview | mmap.mmap
 """What a file holds, where it is in memory already."""
@@ -57,7 +56,7 @@ _NEAR = 1 << 18
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
-_INTEGER = re.compile(r"\s*\+?\d+\s*", re.ASCII)
+_INTEGER = r"\s*\+?\d+\s*"
 
 
 class WeightsError(ValueError):
@@ -140,7 +139,7 @@ def _integer(attributes: dict[str, str], name: str) -> int:
     text = attributes[name]
     if _is_short(text):
         return int(text)
-    if not _INTEGER.fullmatch(text) or len(text) > 30 or int(text) >= 2**64:
+    if not re.fullmatch(_INTEGER, text, re.ASCII) or len(text) > 30 or int(text) >= 2**64:
         raise WeightsError("E506", f"`{name}` is `{text}`, but must be a whole number of bytes", name)
     return int(text)
 
@@ -150,7 +149,7 @@ def _shape(text: str) -> tuple[int, ...]:
     if items and not items[-1].strip():
         items.pop()  # OpenVINO takes one trailing comma
     for item in items:
-        if not _is_short(item) and (not _INTEGER.fullmatch(item) or len(item) > 30):
+        if not _is_short(item) and (not re.fullmatch(_INTEGER, item, re.ASCII) or len(item) > 30):
             help = "sizes separated by commas, such as `1,3,224,224`, without brackets; an empty text is a scalar"
             raise WeightsError("E506", f"`{item.strip()}` in the shape `{text}` is not a size", "shape", help)
     shape = tuple(map(int, items))
@@ -276,15 +275,13 @@ class Weights:
         Raises WeightsError where `check` does, or where the file got shorter.
         """
         blob = self.check(layer)
-        if not blob.elements:
-            return _frozen(np.zeros(blob.shape, numpy_dtype(blob.element_type)))
-        if blob.element_type == "string":
+        if blob.element_type == "string" and blob.elements:
             data = self._read(blob.offset, blob.needed + self._text_bytes(blob))
             return _frozen(np.array(_strings(data, blob.elements), dtype=np.str_).reshape(blob.shape))
         if mapped and blob.needed > MAX_COPIED:
             place, offset = self._place(blob.offset)
-            return _frozen(decode(place, blob._replace(offset=offset)))
-        return _frozen(decode(self._read(blob.offset, blob.needed), blob._replace(offset=0)))
+            return decode(place, blob._replace(offset=offset))
+        return decode(self.read(blob), blob._replace(offset=0))
 
     def packed(self, layer: Layer) -> Array:
         """The bytes of a Const of numbers as the file has them, a read-only vector; a view of it where they are many.
@@ -295,23 +292,24 @@ class Weights:
         if blob.needed > MAX_COPIED:
             place, offset = self._place(blob.offset)
             return _frozen(np.frombuffer(place, np.uint8, blob.needed, offset))
-        return _frozen(np.frombuffer(self._read(blob.offset, blob.needed), np.uint8))
+        return _frozen(np.frombuffer(self.read(blob), np.uint8))
+
+    def read(self, blob: Blob) -> bytes:
+        """The bytes of the elements of a blob of numbers. Raises WeightsError where the file got shorter."""
+        return self._read(blob.offset, blob.needed)
 
     def head(self) -> bytes:
         """The first bytes of the file, which tell what it is. Raises WeightsError."""
         return self._read(0, min(self.stored or 0, 1024))
 
-    def chunks(self, layer: Layer) -> Iterator[Array]:
-        """The elements of a Const of numbers of whole bytes in order, some at a time, as copies.
+    def chunks(self, layer: Layer) -> Iterator[bytes]:
+        """The elements of a Const of numbers of whole bytes in order, some at a time, as the file has them.
 
         Raises WeightsError as `constant` does.
         """
         blob = self.check(layer)
-        width = ELEMENT_TYPES[blob.element_type].bits // 8
-        for first in range(0, blob.elements, _NEAR // width):
-            count = min(blob.elements - first, _NEAR // width)
-            data = self._read(blob.offset + first * width, count * width)
-            yield np.frombuffer(data, numpy_dtype(blob.element_type))
+        for first in range(0, blob.needed, _NEAR):
+            yield self._read(blob.offset + first, min(blob.needed - first, _NEAR))
 
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
@@ -486,7 +484,11 @@ def _frozen(array: Array) -> Array:
 
 
 def decode(data: Content, blob: Blob) -> Array:
-    """The elements of a blob that is not of strings and not empty."""
+    """The elements of a blob that is not of strings, read-only; no elements may be of any type."""
+    return _frozen(_decoded(data, blob) if blob.elements else np.zeros(blob.shape, numpy_dtype(blob.element_type)))
+
+
+def _decoded(data: Content, blob: Blob) -> Array:
     name, count = blob.element_type, blob.elements
     bits = ELEMENT_TYPES[name].bits
     if bits >= 8 and name != "boolean":

@@ -91,8 +91,8 @@ MAX_VALUES = 4096
 LONGEST_SIZE = 200
 """Characters of one size in a text."""
 
-_INT = re.compile(r"\s*-?\d+\s*")
-_FLOAT = re.compile(r"\s*-?(\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*")
+_INT = r"\s*-?\d+\s*"
+_FLOAT = r"\s*-?(\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*"
 _DIGITS = 4000
 """What Python is willing to convert."""
 
@@ -100,7 +100,7 @@ _DIGITS = 4000
 def _int(text: str) -> int:
     if _is_short(text):
         return int(text)
-    if not _INT.fullmatch(text):
+    if not re.fullmatch(_INT, text):
         raise ValueError(f"is `{text}`, expected an integer")
     value = int(text) if len(text) < _DIGITS else 2**64
     if not -(2**63) <= value < 2**64:
@@ -114,7 +114,7 @@ def _is_short(text: str) -> bool:
 
 
 def _float(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
+    if not re.fullmatch(_FLOAT, text):
         raise ValueError(f"is `{text}`, expected a number")
     value = float(text)
     if math.isinf(value) and "inf" not in text:

@@ -58,14 +58,12 @@ PRECISIONS = {t.precision.lower(): t.name for t in ELEMENT_TYPES.values()} | {n:
 CODES = {"u1", "u3", "u6", "nf4"}
 """Types without a numpy counterpart: arrays of them hold the raw codes, one uint8 an element."""
 
-_NUMPY: dict[str, Any] = {
-    "boolean": np.bool_,
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    **{f"{sign}{bits}": f"{sign}{bits // 8}" for sign in "iu" for bits in (8, 16, 32, 64)},
-    **dict.fromkeys(CODES, np.uint8),
-    "string": np.str_,
+_NUMPY = {
+    "boolean": "?",
+    **{f"{kind}{bits}": f"{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"f{bits // 8}" for bits in (16, 32, 64)},
+    **dict.fromkeys(CODES, "u1"),
+    "string": "U",
 }
 _ML_DTYPES = {
     "bf16": "bfloat16",

@@ -20,9 +20,10 @@ from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fres
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.lowering import Arrange, Lowering
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
+from irrun.spec.pending import Array as Array
+from irrun.spec.pending import Pending
 from irrun.spec.traits import Trait
 
-Array = np.ndarray[Any, Any]
 TypeSet = frozenset[str]
 Kind = TypeVar("Kind", bound=Trait)
 
@@ -167,8 +168,9 @@ class Output:
 class Tensor:
     """What is known of a tensor before a run.
 
-    `shape` is None where the rank is unknown. `value` is its array where that is known: of the tensor's own type, or
-    of dtype object with ints and `Dim`s where only some elements are known exactly.
+    `shape` is None where the rank is unknown. `content` is its array where that is known: of the tensor's own type, or
+    of dtype object with ints and `Dim`s where only some elements are known exactly; or what such an array can be had
+    of. Who wants the array asks for the `value`.
 
     >>> Tensor("f32", (fresh(), 3)).rank, Tensor("f32", (fresh(), 3)).static, Tensor("f32", None).rank
     (2, False, None)
@@ -178,7 +180,27 @@ class Tensor:
 
     type: str
     shape: Shape | None
-    value: Array | None = None
+    content: Array | Pending | None = None
+
+    @property
+    def value(self) -> Array | None:
+        """The array, where it is known."""
+        content = self.content
+        return content.array() if isinstance(content, Pending) else content
+
+    @property
+    def numbers(self) -> list[Any] | None:
+        """The elements in order as Python has them, unknown ones as `Dim`; None where the value is unknown."""
+        content = self.content
+        if content is None or isinstance(content, Pending):
+            return None if content is None else content.numbers()
+        return content.ravel().tolist()
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether there are, or may be, elements that are not known exactly among those of the value."""
+        content = self.content
+        return content is not None and not isinstance(content, Pending) and content.dtype == object
 
     @property
     def rank(self) -> int | None:
@@ -191,9 +213,10 @@ class Tensor:
     @property
     def known(self) -> bool:
         """Whether the value is known exactly."""
-        return self.value is not None and (
-            self.value.dtype != object or not any(isinstance(item, Dim) for item in self.value.flat)
-        )
+        content = self.content
+        if content is None or isinstance(content, Pending):
+            return content is not None and content.known
+        return content.dtype != object or not any(isinstance(item, Dim) for item in content.flat)
 
     @classmethod
     def of(cls, array: Array, type: str | None = None) -> Tensor:
@@ -297,15 +320,19 @@ class Node:
 
         `lenient` is what OpenVINO does with those in [-high, low), and the kernel, too: then they are a warning.
         """
-        tensor = self.inputs.get(name)
+        tensor: Tensor | None = self.inputs.get(name)
         if tensor is None:
             return
-        value = tensor.value
-        if value is None or isinstance(low, Dim) or isinstance(high, Dim) or not tensor.known:
-            if value is not None and isinstance(low, int) and value.size and value.dtype != object and not lenient:
-                self._outside(label, name, value, value < low, low, high)
+        if not tensor.known or isinstance(low, Dim) or isinstance(high, Dim):
             self.complete = False
-        elif value.size and (int(value.min()) < low or int(value.max()) >= high):
+            if isinstance(low, int) and not tensor.symbolic and not lenient and (value := tensor.value) is not None:
+                self._outside(label, name, value, value < low, low, high)
+            return
+        assert tensor.content is not None
+        if tensor.content.size <= MAX_LISTED and all(low <= int(number) < high for number in tensor.numbers or ()):
+            return
+        value = tensor.value
+        if value is not None and value.size and (int(value.min()) < low or int(value.max()) >= high):
             if lenient:
                 self._outside(label, name, value, (value < -high) | (value >= high), low, high)
             self._outside(label, name, value, (value < low) | (value >= high), low, high, lenient)
@@ -330,13 +357,24 @@ class Node:
         value: Array = tensor.value
         return value
 
+    def numbers(self, name: str) -> list[Any] | None:
+        """The elements of input `name` in order, as Python has them, where they are known exactly, else None."""
+        tensor = self.inputs.get(name)
+        if tensor is None:
+            return None
+        if not tensor.known:
+            self.complete = False
+            return None
+        numbers: list[Any] = tensor.numbers
+        return numbers
+
     def sizes(self, name: str) -> list[Size] | None:
         """The integers in input `name` in order, unknown ones as `Dim`; None where their number is unknown or huge."""
         tensor: Tensor | None = self.inputs.get(name)
         if tensor is None:
             return None
-        if tensor.value is not None and tensor.value.size <= MAX_LISTED:
-            sizes = [item if isinstance(item, Dim) else int(item) for item in tensor.value.ravel().tolist()]
+        if tensor.content is not None and tensor.content.size <= MAX_LISTED and (found := tensor.numbers) is not None:
+            sizes = [item if isinstance(item, Dim) else int(item) for item in found]
             self.complete = self.complete and not any(isinstance(size, Dim) for size in sizes)
             return sizes
         self.complete = False

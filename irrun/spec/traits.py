@@ -27,14 +27,14 @@ class Elementwise(NamedTuple):
     Inputs behind those, such as a coefficient, are parameters: they hold for all places, or broadcast to these.
     `broadcast` says how two or three inputs come to one shape: "numpy", which an attribute auto_broadcast may change;
     or "slopes": a vector may stand for axis 1 of the first input, else the second one broadcasts into it.
-    `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter. `function` is that
-    of numpy which computes it, if there is one.
+    `commutative`: where they broadcast by numpy's rule, the order of the two inputs does not matter. `function` is the
+    name of that of numpy which computes it, if there is one.
     """
 
     arity: int
     commutative: bool = False
     broadcast: str = "numpy"
-    function: np.ufunc | None = None
+    function: str | None = None
 
 
 class Bounded(NamedTuple):

@@ -241,7 +241,7 @@ class _Compression:
         elementwise, (first, *others) = maker.op.trait(Elementwise), maker.inputs or (None,)
         function = None if elementwise is None else elementwise.function
         weights = self._weights(first)
-        if function is np.multiply and weights is None:
+        if function == "multiply" and weights is None:
             weights, others = self._weights(others[0]), [first]
         if weights is None:
             return None
@@ -254,16 +254,16 @@ class _Compression:
         if maker.op.trait(Converting) is not None:
             return weights if self._keeps(first, number, weights) else None
         grouped = weights.shape == weights.stored and self._shape(number) == weights.stored
-        if function not in (np.subtract, np.multiply) or not grouped or weights.scale is not None:
+        if function not in ("subtract", "multiply") or not grouped or weights.scale is not None:
             return None
-        if function is np.subtract and weights.zero is not None:
+        if function == "subtract" and weights.zero is not None:
             return None
         if self._program.tensors[first or 0].type not in FLOATS:  # integers wrap around
             return None
         factor = self._factor(others[0], weights.stored)
         if factor is None:
             return None
-        return replace(weights, scale=factor) if function is np.multiply else replace(weights, zero=factor)
+        return replace(weights, scale=factor) if function == "multiply" else replace(weights, zero=factor)
 
     def _keeps(self, source: int | None, target: int, weights: CompressedWeights) -> bool:
         """Whether a conversion leaves numbers as they are, but for the rounding of scaled ones to f16 or bf16."""

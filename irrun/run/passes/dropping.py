@@ -71,7 +71,7 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
         for output, number in zip(instruction.outputs, instruction.inputs, strict=False):
             if number is not None and tensors[output].type == tensors[number].type != "dynamic":
                 yield output, number
-    elif elementwise is not None and elementwise.function is np.multiply and len(instruction.inputs) == 2:
+    elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
         (output,), (a, b) = instruction.outputs, instruction.inputs
         for number, factor in ((a, b), (b, a)):
             if number is not None and factor is not None and _is_one(factor, program):

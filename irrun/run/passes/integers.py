@@ -82,7 +82,7 @@ class _Rewriting:
             return None
         data, zero, difference = self._makers.get(product.inputs[0] or -1), None, None
         trait = None if data is None else data.op.trait(Elementwise)
-        if data is not None and trait is not None and trait.function is np.subtract and closed(data, self._old):
+        if data is not None and trait is not None and trait.function == "subtract" and closed(data, self._old):
             difference = data
             data, zero = (self._makers.get(number or -1) for number in difference.inputs)
             if zero is None or not self._converts(zero) or self._elements(zero.outputs[0]) != 1:

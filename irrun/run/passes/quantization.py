@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from irrun.engines.grid import Coding
 from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import multiply_integers
@@ -107,7 +105,7 @@ class _Quantization:
         """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
         there as codes. One of them is done behind its product, and had better find the other one as codes."""
         trait = instruction.op.trait(Elementwise)
-        if trait is None or trait.function is not np.add or len({*instruction.inputs}) < 2:
+        if trait is None or trait.function != "add" or len({*instruction.inputs}) < 2:
             return False
         makers = [self._grids.makers.get(number or -1) for number in instruction.inputs]
         shapes = {self._old.tensors[number].shape for number in instruction.inputs if number is not None}

@@ -21,7 +21,7 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import Bounded, Elementwise, Quantizing
 
-CHEAP = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
+CHEAP = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 """Functions that cost next to nothing behind a product, less than to go over its result again."""
 
 

@@ -142,7 +142,7 @@ def _computing(ufunc: np.ufunc) -> Op:
         trait = op.trait(Elementwise)
         if trait is None or trait.arity != 2 or trait.broadcast != "numpy" or len(op.inputs) != 2 or not op.held_by:
             continue
-        if trait.function is ufunc or (trait.function is None and _computes(op, ufunc, sample)):
+        if trait.function == ufunc.__name__ or (trait.function is None and _computes(op, ufunc, sample)):
             return op
     raise ValueError(f"no op computes {ufunc.__name__}")
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-import numpy as np
-
 from irrun.ir.graph import Layer, Value
 from irrun.ir.weights import Blob
 from irrun.spec.dtypes import ELEMENT_TYPES
@@ -217,11 +215,11 @@ class _Chains:
             function = None if (element := node.op.trait(Elementwise)) is None else element.function
             if node.op.trait(Converting) or (node.op.trait(Reshaping) and position == 0):
                 pass
-            elif quantized and scale is None and function is np.subtract and position == 0 and zero is None:
+            elif quantized and scale is None and function == "subtract" and position == 0 and zero is None:
                 zero = self._constant(reader, 1)
                 if zero is None:
                     break
-            elif quantized and scale is None and function is np.multiply:
+            elif quantized and scale is None and function == "multiply":
                 scale = self._constant(reader, 1 - position)
                 if scale is None:
                     break

@@ -137,7 +137,7 @@ def _vector(case: Case, n: int) -> tuple[Array, int] | None:
     seen = case.observed
     elementwise = None if seen.op is None else seen.op.trait(Elementwise)
     function = None if elementwise is None else elementwise.function
-    undone = None if function is None else _UNDONE.get(function.__name__)
+    undone = None if function is None else _UNDONE.get(function)
     if undone is None or len(seen.inputs) != 2 or not case.numeric or not case.small:
         return None
     weight, data = seen.inputs[n], seen.inputs[1 - n]

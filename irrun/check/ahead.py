@@ -1,0 +1,138 @@
+"""Values that are known before a run: small tensors of known inputs, computed by the ops' own kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from irrun.ir.naming import MAX_INVENTED
+from irrun.spec.dims import fresh, product
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.op import Array, Op, Tensor
+from irrun.spec.pending import Pending
+
+if TYPE_CHECKING:
+    from irrun.check.infer import Inference
+
+MAX_PROPAGATED = 4096
+"""Elements of a tensor whose value is carried along: shapes, axes and small tables, not weights."""
+
+MAX_SYMBOLIC = 256
+"""Elements of a tensor with unknown ones whose value is carried along: a shape has 64 at most."""
+
+MAX_SYMBOLIC_WORK = 200_000
+"""Such elements in a whole model; arithmetic with them is slow."""
+
+MAX_COUNTED = 256
+"""What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
+
+MAX_PENDING = 32
+"""Kernels that one after the other wait for someone who asks for their result."""
+
+_INVENTED = ("i32", "i64")
+"""Element types of tensors that may hold sizes: where their values are unknown, these have names."""
+
+
+def computed_ahead(
+    op: Op,
+    attrs: Mapping[str, Any],
+    inputs: Sequence[Tensor | None],
+    outputs: Sequence[Tensor],
+    types: Mapping[str, str],
+    inference: Inference,
+) -> list[Tensor] | None:
+    """The outputs with the values that the op's own kernel gives, or None where they are not worth it or do not come.
+
+    Where nobody has to know by now, these are computed once someone asks.
+    """
+    contents = [tensor.content for tensor in inputs if tensor is not None and tensor.content is not None]
+    symbolic = any(tensor.symbolic for tensor in inputs if tensor is not None)
+    small = sum(content.size for content in contents) <= MAX_PROPAGATED
+    if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
+        return None
+    if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
+        return None
+    if symbolic:
+        sizes = [content.size for content in contents] + [int(product(tensor.shape or ())) for tensor in outputs]
+        inference.symbolic += sum(sizes)
+        if max(sizes) > MAX_SYMBOLIC or inference.symbolic > MAX_SYMBOLIC_WORK:
+            return None
+    work = _Work(partial(op.kernel, **attrs, **({"types": types} if op.context else {})), inputs, outputs)
+    if symbolic or any(tensor.type in _INVENTED for tensor in outputs) or work.depth > MAX_PENDING:
+        return work.results
+    return [
+        Tensor(tensor.type, tensor.shape, _Computed(work, number, int(product(tensor.shape or ()))))
+        for number, tensor in enumerate(outputs)
+    ]
+
+
+def invented(tensor: Tensor) -> Tensor:
+    """An unknown small tensor of integers with a dimension for each element."""
+    if tensor.type not in _INVENTED or tensor.shape is None or len(tensor.shape) > 1 or not tensor.static:
+        return tensor
+    count = int(product(tensor.shape))
+    if count > MAX_INVENTED:
+        return tensor
+    value = np.empty(count, object)
+    value[:] = [fresh(None) for _ in range(count)]
+    return Tensor(tensor.type, tensor.shape, value.reshape([int(size) for size in tensor.shape]))
+
+
+class _Work:
+    """A small tensor or several, to be computed by a kernel; `depth` is how many such make up the longest way here."""
+
+    def __init__(self, kernel: Callable[..., Any], inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> None:
+        self._kernel, self._inputs, self._outputs = kernel, inputs, outputs
+        contents = [tensor.content for tensor in inputs if tensor is not None]
+        self.depth: int = 1 + max((each.depth for each in contents if isinstance(each, _Computed)), default=0)
+
+    @cached_property
+    def results(self) -> list[Tensor] | None:
+        """The outputs with values, or None."""
+        if any(tensor is not None and tensor.value is None for tensor in self._inputs):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                results = self._kernel(*(None if tensor is None else tensor.value for tensor in self._inputs))
+            results = results if isinstance(results, tuple | list) else (results,)
+            return [_valued(tensor, np.asarray(result)) for tensor, result in zip(self._outputs, results, strict=True)]
+        except Exception:  # a question about an unknown dimension, or a failure that the run will report better
+            return None
+
+
+class _Computed(Pending):
+    """A result of a kernel that nobody has asked for yet."""
+
+    __slots__ = ("_number", "_work", "depth")
+
+    def __init__(self, work: _Work, number: int, size: int) -> None:
+        super().__init__(size)
+        self._work, self._number, self.depth = work, number, work.depth
+
+    def array(self) -> Array | None:
+        results = self._work.results
+        return None if results is None else results[self._number].value
+
+
+def _valued(tensor: Tensor, value: Any) -> Tensor:
+    if value.dtype == object and any(isinstance(item, int) and not -(2**63) <= item < 2**64 for item in value.flat):
+        raise OverflowError  # a run wraps it around
+    if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):
+        value = value.astype(numpy_dtype(tensor.type))
+    if value.dtype.kind == "i" and tensor.type in ("i8", "i16", "i32"):  # a scalar comes out as an int of Python
+        value = value.astype(numpy_dtype(tensor.type))
+    return Tensor(tensor.type, tensor.shape, value)
+
+
+def _moderate(value: Any) -> bool:
+    """Whether what an attribute says cannot make a kernel on small tensors slow or large."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return math.prod(max(abs(number), 1) for number in numbers if isinstance(number, int)) <= MAX_COUNTED
+
+
+def _small(tensor: Tensor) -> bool:
+    return tensor.static and (product(tensor.shape or ()) <= MAX_PROPAGATED) is True

@@ -1,0 +1,32 @@
+"""Modules that are loaded once they are asked for something: numpy takes longer to load than most models to check.
+
+`importlib.util.LazyLoader` does not serve: each further `import` of its modules loads them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
+
+
+class _Deferred(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        spec = self.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        self.__path__ = spec.submodule_search_locations or []
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def defer(name: str) -> None:
+    """Have the package `name` loaded by whoever uses it first, or imports a part of it, in the thread that does."""
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is not None:
+        module = module_from_spec(spec)
+        del module.__path__  # for which is asked where a part of it is imported
+        module.__class__ = _Deferred
+        sys.modules[name] = module
