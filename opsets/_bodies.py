@@ -312,13 +312,13 @@ def _check_types(node: Node, body: Body, parameters: Sequence[Tensor], results: 
             )
 
 
-def check_declared(node: Node, label: str, body: Body, port: BodyInput, given: Tensor) -> None:
-    """A parameter of a body gets the element type that it declares."""
+def check_declared(node: Node, label: str, body: Body, port: BodyInput, given: Tensor, *, lenient: str = "") -> None:
+    """A parameter of a body gets the element type that it declares; `lenient` is what OpenVINO does where not."""
     declared = body.declared[port.parameter].type if body.declared else "dynamic"
     if "dynamic" not in (declared, given.type) and declared != given.type:
         number, other = port.external, f"parameter {port.parameter} of the body declares {declared}"
         message = f"input {number} is {given.type}, but {other}"
-        node.fail(label, message, place=(port, ""))
+        node.require(label, False, message, place=(port, ""), lenient=lenient)
 
 
 def _carried(parameter: int, tensor: Tensor, result: Tensor, loose: set[tuple[int, int]]) -> Tensor:

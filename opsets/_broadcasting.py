@@ -43,6 +43,8 @@ def broadcast_to_shape(node: Node) -> Shapes:
         count = None if axes is None else len(axes)
         if count not in (None, len(data)):
             node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {len(data)}", "axes_mapping")
+    elif node.op.version > 1 and node.inputs["axes_mapping"] is not None:
+        node.fail("C3", f"`axes_mapping` is connected, but `mode` is {mode}", about=["axes_mapping", "mode"])
     if target is None:
         raise Undecided
     output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]

@@ -29,7 +29,7 @@ from irrun.spec import (
 )
 
 AUTO_BROADCAST = (
-    Attr("auto_broadcast", choice("none", "numpy", "pdpd"), "numpy"),
+    Attr("auto_broadcast", choice("none", "numpy", "pdpd"), "numpy", words=(("explicit", "none"),)),
     Attr("auto_broadcast.auto_broadcast_axis", INT, -1),
 )
 """How a binary op broadcasts; `pdpd` aligns the second input with the axes of the first from an axis on."""
@@ -56,6 +56,7 @@ def unary(
     doc: str,
     *,
     types: frozenset[str] = NUMERIC,
+    lenient_types: frozenset[str] = frozenset(),
     result: str = "T",
     attrs: Sequence[Attr] = (),
     opsets: frozenset[int] | None = None,
@@ -81,6 +82,7 @@ def unary(
         outputs=[Output("result", result, "[*shape]")],
         attrs=attrs,
         types={"T": types},
+        lenient_types={"T": lenient_types},
         opsets=opsets,
         symbolic=symbolic,
         view_of=view_of,

@@ -39,7 +39,7 @@ def proposals(
     batch, channels, rows, columns = class_probs.shape
     count = channels // 2
     numbers = widened(image_shape)
-    height, width = numbers[:2]
+    height, width = numbers[1::-1] if tensorflow else numbers[:2]
     least = np.array([numbers[-1], numbers[2]], numbers.dtype) * min_size
     scores = widened(class_probs)[:, count:].transpose(0, 2, 3, 1).reshape(batch, count * rows * columns)
     deltas = widened(bbox_deltas).reshape(batch, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
@@ -56,11 +56,12 @@ def proposals(
         boxes = clipped(boxes, height - pixel, width - pixel)
     large = (boxes[..., 2] - boxes[..., 0] + pixel >= least[0]) & (boxes[..., 3] - boxes[..., 1] + pixel >= least[1])
 
+    scores = np.where(large, scores, 0)
+
     regions = np.zeros((batch, post_nms_topn, 5), scores.dtype)
     probabilities = np.zeros((batch, post_nms_topn), scores.dtype)
     for number in range(batch):
-        chosen = np.flatnonzero(large[number])
-        chosen = chosen[descending(scores[number, chosen])][:pre_nms_topn]
+        chosen = descending(scores[number])[:pre_nms_topn]
         ends = np.array([len(chosen)])
         chosen = chosen[suppress(boxes[number, chosen], ends, nms_thresh, pixel=pixel, most=post_nms_topn)]
         taken = boxes[number, chosen]

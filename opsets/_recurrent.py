@@ -63,6 +63,9 @@ def check_cell(node: Node, functions: int) -> None:
     names = node.attrs["activations"]
     if len(names) < functions:
         node.fail("C1", f"`activations` has {len(names)} functions, expected {functions}", about=["activations"])
+    more = f"reads the first {functions}" if functions > 1 else "reads the first one"
+    message = f"`activations` has {len(names)} functions, expected {functions}"
+    node.require("C1", len(names) == functions, message, about=["activations"], lenient=more)
     for name in names[:functions]:
         if name.lower() not in FUNCTIONS:
             node.fail(

@@ -25,6 +25,7 @@ from irrun.spec import (
     Size,
     choice,
     op,
+    product,
     shape_text,
     variation,
 )
@@ -47,7 +48,7 @@ def clamp(data: Array, *, min: float, max: float) -> Any:
     For integers min is rounded up and max down, and both are brought into the range of the type.
 
     Constraints:
-        C1: min is not above max. (The page does not say it; OpenVINO refuses such a layer.)
+        C1: min is not above max, and neither is NaN. (The page does not say it; OpenVINO refuses such a layer.)
 
     Source: activation/clamp-1.rst
 
@@ -68,7 +69,9 @@ def clamp(data: Array, *, min: float, max: float) -> Any:
 @clamp.shapes
 def _(node: Node) -> None:
     low, high = node.attrs["min"], node.attrs["max"]
-    node.require("C1", not low > high, f"`min` is {low}, above `max`, which is {high}", about=["min", "max"])
+    for name in ("min", "max"):
+        node.require("C1", node.attrs[name] == node.attrs[name], f"`{name}` is NaN, expected a number", about=[name])
+    node.require("C1", low <= high, f"`min` is {low}, above `max`, which is {high}", about=["min", "max"])
 
 
 @real
@@ -382,13 +385,16 @@ relu = unary(
 @op(
     "Selu-1",
     types={"T": FLOAT},
-    inputs=[Input("data", "T", "[*shape]"), Input("alpha", "T", "[] | [1]"), Input("lambda", "T", "[] | [1]")],
+    inputs=[Input("data", "T", "[*shape]"), Input("alpha", "T", "..."), Input("lambda", "T", "...")],
     outputs=[Output("result", "T", "[*shape]")],
     traits=[Elementwise(1)],
 )
 @real
 def selu(data: Array, alpha: Array, lambda_: Array) -> Any:
     """Scaled exponential linear unit: lambda * x where x is above 0, else lambda * alpha * (exp(x) - 1).
+
+    Constraints:
+        C1: alpha and lambda have one element, in a scalar or a vector.
 
     Deviation: alpha and lambda may also be scalars, as OpenVINO takes them; the page has vectors of one element.
 
@@ -399,10 +405,19 @@ def selu(data: Array, alpha: Array, lambda_: Array) -> Any:
     """
     result = np.minimum(data, 0)
     np.expm1(result, out=result)
-    result *= alpha
+    result *= alpha.reshape(())
     np.copyto(result, data, where=data > 0)
-    result *= lambda_
+    result *= lambda_.reshape(())
     return result
+
+
+@selu.shapes
+def _(node: Node) -> None:
+    for name in ("alpha", "lambda"):
+        shape = node.shape(name)
+        found = f"`{name}` is {shape_text(shape)}, expected [1]"
+        node.require("C1", product(shape) == 1, found, about=[name])
+        node.require("C1", len(shape) < 2, found, about=[name], lenient="takes its one element")
 
 
 @real

@@ -237,8 +237,8 @@ cosh = elementary(
 @op(
     "CumSum-3",
     types={"T": NUMERIC, "T_AXIS": INDEX},
-    inputs=[Input("data", "T", "[first, *rest]"), Input("axis", "T_AXIS", "[]", optional=True)],
-    outputs=[Output("result", "T", "[first, *rest]")],
+    inputs=[Input("data", "T", "[*shape]"), Input("axis", "T_AXIS", "[]", optional=True)],
+    outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("exclusive", BOOL, False), Attr("reverse", BOOL, False)],
 )
 def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse: bool) -> Any:
@@ -248,6 +248,7 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
 
     Constraints:
         C1: axis lies in [-r, r), r the rank of data.
+        C2: data has an axis. A scalar is summed like a vector of one element.
 
     Source: arithmetic/cumsum-3.rst
 
@@ -255,23 +256,26 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
     [14.0, 12.0, 9.0, 5.0, 0.0]
     """
     wide = data.dtype if data.dtype.kind in "iu" else np.dtype(np.float64)
-    sums = np.zeros(data.shape, wide)
+    sums = np.zeros(data.shape or (1,), wide)
     # views with the axis last and in the direction of the summation, of the input and of the sums
-    source, target = (np.moveaxis(array, 0 if axis is None else int(axis.item()), -1) for array in (data, sums))
+    source, target = (
+        np.moveaxis(array, 0 if axis is None else int(axis.item()), -1) for array in (np.atleast_1d(data), sums)
+    )
     if reverse:
         source, target = source[..., ::-1], target[..., ::-1]
     if exclusive:
         source, target = source[..., :-1], target[..., 1:]
     with np.errstate(all="ignore"):
         np.cumsum(source, -1, wide, out=target)
-        return sums.astype(data.dtype, copy=False)
+        return sums.reshape(data.shape).astype(data.dtype, copy=False)
 
 
 @cum_sum.shapes
 def _(node: Node) -> None:
-    axis = node.value("axis")
+    axis, rank = node.value("axis"), len(node.shape("data"))
+    node.require("C2", rank > 0, "`data` is a scalar, expected an axis", about=["data"], lenient="sums its one element")
     if axis is not None:
-        node.axis("C1", int(axis.item()), len(node.shape("data")))
+        node.axis("C1", int(axis.item()), rank)
 
 
 @op(

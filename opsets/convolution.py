@@ -21,6 +21,7 @@ from irrun.spec import (
     Attr,
     Convolving,
     Dim,
+    EachAxis,
     Input,
     Node,
     Output,
@@ -51,8 +52,16 @@ from ._window import (
 
 LISTS = ("strides", "dilations", "pads_begin", "pads_end")
 WINDOW = (STRIDES, DILATIONS, PADS_BEGIN, PADS_END, AUTO_PAD)
-BACKPROP = (*WINDOW, Attr("output_padding", INTS, (), least=0))
-DEFORMABLE = (*WINDOW, Attr("group", INT, 1, least=1), Attr("deformable_group", INT, 1, least=1))
+BACKPROP = (*WINDOW, Attr("output_padding", INTS, (), least=0, lenient=True))
+DEFORMABLE = (
+    STRIDES,
+    DILATIONS,
+    PADS_BEGIN,
+    Attr("pads_end", INTS, assumed=EachAxis(0)),
+    AUTO_PAD,
+    Attr("group", INT, 1, least=1),
+    Attr("deformable_group", INT, 1, least=1),
+)
 DEFORMABLE_INPUTS = (
     Input("data", "T", "[N, CHANNELS, *spatial]"),
     Input("offsets", "T", "[N, OFFSETS, *windows]"),
@@ -250,24 +259,29 @@ def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: flo
         C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
         C3: the dilated kernel has an element and fits into the padded data.
 
-    Choice: elements of data, and pad_value, other than 0 and 1 equal no bit, as in the reference.
+    Choice: padding is -1 or 1 as bits are, by a pad_value of -1 or 1, and counts for nothing where that is 0, as in
+    OpenVINO, which models are made with; other values are -1. The page only says that 0 stands for -1 in inputs.
+    Elements of data other than 0 and 1 equal no bit, as in the reference.
 
     Source: convolution/binary-convolution-1.rst
 
     >>> data, filters = np.float32([[[[1, 0, 0]]]]), np.uint8([[[[1, 1]]]])
-    >>> window = dict(strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+    >>> window = dict(strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 1))
     >>> op.kernel(data, filters, mode="xnor-popcount", pad_value=0, auto_pad="explicit", **window).tolist()
-    [[[[0.0, -2.0]]]]
+    [[[[0.0, -2.0, -1.0]]]]
     """
     grid = axes_of(data.shape[2:], filters.shape[2:], **window)
-    frame = framed(data, grid, data.dtype.type(pad_value))
-    inner = [
-        Axis(size, axis.kernel, axis.stride, axis.dilation) for size, axis in zip(frame.shape[2:], grid, strict=True)
-    ]
-    equal_one = correlated((frame == 1).astype(np.float32), filters[np.newaxis].astype(np.float32), inner)
-    equal_zero = correlated((frame == 0).astype(np.float32), 1 - filters[np.newaxis].astype(np.float32), inner)
-    counts = 2 * (equal_one + equal_zero) - np.prod(filters.shape[1:], dtype=np.float32)
-    return rounded(counts, data.dtype)
+    ones = framed((data == 1).astype(np.float32), grid, np.float32(pad_value == 1))
+    zeros = framed((data == 0).astype(np.float32), grid, np.float32(pad_value not in (0, 1)))
+    sizes = zip(ones.shape[2:], grid, strict=True)
+    inner = [Axis(size, axis.kernel, axis.stride, axis.dilation) for size, axis in sizes]
+    bits = filters[np.newaxis].astype(np.float32)
+    equal = correlated(ones, bits, inner) + correlated(zeros, 1 - bits, inner)
+    total: Any = np.prod(filters.shape[1:], dtype=np.float32)
+    if pad_value == 0:
+        there = framed(np.ones((1, 1, *data.shape[2:]), np.float32), grid)
+        total = correlated(there, np.ones((1, 1, 1, *filters.shape[2:]), np.float32), inner) * filters.shape[1]
+    return rounded(2 * equal - total, data.dtype)
 
 
 @binary_convolution.shapes
@@ -299,6 +313,7 @@ def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attr
         C4: data has group * C_IN channels, and group divides the features.
         C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
         C6: offsets has the spatial sizes of the result.
+        C7: pads are 0 or more. With less behind than there is in front, which makes up for it, there are fewer windows.
 
     Choice: a tap outside the data counts as 0, as in the reference; between pixels it is interpolated, and its
     neighbours stay inside the data.
@@ -316,13 +331,13 @@ def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attr
 
 @deformable_convolution_1.shapes
 def _(node: Node) -> Shapes:
-    return deformable_windows(node)
+    return deformable_windows(node, "C7")
 
 
 @op(
     "DeformableConvolution-8",
     of=deformable_convolution_1,
-    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True, lenient=True)],
+    inputs=[*DEFORMABLE_INPUTS, Input("mask", "T", "[N, MASKS, *windows]", optional=True, lenient=True, integers=True)],
     attrs=[*DEFORMABLE, Attr("bilinear_interpolation_pad", BOOL, False)],
 )
 def deformable_convolution(
@@ -338,6 +353,7 @@ def deformable_convolution(
         C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
         C6: offsets has the spatial sizes of the result.
         C7: mask has deformable_group channels per tap.
+        C8: pads are 0 or more. With less behind than there is in front, which makes up for it, there are fewer windows.
 
     Choice: a tap outside the data counts as 0, as in the reference; with bilinear_interpolation_pad one less than a
     pixel outside is interpolated with zeros.
@@ -355,7 +371,7 @@ def deformable_convolution(
 
 @deformable_convolution.shapes
 def _(node: Node) -> Shapes:
-    shapes = deformable_windows(node)
+    shapes = deformable_windows(node, "C8")
     if node.inputs["mask"] is not None:
         expected = product(node.dims["kernel"]) * node.attrs["deformable_group"]
         found = node.dims["MASKS"]
@@ -366,13 +382,14 @@ def _(node: Node) -> Shapes:
 deformable_convolution.lowers("DeformableConvolution-1", bilinear_interpolation_pad=False)
 
 
-def deformable_windows(node: Node) -> Shapes:
-    """Check the geometry of a deformable convolution and count its windows."""
+def deformable_windows(node: Node, pads: str) -> Shapes:
+    """Check the geometry of a deformable convolution and count its windows; `pads` is the constraint on these."""
     dims, groups, parts = node.dims, node.attrs["group"], node.attrs["deformable_group"]
     node.require(
         "C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2", about=["data"]
     )
     found = dims["windows"]
+    check_end(node, pads)
     windows = convolution_windows(node)
     axes = len(windows)
     node.require("C6", len(found) == axes, f"`offsets` has {len(found)} axes for windows, expected {axes}", "offsets")
@@ -394,6 +411,19 @@ def deformable_windows(node: Node) -> Shapes:
         "C5", channels % parts == 0, f"`data` has {channels} channels, expected a multiple of {parts}", about=["data"]
     )
     return {"windows": windows}
+
+
+def check_end(node: Node, label: str) -> None:
+    """Require that pads_end is 0 or more, where something reads it, or that pads_begin makes up for it."""
+    begins, ends, mode = (node.attrs[name] for name in ("pads_begin", "pads_end", "auto_pad"))
+    for number, end in enumerate(ends):
+        if end >= 0:
+            continue
+        shorter = "places fewer windows" if begins[number : number + 1] >= (-end,) else ""
+        does = shorter if mode == "explicit" else f"does not read it where auto_pad is {mode}"
+        node.require(
+            label, False, f"`pads_end[{number}]` is {end}, expected 0 or more", about=["pads_end"], lenient=does
+        )
 
 
 def deformed(

@@ -1153,11 +1153,12 @@ def proposal(
         C2: class_probs have two and bbox_deltas four channels for each anchor, which are len(ratio) * len(scale).
 
     Choice: box sides count the pixels inside, and the sides of anchors are rounded before scaling. With framework
-    `tensorflow` neither is so, anchors lie around (0, 0), rows move them to the right and columns down, and they are
-    clipped before they are moved. Of equal scores the first comes first.
+    `tensorflow` neither is so, anchors lie around (0, 0), rows move them to the right and columns down, so the height
+    of the image bounds x and its width y, and they are clipped before they are moved. Of equal scores the first comes
+    first. Boxes smaller than min_size have the score 0 and may still fill up the list, as in OpenVINO; the page filters
+    them out, and does not say what comes instead.
 
-    Deviation: boxes smaller than min_size are removed, as the page says; in OpenVINO their score is 0 and they may
-    still fill up the list. OpenVINO's reference takes the scale of the height for the width, too.
+    Deviation: OpenVINO's reference takes the scale of the height for the width, too.
 
     Source: detection/proposal-4.rst
 
@@ -1278,7 +1279,7 @@ def _(node: Node) -> Shapes:
     attrs=[
         Attr("min_size", FLOAT_NUMBER, least=0, assumed=0.0, lenient=True),
         Attr("nms_threshold", FLOAT_NUMBER, least=0, lenient=True),
-        Attr("pre_nms_count", INT, least=0),
+        Attr("pre_nms_count", INT),
         Attr("post_nms_count", INT, least=0),
     ],
     extension_versions=OLD_LAYERS,
@@ -1302,11 +1303,10 @@ def generate_proposals_single_image(
     Constraints:
         C1: anchors have a row for each pixel and channel of scores.
         C2: deltas have four channels for each one of scores.
+        C3: pre_nms_count is 0 or more. With less all boxes are taken.
 
     Choice: growth is limited to exp(dw) = 1000 / 16; of equal scores the first comes first. min_size is not scaled.
-
-    Deviation: boxes smaller than min_size are removed, as the page says; in OpenVINO their score is 0 and they may
-    still fill up the list.
+    Boxes smaller than that have the score 0 and may still fill up the list, as in OpenVINO; the page removes them.
 
     Source: detection/experimental-detectron-generate-proposals-single-image-6.rst
 
@@ -1322,8 +1322,8 @@ def generate_proposals_single_image(
     boxes = clipped(moved(widened(anchors), shifts, 1, most=MAX_GROWTH), height - 1, width - 1)
     values = scores.transpose(1, 2, 0).reshape(-1)
     wide, high = (boxes[:, axis + 2] - boxes[:, axis] + 1 >= min_size for axis in (0, 1))
-    large = np.flatnonzero(wide & high)
-    order = large[descending(widened(values[large]))][:pre_nms_count]
+    values = np.where(wide & high, values, np.zeros((), values.dtype))
+    order = descending(widened(values))[: pre_nms_count if pre_nms_count >= 0 else None]
     kept = order[suppress(boxes[order], np.array([len(order)]), nms_threshold, most=post_nms_count)]
     return filled(boxes[kept].astype(scores.dtype, copy=False), post_nms_count), filled(values[kept], post_nms_count)
 
@@ -1335,6 +1335,9 @@ def _(node: Node) -> Shapes:
     node.require("C1", rows == expected, f"`anchors` has {rows} rows, expected {expected}", "anchors")
     found, expected = node.shape("deltas")[0], channels * 4
     node.require("C2", found == expected, f"`deltas` has {found} channels, expected {expected}", "deltas")
+    before = node.attrs["pre_nms_count"]
+    message = f"`pre_nms_count` is {before}, expected 0 or more"
+    node.require("C3", before >= 0, message, about=["pre_nms_count"], lenient="takes all boxes")
     return {"post_nms_count": node.attrs["post_nms_count"]}
 
 

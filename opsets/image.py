@@ -29,6 +29,7 @@ from irrun.spec import (
     every,
     fresh,
     op,
+    shape_text,
 )
 
 SCALE_TOLERANCE = 1e-6
@@ -119,9 +120,10 @@ def _(node: Node) -> Shapes:
     check_axes(node, axes, len(data))
     for name in ("pads_begin", "pads_end"):
         pads = node.attrs[name]
-        per_axis = len(pads) == len(data) and not any(pad for axis, pad in enumerate(pads) if axis not in axes)
-        fits = len(pads) <= 1 or per_axis
-        node.require("C6", fits, f"`{name}` is {list(pads)} for rank {len(data)} and axes {list(axes)}", about=[name])
+        message = f"`{name}` is {list(pads)} for rank {len(data)} and axes {list(axes)}"
+        node.require("C6", len(pads) in (0, 1, len(data)), message, about=[name])
+        others = len(pads) > 1 and any(pad for axis, pad in enumerate(pads) if axis not in axes)
+        node.require("C6", not others, message, about=[name], lenient="pads the other axes, too")
     begins, ends = (axis_pads(node.attrs[name], axes, len(data)) for name in ("pads_begin", "pads_end"))
     return {"result": resampled_shape(node, data, axes, begins, ends, "target_spatial_shape", "sizes")}
 
@@ -131,8 +133,8 @@ def _(node: Node) -> Shapes:
     types={"T": NUMERIC, "T_SIZE": INTEGER, "T_SCALES": FLOAT, "T_AXES": INTEGER},
     inputs=[
         Input("data", "T", "[*data]"),
-        Input("sizes", "T_SIZE", "[num_sizes]"),
-        Input("scales", "T_SCALES", "[num_scales]"),
+        Input("sizes", "T_SIZE", "..."),
+        Input("scales", "T_SCALES", "..."),
         Input("axes", "T_AXES", "[num_axes]", optional=True),
     ],
     outputs=[Output("result", "T", "[*result]")],
@@ -148,11 +150,12 @@ def interpolate_4(
         C2: sizes, or scales where they count, have one element per axis.
         C3: sizes are 0 or more, scales above 0.
         C4: the padded data is not empty along the axes.
+        C5: sizes and scales are vectors.
 
-    Choice: of sizes and scales only the one that counts is checked. Coordinates and weights are f32, as in the
-    reference; a size is floor(scale * size) with its tolerance of 1e-6 in scale. Integers are rounded to the
-    nearest, halves away from 0, and saturate; 16-bit floats are computed in f32. linear_onnx takes any axes.
-    pads shorter than the rank are filled with zeros, longer ones cut.
+    Choice: of sizes and scales only the one that counts is checked, and has to be a vector. Coordinates and weights are
+    f32, as in the reference; a size is floor(scale * size) with its tolerance of 1e-6 in scale. Integers are rounded to
+    the nearest, halves away from 0, and saturate; 16-bit floats are computed in f32. linear_onnx takes any axes. pads
+    shorter than the rank are filled with zeros, longer ones cut.
 
     Source: image/interpolate-4.rst
 
@@ -166,7 +169,15 @@ def interpolate_4(
 
 @interpolate_4.shapes
 def _(node: Node) -> Shapes:
-    return interpolated_shape(node, "data", node.attrs["shape_calculation_mode"])
+    by = node.attrs["shape_calculation_mode"]
+    for name in ("sizes", "scales"):
+        shape = node.inputs[name].shape
+        if shape is None:
+            continue
+        unread = "" if name == by else f"does not read it where shape_calculation_mode is {by}"
+        message = f"`{name}` is {shape_text(shape)}, expected one axis"
+        node.require("C5", len(shape) == 1, message, about=[name], lenient=unread)
+    return interpolated_shape(node, "data", by)
 
 
 @op(

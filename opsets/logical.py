@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import NUMERIC, Array
+
 from ._elementwise import binary, unary
 
 BOOLEAN = frozenset({"boolean"})
@@ -67,10 +73,15 @@ xor = binary(
     opsets=frozenset({1}),
 )
 
+
+def _negated(data: Array) -> Any:
+    return np.logical_not(data).astype(data.dtype, copy=False)
+
+
 logical_not = unary(
     "LogicalNot-1",
-    "logical_not",
-    """Whether elements are false.
+    _negated,
+    """Whether elements are false. Of numbers, which the page does not have, those that are 0 give 1, others 0.
 
     Source: logical/logical-not-1.rst
 
@@ -78,5 +89,6 @@ logical_not = unary(
     [False, True]
     """,
     types=BOOLEAN,
+    lenient_types=NUMERIC,
     symbolic=True,
 )

@@ -978,7 +978,7 @@ broadcast_3 = variation(
         C1: the sizes in target_shape are 0 or more.
         C2: each dimension of data is 1, or the one of target_shape that it is mapped to: by axes_mapping in mode
             explicit, else counted from the end. In mode bidirectional that one may also be 1 or missing.
-        C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
+        C3: mode explicit, and no other, has axes_mapping, with one axis for each dimension of data.
         C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
 
     Deviation: the page asks for numeric types; as in OpenVINO every type will do, and the mode `none` is explicit.
@@ -1054,6 +1054,7 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
         C2: the pads are 0 or more.
         C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
             padded dimension is not empty.
+        C4: no more is cropped than there is.
 
     Negative pads crop, as in OpenVINO and in Pad-12, with a warning.
 
@@ -1071,7 +1072,7 @@ def _(node: Node) -> Shapes:
         for number, pad in enumerate(node.sizes(name) or ()):
             message = f"`{name}[{number}]` is {pad}, expected 0 or more"
             node.require("C2", pad >= 0, message, name, lenient="crops the data")
-    return padded_shape(node, "C1", "C3")
+    return padded_shape(node, "C1", "C3", "C4")
 
 
 pad_12 = variation(
@@ -1086,6 +1087,7 @@ pad_12 = variation(
         C2: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
             padded dimension is not empty.
         C3: strings are padded in mode constant only.
+        C4: no more is cropped than there is.
 
     Source: movement/pad-12.rst
 
@@ -1101,7 +1103,7 @@ def _(node: Node) -> Shapes:
     mode = node.attrs["pad_mode"]
     if mode != "constant" and node.types.get("T") == "string":
         node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant", about=["pad_mode"])
-    return padded_shape(node, "C1", "C2")
+    return padded_shape(node, "C1", "C2", "C4")
 
 
 pad_12.lowers("Pad-1", natural=["pads_begin", "pads_end"])

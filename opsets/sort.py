@@ -60,7 +60,7 @@ TOP_K_DOC = """The k largest or smallest elements along an axis, and their indic
 Constraints:
     C1: axis lies in [-r, r), r the rank of data, which is 1 or more.
     C2: k lies in [1, the size of data along axis].
-
+{more}
 Of equal elements the one with the lower index comes first and is taken first, whatever the mode and `stable`. NaN is
 smaller than any number, as the page of TopK-3 says: last for `max`, first for `min`. sort=none is sort=value.
 
@@ -136,6 +136,12 @@ def _top_k_shapes(node: Node) -> Shapes:
     return {"shape": (*data[:axis], k, *data[axis + 1 :])}
 
 
+def _top_k_stable_shapes(node: Node) -> Shapes:
+    sorted_ = node.attrs["sort"] != "none" or not node.attrs["stable"]
+    node.require("C3", sorted_, "`stable` is true, but `sort` is none", about=["stable", "sort"])
+    return _top_k_shapes(node)
+
+
 def _declared(version: int, k_types: frozenset[str], stable: bool = False) -> Op:
     return Op(
         f"TopK-{version}",
@@ -147,8 +153,12 @@ def _declared(version: int, k_types: frozenset[str], stable: bool = False) -> Op
             *((Attr("sort", SORTS), Attr("stable", BOOL, False)) if stable else (Attr("sort", SORTS, assumed="none"),)),
         ),
         types={"T": NUMERIC, "T_K": k_types},
-        rule=_top_k_shapes,
-        doc=TOP_K_DOC.format(version=version, stable=", stable=True" if stable else ""),
+        rule=_top_k_stable_shapes if stable else _top_k_shapes,
+        doc=TOP_K_DOC.format(
+            version=version,
+            stable=", stable=True" if stable else "",
+            more="    C3: what is stable is sorted: sort is not none.\n" if stable else "",
+        ),
     )
 
 
@@ -750,9 +760,9 @@ def matrix_nms(
     lowest decay of all better boxes: (1 - iou) / (1 - highest iou of that box with better ones), or
     exp(sigma * (that² - iou²)) for `gaussian`. Those above post_threshold are listed as by MulticlassNms-9.
 
-    Choice: 1e-10 is added to the divisor. Of equal scores the lower class and then the lower box comes first.
-
-    Deviation: the CPU plugin orders by class only with sort_result_across_batch.
+    Choice: 1e-10 is added to the divisor. Of equal scores the lower class and then the lower box comes first. Without
+    sort_result_across_batch those of an image are ordered by score whatever sort_result_type is, as in OpenVINO, which
+    models are made with; the page has `class` there, too.
 
     Source: sort/matrix-non-max-suppression-8.rst
 
@@ -761,6 +771,8 @@ def matrix_nms(
     [0.75, 0.25, 0.25]
     """
     places, values = widened(boxes), widened(scores)
+    if not attrs["sort_result_across_batch"]:
+        attrs["sort_result_type"] = "score"
     sigma = gaussian_sigma if decay_function == "gaussian" else None
     images = []
     for number in range(len(scores)):

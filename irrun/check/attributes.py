@@ -81,6 +81,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
                 respelt.append(_problem("W908", message, layer, attr.name, _CASE))
             if attr.lenient:
                 problems += _beyond(op, layer, attr, value, text)
+            if attr.meant(text):
+                problems.append(_reworded(op, layer, attr, text))
         except ValueError as error:
             unused = _unused(op, layer, attr, text)
             if unused is not None:
@@ -208,6 +210,13 @@ def _beyond(op: Op, layer: Layer, attr: Attr, value: Any, text: str) -> Iterator
     except ValueError as error:
         help = f"OpenVINO computes with it, and so does irrun; see {source_page(op)}"
         yield _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
+
+
+def _reworded(op: Op, layer: Layer, attr: Attr, text: str) -> Diagnostic:
+    """The warning of a word that OpenVINO takes for another one."""
+    message = f"attribute `{attr.name}` is `{text}`, expected one of {attr.kind.name.replace(' | ', ', ')}"
+    help = f"OpenVINO takes it for `{attr.meant(text)}`, and so does irrun; see {source_page(op)}"
+    return _problem("W953", message, layer, attr.name, help)
 
 
 def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnostic] | None:

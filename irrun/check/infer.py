@@ -28,6 +28,7 @@ from irrun.ir.xml import Element, attribute_span
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.op import Concern, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Branching
 
 MAX_CONCERNED = 4
 """Inputs that a diagnostic has a note for."""
@@ -151,7 +152,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             if given is not None and node.outputs:
                 if graph.owner and _contradict(node.outputs[0], given):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
-                node.outputs = [_meet(node.outputs[0], given)]
+                node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
         # bodies that the rule did not ask for are checked by what they declare
         inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
@@ -389,12 +390,20 @@ def _contradict(declared: Tensor, given: Tensor) -> bool:
     return any((a == b) is False for a, b in zip(declared.shape, given.shape, strict=True))
 
 
-def _meet(declared: Tensor, given: Tensor) -> Tensor:
-    """What is known of a parameter that declares one thing and is given another."""
+def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:
+    """What is known of a parameter that declares one thing and is given another, in a body of `owner`.
+
+    Where the types differ, which is reported, nothing follows but in a branch, which goes by what it gets.
+    """
     known = {declared.type, given.type} - {"dynamic"}
-    type = known.pop() if len(known) == 1 else "dynamic"  # where they differ, which is reported, nothing follows
+    type = known.pop() if len(known) == 1 else given.type if known and _branches(owner) else "dynamic"
     shape = declared.shape if given.shape is None else given.shape
     return Tensor(type, shape, given.value if given.type in (type, "dynamic") else None)
+
+
+def _branches(owner: Layer | None) -> bool:
+    op = None if owner is None else find_op(owner)[0]
+    return op is not None and op.trait(Branching) is not None
 
 
 def with_values(

@@ -35,7 +35,8 @@ class Attr(NamedTuple):
     `least` and `most` bound it, or each of its elements; `default` is what a file that omits it means; `keyword` is
     the kernel's argument. One without a default is required; `assumed` is what OpenVINO takes all the same where a file
     lacks it. With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and
-    its values with which nothing reads this one, so that the bounds do not matter.
+    its values with which nothing reads this one, so that the bounds do not matter. `words` are those that OpenVINO
+    takes besides, in lower case, each with the one of the specification that it means.
 
     >>> Attr("strides", INTS, least=1).parse("2, 1")
     (2, 1)
@@ -54,6 +55,7 @@ class Attr(NamedTuple):
     assumed: Any = None
     lenient: bool = False
     unread: tuple[str, tuple[Any, ...]] | None = None
+    words: tuple[tuple[str, str], ...] = ()
 
     @property
     def keyword(self) -> str:
@@ -61,10 +63,14 @@ class Attr(NamedTuple):
 
     def parse(self, text: str) -> Any:
         """The value of `text`. Raises ValueError where it is malformed or out of range, unless that is `lenient`."""
-        value = self.kind.parse(text)
+        value = self.kind.parse(self.meant(text) or text)
         if not self.lenient:
             self.check(value, text)
         return value
+
+    def meant(self, text: str) -> str:
+        """The word of the specification for one that only OpenVINO takes, else nothing."""
+        return dict(self.words).get(text.lower(), "") if self.words else ""
 
     def check(self, value: Any, text: str) -> None:
         """Raises ValueError where a value is out of range."""

@@ -112,6 +112,9 @@ class Tolerated(NamedTuple):
 WHOLE = "takes it for whole numbers"
 """What OpenVINO does with indices and sizes in other element types."""
 
+CONVERTED = "converts it"
+"""What OpenVINO does with whole numbers beside others."""
+
 AS_THEY_ARE = "computes with these types"
 """What OpenVINO does with data of other element types."""
 
@@ -126,7 +129,7 @@ class Input:
 
     One that is `lenient` may be of another floating-point type than an input before it that has the same symbol, though
     the specification has one for both: old converters write that, and OpenVINO computes it. Of integers it may be
-    another integer type.
+    another integer type. With `integers` it may be of these, too, where the others are floating-point numbers.
 
     >>> Input("image", "T", "[N, C, *spatial]").type
     'T'
@@ -140,6 +143,7 @@ class Input:
     optional: bool = False
     variadic: bool = False
     lenient: bool = False
+    integers: bool = False
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -697,9 +701,12 @@ class Op:
             origin = origins["type " + port.type]
             message = f"`{_spelled(name)}` is {tensor.type}, but `{_spelled(origin)}` is {first}"
             violation = Violation("E303", message, name, [origin])
-            if port.lenient and {first, tensor.type} <= FLOAT:
+            converted = port.integers and first in FLOAT and tensor.type in INTEGER
+            if converted or (port.lenient and {first, tensor.type} <= FLOAT):
                 so_far = node.widened.get(port.type, first)
                 node.widened[port.type] = "f64" if "f64" in (so_far, tensor.type) else "f32"
+                if converted:
+                    node.tolerated.append(Tolerated(violation, CONVERTED, "W952"))
             elif node.widened.get(port.type) == "i64":
                 pass
             elif port.lenient and {first, tensor.type} <= INTEGER:

@@ -23,33 +23,6 @@ PARTS = 8
 ASKED = 30
 """Rows of which OpenVINO is asked again; `python -m conformance.constraints --again` asks all."""
 
-OPEN = {
-    ("BatchToSpace-2", "C3", "`crops_begin[0]` is 1, expected 0"),
-    ("ConvolutionBackpropData-1", "E307", "`output_padding` is `-1, 0`"),
-    ("Convolution-1", "E307", "`pads_end` is `-1`"),
-    ("CumSum-3", "E305", "`data` has one axis less"),
-    ("DeformableConvolution-1", "E307", "`pads_end` is `-1, 0`"),
-    ("DeformableConvolution-8", "E303", "`mask` alone is i32"),
-    ("DeformableConvolution-8", "E303", "`mask` alone is i64"),
-    ("DeformableConvolution-8", "E303", "`mask` alone is u8"),
-    ("ExperimentalDetectronGenerateProposalsSingleImage-6", "E307", "`pre_nms_count` is `-1`"),
-    ("GroupConvolutionBackpropData-1", "E307", "`output_padding` is `-1, 0`"),
-    ("If-8", "C3", "a parameter of a body is i32"),
-    ("Interpolate-1", "C6", "`pads_end` is [1, 0] for rank 2 and axes [1]"),
-    ("Interpolate-4", "E305", "`scales` has one axis less"),
-    ("Interpolate-4", "E305", "`scales` has one axis more"),
-    ("LogicalNot-1", "E303", "T is f16"),
-    ("LogicalNot-1", "E303", "T is f32"),
-    ("LogicalNot-1", "E303", "T is f64"),
-    ("LogicalNot-1", "E303", "T is i32"),
-    ("LogicalNot-1", "E303", "T is i64"),
-    ("LogicalNot-1", "E303", "T is i8"),
-    ("LogicalNot-1", "E303", "T is u8"),
-    ("Selu-1", "E305", "`alpha` has one axis more"),
-    ("Selu-1", "E305", "`lambda` has one axis more"),
-}
-"""Rows that irrun still refuses, though OpenVINO computes them: none may be added."""
-
 DEPARTING = {"BinaryConvolution-1", "LRN-1"}
 """Ops that OpenVINO computes otherwise without a broken rule, too: known deviations."""
 
@@ -102,7 +75,7 @@ def test_codes_are_those_of_the_table(part, tmp_path):
 
 
 def tolerated():
-    return [row for row in table() if row.verdict == "warning" and said(row) not in OPEN]
+    return [row for row in table() if row.verdict == "warning"]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -136,16 +109,6 @@ def alike(ours: str, theirs: str) -> bool:
         return False
     pairs = zip(re.findall(number, ours), re.findall(number, theirs), strict=True)
     return all(abs(float(a) - float(b)) <= TOLERANCE * max(1, abs(float(b))) for a, b in pairs)
-
-
-def test_the_list_of_open_rows_holds_only_rows():
-    assert {said(row) for row in table() if row.verdict == "warning"} >= OPEN
-
-
-@pytest.mark.parametrize("row", [row for row in table() if said(row) in OPEN], ids=lambda row: " ".join(said(row)))
-@pytest.mark.xfail(strict=True, reason="refused, though OpenVINO computes it")
-def test_open_rows_run(row, tmp_path):
-    assert found(row, True, tmp_path)[2] is not None
 
 
 def test_openvino_still_answers_so():

@@ -486,32 +486,22 @@ CASES += [
 ANCHOR = {"base_size": 4, "pre_nms_topn": 2, "post_nms_topn": 2, "nms_thresh": 0.5, "feat_stride": 4}
 ONE_BOX = [np.ones((1, 2, 1, 1), np.float32), np.zeros((1, 4, 1, 1), np.float32), np.array([9, 9, 1], np.float32)]
 CASES += [
+    Case(
+        "Proposal-4",
+        "small boxes",
+        partial(made, "opset4", "Proposal", **ANCHOR | {"post_nms_topn": 1}, ratio=[1.0], scale=[1.0, 2.0], min_size=6),
+        [np.array([0, 0, 0.75, 0.5], np.float32).reshape(1, 4, 1, 1), np.zeros((1, 8, 1, 1), np.float32), ONE_BOX[2]],
+        dynamic=True,
+    ),
     differs(
         "Proposal-4",
-        title,
-        partial(made, "opset4", "Proposal", **ANCHOR, ratio=[1.0], scale=[1.0], min_size=min_size),
+        "not enough boxes",
+        partial(made, "opset4", "Proposal", **ANCHOR, ratio=[1.0], scale=[1.0], min_size=1),
         ONE_BOX,
-        deviates,
-        expected,
+        Departure("crashes; the page ends the list with -1", "proposals = -1"),
+        [np.array([[0, 0, 0, 4, 4], [-1, 0, 0, 0, 0]], np.float32), np.array([1, 0], np.float32)],
         crashes=True,
-    )
-    for title, min_size, deviates, expected in (
-        (
-            "not enough boxes",
-            1,
-            Departure("crashes; the page ends the list with -1", "proposals = -1"),
-            [np.array([[0, 0, 0, 4, 4], [-1, 0, 0, 0, 0]], np.float32), np.array([1, 0], np.float32)],
-        ),
-        (
-            "small boxes",
-            9,
-            Departure(
-                "gives boxes that are too small a score of 0, if it does not crash; the page removes them",
-                "min_size > 0; proposals = -1",
-            ),
-            [np.array([[-1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], np.float32), np.zeros(2, np.float32)],
-        ),
-    )
+    ),
 ]
 
 
@@ -544,7 +534,7 @@ CASES += [
     single("plain"),
     single("few", nms_threshold=0.1, pre_nms_count=8),
     single("dynamic", dynamic=True),
-    differs(
+    Case(
         "ExperimentalDetectronGenerateProposalsSingleImage-6",
         "small boxes",
         partial(
@@ -553,17 +543,16 @@ CASES += [
             "ExperimentalDetectronGenerateProposalsSingleImage",
             min_size=9.0,
             nms_threshold=0.5,
-            pre_nms_count=2,
-            post_nms_count=2,
+            pre_nms_count=3,
+            post_nms_count=3,
         ),
         [
-            np.array([20, 20, 1], np.float32),
-            np.array([[0, 0, 4, 4]], np.float32),
-            np.zeros((4, 1, 1), np.float32),
-            np.ones((1, 1, 1), np.float32),
+            np.array([40, 40, 1], np.float32),
+            np.array([[0, 0, 4, 4], [0, 0, 20, 20]], np.float32),
+            np.zeros((4, 1, 2), np.float32),
+            np.array([[[0.75, 0.5]]], np.float32),
         ],
-        Departure("gives boxes that are too small a score of 0; the page removes them", "min_size > 0; roi_scores = 0"),
-        [np.zeros((2, 4), np.float32), np.zeros(2, np.float32)],
+        dynamic=True,
     ),
 ]
 
@@ -617,5 +606,7 @@ CASES += [
         [np.array([[1, 1, 5, 4]], np.float32), np.array([1], np.int32), np.array([0.75], np.float32)],
     ),
 ]
+
+CASES += [proposal("tensorflow, wide", framework="tensorflow", image=(20.0, 60.0, 1.0))]
 
 test_agrees_with_openvino = conformance(CASES)

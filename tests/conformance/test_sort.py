@@ -227,21 +227,8 @@ CASES += [
     matrix("linear", sort_result_type="score"),
     matrix("gaussian", sort_result_type="score", decay_function="gaussian", gaussian_sigma=1.5),
     matrix("post_threshold", sort_result_type="score", post_threshold=0.2),
-    Case(
-        "MatrixNms-8",
-        "by class",
-        partial(opset8.matrix_nms, sort_result_type="classid"),
-        [FAR[:, :1], np.array([[[0.5], [0.75]]], np.float32)],
-        deviates=Departure(
-            "orders by class only with sort_result_across_batch; the page orders by class within an image, too",
-            "sort_result_type = classid; sort_result_across_batch = false",
-        ),
-        expected=[
-            np.array([[0, 0.5, 0, 0, 0.5, 1], [1, 0.75, 0, 0, 0.5, 1]], np.float32),
-            np.array([[0], [0]]),
-            np.array([2]),
-        ],
-    ),
+    matrix("by class", sort_result_type="classid"),
+    matrix("by class, best", sort_result_type="classid", keep_top_k=4),
     matrix("across", sort_result_type="score", sort_result_across_batch=True, output_type="i32"),
     matrix("by class, across", sort_result_type="classid", sort_result_across_batch=True),
     matrix("few", sort_result_type="score", nms_top_k=3, keep_top_k=4, background_class=0),

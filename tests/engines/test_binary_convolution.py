@@ -71,7 +71,6 @@ def test_what_is_no_bit_equals_none(value):
 def test_what_is_left_to_others():
     data, filters = np.ones((1, 2, 4, 4), np.float32), np.ones((3, 2, 2, 2), np.uint8)
     assert prepared(data, filters, constant=())[2] is None
-    assert prepared(data, filters, pad_value=0.5)[2] is None
     assert prepared(data.astype(np.float64), filters)[2] is None
 
 

@@ -123,6 +123,10 @@ def test_clamp_1_c1_min_above_max():
     with pytest.raises(Violation, match="`min` is 3, above `max`, which is 1") as caught:
         ops["Clamp-1"](array(1), min=3, max=1)
     assert caught.value.label == "C1"
+    for name in ("min", "max"):
+        with pytest.raises(Violation, match=f"`{name}` is NaN, expected a number") as caught:
+            ops["Clamp-1"](array(1), **{"min": 0, "max": 1, name: nan})
+        assert caught.value.label == "C1"
 
 
 def test_hard_sigmoid_scales_and_clips():
@@ -147,8 +151,16 @@ def test_selu_scales_both_halves(scalar):
         np.testing.assert_allclose(result.astype(float), expected, rtol=1e-6 if type is np.float32 else 8e-3)
         assert data[3] == 2
     assert np.isnan(ops["Selu-1"](array(nan), array(1), array(1))).all()
-    with pytest.raises(Violation, match="`alpha` has a dimension of 2, expected 1"):
+
+
+def test_selu_1_c1_one_element():
+    with pytest.raises(Violation, match=r"`alpha` is \[2\], expected \[1\]") as caught:
         ops["Selu-1"](array(1), array(1, 1), array(1))
+    assert caught.value.label == "C1"
+    given = array(-1, 2), array(0.5).reshape(1, 1), array(3)
+    assert tolerated(ops["Selu-1"], *given) == ("C1", "`alpha` is [1, 1], expected [1]")
+    assert ops["Selu-1"](*given).tolist() == ops["Selu-1"](array(-1, 2), array(0.5), array(3)).tolist()
+    assert ops["Selu-1"](np.float32(2), *given[1:]).tolist() == 6
 
 
 def test_swish_with_beta():

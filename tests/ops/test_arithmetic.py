@@ -5,6 +5,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import UNDECIDED, Dim, Tensor, Undecided, Violation, fresh
 from irrun.spec.registry import registry
@@ -287,9 +288,13 @@ def test_cumsum_3_c1_axis_outside_the_rank():
     assert caught.value.label == "C1"
 
 
-def test_cumsum_takes_no_scalar():
-    with pytest.raises(Violation, match="`data` has rank 0"):
-        ops["CumSum-3"](np.array(1.0))
+def test_cumsum_3_c2_a_scalar():
+    op = ops["CumSum-3"]
+    assert tolerated(op, np.array(1.0), np.array(0)) == ("C2", "`data` is a scalar, expected an axis")
+    assert op(np.array(3.0), np.array(-1)).tolist() == 3
+    assert op(np.array(3), np.array(0), exclusive=True, reverse=True).tolist() == 0
+    with pytest.raises(Violation, match="`axis` is 1"):
+        op(np.array(3.0), np.array(1))
 
 
 def test_cumsum_keeps_a_dynamic_shape():

@@ -87,8 +87,12 @@ def test_if_8_c2_different_types():
 
 
 def test_if_8_c3_type_of_a_parameter():
-    with pytest.raises(Violation, match="input 1 is f32, but parameter 0 of the body declares i32"):
-        if_outputs([Tensor("f32", ())], [Tensor("f32", ())], declared=(Tensor("i32", ()),))
+    given = body([Tensor("f32", ())], declared=(Tensor("i32", ()),))
+    bodies = {"then_body": given, "else_body": body([Tensor("f32", ())])}
+    (found,) = IF.infer([Tensor("boolean", ()), Tensor("f32", (1,))], {}, bodies).tolerated
+    assert found.does == "goes by the type of the input"
+    assert found.violation.label == "C3"
+    assert found.violation.message == "input 1 is f32, but parameter 0 of the body declares i32"
 
 
 def test_the_condition_has_one_element():

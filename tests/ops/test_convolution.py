@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.registry import registry
@@ -328,13 +329,12 @@ def test_binary_convolution_counts_equal_bits_less_different_ones():
         np.testing.assert_array_equal(bits(data.astype(dtype), filters, strides=(1, 2)), want)
 
 
-@pytest.mark.parametrize(("pad_value", "expected"), [(0, -1), (1, 3), (0.5, -1)])
-def test_binary_convolution_pads_with_bits_and_other_values_equal_none(pad_value, expected):
+@pytest.mark.parametrize(("pad_value", "expected"), [(0, 1), (1, 3), (0.5, -1), (-1, -1)])
+def test_binary_convolution_pads_with_bits_or_with_nothing(pad_value, expected):
     data, filters = np.ones((1, 1, 1, 1), np.float32), np.ones((1, 1, 1, 3), np.uint8)
     assert bits(data, filters, pad_value, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [[[[expected]]]]
-    assert bits(data, 1 - filters, pad_value, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [
-        [[[1 if pad_value == 0 else -3]]]
-    ]
+    assert bits(data, 1 - filters, pad_value, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [[[[-expected]]]]
+    assert bits(2 * data, filters, pad_value=1, pads_begin=(0, 1), pads_end=(0, 1)).tolist() == [[[[1]]]]
 
 
 DEFORMABLE = ["DeformableConvolution-1", "DeformableConvolution-8"]
@@ -482,6 +482,53 @@ def test_deformableconvolution_8_c7_a_mask_of_other_channels():
     with pytest.raises(Violation, match="`mask` has 3 channels, expected 4") as caught:
         shape_of("DeformableConvolution-8", (1, 1, 4, 4), (1, 8, 3, 3), (1, 1, 2, 2), (1, 3, 3, 3))
     assert caught.value.label == "C7"
+
+
+def test_a_mask_of_whole_numbers_is_converted():
+    op, window = ops["DeformableConvolution-8"], dict.fromkeys(("pads_begin", "pads_end"), (0, 0))
+    window |= {"strides": (1, 1), "dilations": (1, 1)}
+    given = np.float16([[[[1, 2]]]]), np.zeros((1, 2, 1, 2), np.float16), np.ones((1, 1, 1, 1), np.float16)
+    result = op(*given, np.array([[[[3, 2]]]]), **window)
+    assert result.dtype == np.float16
+    assert result.tolist() == [[[[3, 4]]]]
+    assert tolerated(op, *given, np.array([[[[3, 2]]]]), **window) == (
+        "E303",
+        "`mask` is i64, but `data` is f16",
+    )
+    with pytest.raises(Violation, match="`mask` is boolean"):
+        op(*given, np.array([[[[True, True]]]]), **window)
+
+
+def test_deformableconvolution_1_c7_pads_behind_that_those_in_front_make_up_for():
+    shorter_deformable("DeformableConvolution-1", "C7")
+
+
+def test_deformableconvolution_8_c8_pads_behind_that_those_in_front_make_up_for():
+    shorter_deformable("DeformableConvolution-8", "C8")
+
+
+def shorter_deformable(name, label):
+    """The windows of negative pads are the first ones of those without."""
+    op, attrs = ops[name], {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 2)}
+    data = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    filters = np.float32([[[[1, 2]]]])
+    given = data, np.full((1, 4, 2, 2), 0.5, np.float32), filters
+    message = "`pads_end[1]` is -2, expected 0 or more"
+    assert tolerated(op, *given, pads_end=(0, -2), **attrs) == (label, message)
+    whole = op(data, np.full((1, 4, 2, 4), 0.5, np.float32), filters, pads_end=(0, 0), **attrs)
+    assert op(*given, pads_end=(0, -2), **attrs).tolist() == whole[..., :2].tolist()
+    assert tolerated(op, data, np.zeros((1, 4, 2, 2), np.float32), filters, auto_pad="valid", pads_end=(0, -9), **attrs)
+    with pytest.raises(Violation, match=r"`pads_end\[1\]` is -3") as caught:
+        op(*given, pads_end=(0, -3), **attrs)
+    assert caught.value.label == label
+
+
+@pytest.mark.parametrize("name", ["ConvolutionBackpropData-1", "GroupConvolutionBackpropData-1"])
+def test_a_negative_output_padding_crops_the_result(name):
+    op, data, filters = ops[name], np.float32([[[1, 10]]]), np.float32([[[1, 2, 3]]])
+    filters = filters if name[0] == "C" else filters[np.newaxis]
+    attrs = {"strides": (2,), "dilations": (1,), "pads_begin": (1,), "pads_end": (0,)}
+    assert op(data, filters, output_padding=(-1,), **attrs).tolist() == [[[2, 13, 20]]]
 
 
 def test_convolutions_without_images_features_or_channels():

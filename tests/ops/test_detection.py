@@ -817,7 +817,7 @@ def test_proposal_suppresses_and_counts():
     assert proposed([0.5, 0.75, 0.25], deltas, pre_nms_topn=2)[1] == [0.75, 0]
 
 
-def test_proposal_removes_small_boxes():
+def test_proposal_gives_small_boxes_the_score_0():
     deltas = [[0, 0, 0, 0], [0, 0, math.log(2), 0]]
     assert proposed([0.75, 0.5], deltas, min_size=5)[1] == [0.75, 0.5]  # 4 and 8 wide, and their last pixel
     assert proposed([0.75, 0.5], deltas, min_size=6)[1] == [0, 0]
@@ -970,14 +970,25 @@ def test_generate_proposals_single_image_fills_up_with_zeros():
     assert single([0.5, 0.75, 0.25], boxes, pre_nms_count=1)[1] == [0.75, 0]
 
 
-def test_generate_proposals_single_image_removes_small_boxes_and_clips():
+def test_generate_proposals_single_image_gives_small_boxes_the_score_0_and_clips():
     boxes = [[0, 0, 4, 4], [0, 0, 30, 30]]
-    assert single([0.75, 0.5], boxes, min_size=6.0) == [[[0, 0, 19, 19], [0, 0, 0, 0]], [0.5, 0]]
+    assert single([0.75, 0.5], boxes, min_size=6.0) == [[[0, 0, 19, 19], [0, 0, 4, 4]], [0.5, 0]]
+    assert single([0.75, 0.5], boxes, min_size=6.0, pre_nms_count=1) == [[[0, 0, 19, 19], [0, 0, 0, 0]], [0.5, 0]]
 
 
 def test_experimentaldetectrongenerateproposalssingleimage_6_c1_anchors():
     label, message = broken("ExperimentalDetectronGenerateProposalsSingleImage-6", {1: zeros(3, 4)})
     assert (label, message) == ("C1", "`anchors` has 3 rows, expected 2")
+
+
+def test_experimentaldetectrongenerateproposalssingleimage_6_c3_takes_all_boxes():
+    boxes = [[0, 0, 4, 4], [0, 0, 4, 3], [8, 8, 12, 12]]
+    every = single([0.5, 0.75, 0.25], boxes, post_nms_count=3)
+    assert single([0.5, 0.75, 0.25], boxes, post_nms_count=3, pre_nms_count=-1) == every
+    op = ops["ExperimentalDetectronGenerateProposalsSingleImage-6"]
+    given = zeros(3), zeros(1, 4), zeros(4, 1, 1), zeros(1, 1, 1)
+    attrs = {"min_size": 1.0, "nms_threshold": 0.5, "post_nms_count": 3, "pre_nms_count": -1}
+    assert tolerated(op, *given, **attrs) == ("C3", "`pre_nms_count` is -1, expected 0 or more")
 
 
 def test_experimentaldetectrongenerateproposalssingleimage_6_c2_deltas():

@@ -6,6 +6,7 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.registry import registry
@@ -325,9 +326,28 @@ def test_interpolate_1_c5_area_has_no_definition():
 
 
 def test_interpolate_1_c6_pads_of_other_axes():
-    with pytest.raises(Violation, match=r"`pads_end` is \[1, 0\] for rank 2 and axes \[1\]") as caught:
-        inferred("Interpolate-1", (3, 3), np.array([4]), np.array([1]), pads_end=(1, 0))
+    with pytest.raises(Violation, match=r"`pads_end` is \[1, 0, 0\] for rank 2 and axes \[1\]") as caught:
+        inferred("Interpolate-1", (3, 3), np.array([4]), np.array([1]), pads_end=(1, 0, 0))
     assert caught.value.label == "C6"
+    op, given = ops["Interpolate-1"], (np.float32([[1, 2]]), np.array([4]))
+    attrs = {"axes": (1,), "mode": "nearest", "align_corners": False, "pads_end": (1, 0)}
+    assert tolerated(op, *given, **attrs) == ("C6", "`pads_end` is [1, 0] for rank 2 and axes [1]")
+    assert op(*given, **attrs).tolist() == [[1, 1, 2, 2], [0, 0, 0, 0]]
+
+
+def test_interpolate_4_c5_sizes_and_scales_that_are_no_vectors():
+    op, data, axes = ops["Interpolate-4"], np.float32([[1, 2]]), np.array([1])
+    attrs = {"mode": "nearest", "shape_calculation_mode": "sizes"}
+    given = data, np.array([4]), np.float32([[1]]), axes
+    assert tolerated(op, *given, **attrs) == ("C5", "`scales` is [1, 1], expected one axis")
+    assert op(*given, **attrs).tolist() == [[1, 1, 2, 2]]
+    with pytest.raises(Violation, match="`sizes` is \\[\\], expected one axis") as caught:
+        op(data, np.array(4), np.float32([1]), axes, **attrs)
+    assert caught.value.label == "C5"
+    unread = {**attrs, "shape_calculation_mode": "scales"}
+    assert op(data, np.array(7), np.float32([2]), axes, **unread).tolist() == [[1, 1, 2, 2]]
+    unknown = [Tensor("f32", (1, 2)), Tensor.of(np.array([4])), Tensor("f32", None), Tensor.of(axes)]
+    assert op.infer(unknown, op.defaults | attrs).outputs[0].shape == (1, 4)
 
 
 def test_interpolate_11_c5_targets_of_the_other_kind():

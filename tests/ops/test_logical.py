@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerance import tolerated
 
 from irrun.spec import Tensor, Violation, fresh
 from irrun.spec.registry import registry
@@ -31,6 +32,15 @@ def test_logical_not():
     assert result.dtype == np.bool_
     assert result.tolist() == [[False], [True]]
     assert ops["LogicalNot-1"](np.zeros((0, 2), bool)).shape == (0, 2)
+
+
+@pytest.mark.parametrize("type", [np.float32, np.float16, np.int64, np.uint8])
+def test_numbers_are_false_where_they_are_0(type):
+    op, data = ops["LogicalNot-1"], np.array([0, 1, 2, 0], type)
+    assert tolerated(op, data)[0] == "E303"
+    result = op.kernel(data)
+    assert result.dtype == type
+    assert result.tolist() == [1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("name", LOGICAL)

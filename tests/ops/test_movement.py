@@ -1244,6 +1244,12 @@ def test_broadcast_3_c2_dimension_does_not_fit():
     refuses(broadcast_3, "C2", "dimension 0 of `data` is 2, which does not broadcast to 1", f32([1, 2]), i64(1))
 
 
+def test_broadcast_3_c3_a_mapping_that_nothing_reads():
+    for mode in ("numpy", "bidirectional"):
+        message = f"`axes_mapping` is connected, but `mode` is {mode}"
+        refuses(broadcast_3, "C3", message, i64(1, 2), i64(3, 2), i64(1), mode=mode)
+
+
 def test_broadcast_3_c3_no_mapping():
     message = "`axes_mapping` is not connected, but `mode` is explicit"
     refuses(broadcast_3, "C3", message, f32([1, 2]), i64(2), mode="explicit")
@@ -1326,12 +1332,25 @@ def test_pad_fills_with_its_value():
     assert pad_12(np.array(["a"]), i64(0), i64(1), np.array("long"), pad_mode="constant").tolist() == ["a", "long"]
 
 
-def test_pad_crops_more_than_there_is():
+def test_pad_crops_all_there_is():
     for mode in PADDED:
-        assert pad_12(i64(1, 2, 3), i64(-2), i64(-2), pad_mode=mode).tolist() == []
-    assert pad_12(i64(1, 2, 3), i64(-5), i64(4), pad_mode="constant").tolist() == [0, 0]
-    assert pad_12(i64(1, 2, 3), i64(-5), i64(4), pad_mode="edge").tolist() == [3, 3]
-    assert pad_12(i64(1, 2, 3), i64(4), i64(-5), pad_mode="constant").tolist() == [0, 0]
+        assert pad_12(i64(1, 2, 3), i64(-2), i64(-1), pad_mode=mode).tolist() == []
+        assert pad_12(i64(1, 2, 3), i64(2), i64(-5), pad_mode=mode).tolist() == []
+    assert pad_12(i64(1, 2, 3), i64(-3), i64(2), pad_mode="constant").tolist() == [0, 0]
+    assert pad_12(i64(1, 2, 3), i64(-3), i64(2), pad_mode="edge").tolist() == [3, 3]
+    assert pad_12(i64(1, 2, 3), i64(2), i64(-3), pad_mode="constant").tolist() == [0, 0]
+
+
+def test_pad_12_c4_crops_more_than_there_is():
+    for begin, end in ((-2, -2), (-5, 4), (4, -5), (0, -4)):
+        message = f"dimension 0 has 3 elements, of which pads of {begin} and {end} crop more"
+        refuses(pad_12, "C4", message, i64(1, 2, 3), i64(begin), i64(end), pad_mode="constant")
+    assert len(shape_of(pad_12, (fresh(),), i64(-5), i64(0), pad_mode="constant")) == 1
+
+
+def test_pad_1_c4_crops_more_than_there_is():
+    message = "dimension 0 has 2 elements, of which pads of -3 and 0 crop more"
+    refuses(pad_1, "C4", message, i64(1, 2), i64(-3), i64(0), pad_mode="constant")
 
 
 def test_pad_adds_to_unknown_sizes():

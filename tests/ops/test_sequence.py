@@ -230,6 +230,14 @@ def test_grucell_3_c1_activations():
     fails_c1("GRU", ops["GRUCell-3"], cell_inputs("GRU"))
 
 
+def test_grucell_3_c1_more_activations_than_it_has():
+    op, inputs = ops["GRUCell-3"], cell_inputs("GRU")
+    attrs = {"hidden_size": HIDDEN, "activations": ("sigmoid", "tanh", "relu")}
+    assert tolerated(op, *inputs, **attrs) == ("C1", "`activations` has 3 functions, expected 2")
+    usual = op(*inputs, hidden_size=HIDDEN, activations=("sigmoid", "tanh"))
+    assert op(*inputs, **attrs).tolist() == usual.tolist()
+
+
 def test_grucell_3_c2_another_hidden_size():
     fails_c2(ops["GRUCell-3"], cell_inputs("GRU"))
 

@@ -194,6 +194,12 @@ def test_topk_11_c2_k_outside_the_axis():
     refuses_k(ops["TopK-11"])
 
 
+def test_topk_11_c3_stable_without_an_order():
+    with pytest.raises(Violation, match="`stable` is true, but `sort` is none") as caught:
+        ops["TopK-11"](np.arange(3.0), np.array(1), axis=0, mode="max", sort="none", stable=True)
+    assert caught.value.label == "C3"
+
+
 def test_topk_11_c2_k_above_the_upper_bound_of_the_axis():
     with pytest.raises(Violation, match=r"`k` is 9, above 2\.\.5, the size of `data` along axis 1"):
         inferred(Tensor("f32", (1, fresh(2, 5))), Tensor.of(np.array(9)))
@@ -560,6 +566,16 @@ def test_matrix_nms_equals_a_slow_loop(sigma, pixel):
     expected = slow_matrix(boxes.tolist(), scores.tolist(), sigma, pixel)
     assert indices.ravel().tolist() == [index for index, _ in expected]
     np.testing.assert_allclose(rows[:, 1], [score for _, score in expected], rtol=1e-9)
+
+
+def test_matrix_nms_orders_an_image_by_score_alone():
+    boxes, scores = CLUSTERS[None], [[[0.5, 0, 0], [0, 0, 0.75]]]
+    by_score = [[1, 0.75], [0, 0.5]]
+    attrs = {"score_threshold": 0.25}
+    for kind in ("none", "score", "classid"):
+        assert listed("MatrixNms-8", boxes, scores, sort_result_type=kind, **attrs)[0] == by_score
+    attrs["sort_result_across_batch"] = True
+    assert listed("MatrixNms-8", boxes, scores, sort_result_type="classid", **attrs)[0] == by_score[::-1]
 
 
 def test_matrix_nms_thresholds():

@@ -61,7 +61,7 @@ def accumulate(
 def cum_sum(work: Work, team: Team) -> Compiled | None:
     """CumSum-3 of f32, i32 and i64 along a constant axis."""
     (data,), own = work.required(1), work.optional(1)
-    if work.posts or data.type not in ELEMENTS or (own is not None and own.value is None):
+    if work.posts or not data.shape or data.type not in ELEMENTS or (own is not None and own.value is None):
         return None
     axis = (constant_axes(work) or [0])[0]
     length, inner = data.shape[axis], prod(data.shape[axis + 1 :])

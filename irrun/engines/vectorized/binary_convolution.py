@@ -24,7 +24,7 @@ LONGEST = 1 << 24
 def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     """BinaryConvolution-1 of f32 with constant filters. Data other than 0 and 1 are left to the op when they come."""
     (data, filters), output, pad = work.required(2), work.outputs[0], work.attrs["pad_value"]
-    if work.posts or data.type != "f32" or filters.value is None or pad not in (0, 1):
+    if work.posts or data.type != "f32" or filters.value is None:
         return None
     if prod(filters.shape[1:]) > LONGEST:
         return None
@@ -54,7 +54,7 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
             if not np.logical_or(ones, source == 0).all():
                 np.copyto(outputs[0], kernel(*inputs[:2]))
                 return
-            frame.fill(2 * pad - 1)
+            frame.fill(pad if pad in (0, 1) else -1)
             np.multiply(ones, np.float32(2), inside)
             np.subtract(inside, np.float32(1), inside)
             convolve()

@@ -85,7 +85,7 @@ def _matrix(work: Work, axis: int) -> Any:
     (data,), values = work.required(1), [work.constant(number) for number in range(1, len(work.own))]
     given = values.pop() if len(values) == (3 if work.name == "Interpolate-4" else 2) else None
     place = axis if given is None else given.tolist().index(axis)
-    targets = [None if value is None else value[place : place + 1] for value in values]
+    targets = [None if value is None else value.reshape(-1)[place : place + 1] for value in values]
     unit = np.eye(data.shape[axis], dtype=np.float32)
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(kernel_of(work)(unit, *targets, np.array([1])))

@@ -21,6 +21,7 @@ CUT = "computes in f32, and cuts the results to the type"
 BOOLEANS = "booleans are no numbers; results are what is left of arithmetic with 0 and 1"
 NO_NUMBER = "the arithmetic has no result"
 AMBIGUOUS = "there is no one reading of it"
+UNEVEN = "does so for a few shapes only; others it refuses, or leaves it out, or ends"
 
 DEFAULT = "takes the usual value"
 WRAPS = "counts them from the end, as newer versions of the op do"
@@ -76,18 +77,14 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     # sizes, ranks and numbers of ports
     no(PART, ".*", "E304"),
     no(PART, "ScaledDotProductAttention-13", "E302"),
-    yes("sums of one element", "CumSum-3", "E305"),
-    yes(UNREAD, "Interpolate-4", "E305", "`scales`"),
-    yes(SHAPES, "Selu-1", "E305"),
     # attributes out of range
-    yes(UNREAD, r"(AvgPool|MaxPool)-\d+|.*ConvolutionBackpropData-1|DeformableConvolution-1", "E307", "`pads_.*-1"),
-    yes(UNREAD, r".*ConvolutionBackpropData-1", "E307", "`output_padding` is `-1"),
+    yes(UNREAD, r"(AvgPool|MaxPool)-\d+|.*ConvolutionBackpropData-1", "E307", "`pads_.*-1"),
+    yes("crops the result", r".*ConvolutionBackpropData-1", "E307", "`output_padding` is `-1"),
     yes(UNREAD, "DetectionOutput-.", "E307", "`input_"),
     yes(UNREAD, "PSROIPooling-1", "E307", "`spatial_bins_"),
-    yes("crops the data", "Convolution-1", "E307", "`pads_end` is `-1`"),
+    no(UNEVEN, "Convolution-1", "E307", "`pads_end` is `-1`"),
     yes("another word for explicit", "Broadcast-3", "E307", "`none`"),
     yes("as in later versions", "Interpolate-1", "E307", "`linear_onnx`"),
-    yes("takes all", "ExperimentalDetectronGenerateProposalsSingleImage-6", "E307", "`pre_nms_count` is `-1`"),
     yes("as 0", "ExperimentalDetectronROIFeatureExtractor-6", "E307", "`sampling_ratio` is `-1`"),
     no("boxes of nothing come out", "ExperimentalDetectronDetectionOutput-6", "E307", "`score_threshold`|`post_nms"),
     no(NOTHING, ".*", "E307", "`(spatial_bins_.|pooled_.|pre_nms_.*|sampling_ratio|size)`"),
@@ -98,6 +95,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     no(LOST, "RegionYolo-1", "E307"),
     no(AMBIGUOUS, "DeformablePSROIPooling-1", "E307", "`part_size`"),
     yes("goes without it", RECURRENT, "E307", "`clip`"),
+    yes("the functions that it has are all there", RECURRENT, "C1"),
     yes(ARITHMETIC, ".*", "E307"),
     # constraints
     yes(ONCE, r"Reduce.*|NormalizeL2-1", "C2"),
@@ -110,7 +108,14 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes(SHAPES, "Broadcast-1", "C3"),
     yes("an ellipsis for no dimensions", "Einsum-7", "C6"),
     yes("crops the data", "Pad-1", "C2"),
-    yes("crops the batch", "BatchToSpace-2", "C3"),
+    no(UNEVEN, "BatchToSpace-2", "C3", r"`crops_.*\[0\]`"),
+    yes("sums of one element", "CumSum-3", "C2"),
+    yes(UNREAD, "Interpolate-4", "C5"),
+    no(PART, "Selu-1", "C1", r"is \[2\]"),
+    yes(SHAPES, "Selu-1", "C1"),
+    yes("takes all", "ExperimentalDetectronGenerateProposalsSingleImage-6", "C3"),
+    yes("places fewer windows", "DeformableConvolution-1", "C7"),
+    yes("places fewer windows", "DeformableConvolution-8", "C8"),
     yes(ARITHMETIC, "LRN-1", "C2"),
     yes("goes without it", "GRN-1|GroupNormalization-12|MVN-.|NormalizeL2-1", "C[123]", "(is 0.0|is `0`)"),
     no(NO_NUMBER, "GRN-1|MVN-.|GroupNormalization-12|NormalizeL2-1", "C[23]", "is (-1.0|`-1`)"),
@@ -120,6 +125,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes("pools at one point", "ROIAlign.*|DeformablePSROIPooling-1", "C2", "spatial_scale"),
     yes("flattens nothing", "RegionYolo-1", "C1"),
     yes("goes by the type of the input", "If-8", "C3"),
+    no(PART, "Interpolate-1", "C6", r"\[1, 0, 0\] for rank 2"),
     yes("pads the other axes, too", "Interpolate-1", "C6"),
     no(AMBIGUOUS, r"Interpolate-\d+", "C[12]"),
     no(NOTHING, r"Interpolate-\d+", "C3"),

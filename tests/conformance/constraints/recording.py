@@ -101,7 +101,7 @@ def recorded() -> list[Row]:
     """A row for each kind of message that the tests of ops see of a labelled constraint."""
     recorder = Recorder()
     with recorder.recording():
-        status = pytest.main([str(TESTS), "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"])
+        status = pytest.main([str(TESTS), "-q", "-p", "no:cacheprovider", "-n", "0", "--no-header"])
     assert status == 0, "the tests of the ops fail"
     kinds: dict[tuple[str, str, str], Row] = {}
     for row in recorder.rows:
