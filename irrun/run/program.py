@@ -5,8 +5,9 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.compressed import CompressedWeights
@@ -25,6 +26,10 @@ Quick = Callable[[Sequence[Array | None], "Run"], Sequence[Array] | None]
 KERNEL = "kernel"
 VIEW = "view"
 """What computes an instruction that no engine takes: the op's own kernel, in every run, or once for a view."""
+
+
+_TELLING = frozenset({"op", "attrs", "inputs", "outputs", "open", "posts"})
+"""The fields of an instruction that tell its results, operands and form, which are asked for again and again."""
 
 
 @dataclass(eq=False)
@@ -66,7 +71,10 @@ class Instruction:
     def changed(self, **changes: Any) -> Instruction:
         """The instruction with some fields changed; `dataclasses.replace` takes twenty times as long."""
         copy = object.__new__(Instruction)
-        copy.__dict__ = self.__dict__ | changes
+        known = copy.__dict__ = self.__dict__ | changes
+        if not _TELLING.isdisjoint(changes):
+            for name in ("results", "operands", "form"):
+                known.pop(name, None)
         return copy
 
     def reading(self, others: Mapping[int, int]) -> Instruction:
@@ -80,20 +88,32 @@ class Instruction:
         """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""
         return (self, *self.posts)
 
-    @property
+    @cached_property
     def results(self) -> tuple[int, ...]:
         """The tensors that are there afterwards: those between the instruction and its posts are never made."""
         return self.posts[-1].outputs if self.posts else self.outputs
 
-    @property
+    @cached_property
     def operands(self) -> tuple[int | None, ...]:
         """The tensors that it depends on: its inputs, and what its posts read besides the result before them."""
+        if not self.posts:
+            return self.inputs
         made = self.outputs[:1]
         numbers = list(self.inputs)
         for post in self.posts:
             numbers += [number for number in post.inputs if number not in made]
             made = post.outputs
         return tuple(numbers)
+
+    @cached_property
+    def form(self) -> tuple[Hashable, ...]:
+        """What is computed, whatever the tensors are."""
+        form: list[Hashable] = [self.op, id(self.attrs), len(self.inputs), self.open]
+        made = self.outputs
+        for post in self.posts:
+            form += [post.op, id(post.attrs), *[number in made for number in post.inputs]]
+            made = post.outputs
+        return tuple(form)
 
     def port(self, name: str) -> int | None:
         """The tensor at an input port, None where it is not connected."""

@@ -12,7 +12,7 @@ from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout
+from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout, with_others
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -39,11 +39,20 @@ class Product:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
         weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
         often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
-        often.again = partial(self.compiled, library)
+        often.again = partial(self._again, library, replace(often))  # whoever is given it may change how it is bound
         plain = None if weights.ready or weights.shared else self.plain()
         if plain is None or not plain.implementation.startswith("brg"):
             return often
         return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), right.value, weights)
+
+    def _again(self, library: Library, often: Compiled, work: Work) -> Compiled:
+        """The same for other weights."""
+        _, right = work.required(2)
+        assert right.value is not None
+        weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
+        if not weights.ready:
+            return self.compiled(library, work)
+        return with_others(often, work, {WEIGHTS: weights.array})
 
 
 def compile(library: Library, work: Work) -> Compiled | None:

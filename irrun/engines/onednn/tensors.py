@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -174,14 +176,33 @@ def compiled(
         for number, array in (quantities or {}).items()
     ]
 
-    def bind(read: Arrays, written: Sequence[Array], scratch: Any) -> Call:
-        arguments = [(DST, layouts[DST], written[0])]
-        for number, position in inputs.items():
-            own, array = work.inputs[position], read[position]
-            if own is not None and own.value is not None and (own.type, layouts[number].type) == ("bf16", "f32"):
-                array = array.astype(np.float32)
-            arguments.append((number, layouts[number], array))
-        arguments += [(number, layouts[number], constant()) for number, constant in made.items()]
-        return primitive.bind([*arguments, *scales], scratch)
-
+    bind = partial(_bound, primitive, inputs, layouts, scales, work, made)
     return Compiled(bind, primitive.scratch, wants, given_as(work, gives), frozenset(taken), doubtful)
+
+
+def with_others(found: Compiled, work: Work, constants: Mapping[int, Callable[[], Array]]) -> Compiled:
+    """What `compiled` gives for a work that is the same but for its weights, `found` being what it gave before."""
+    assert isinstance(found.bind, partial)
+    primitive, inputs, layouts, scales, _, _ = found.bind.args
+    return replace(found, bind=partial(_bound, primitive, inputs, layouts, scales, work, constants))
+
+
+def _bound(
+    primitive: Primitive,
+    inputs: Mapping[int, int],
+    layouts: Mapping[int, Descriptor],
+    scales: Sequence[tuple[int, Descriptor, Array]],
+    work: Work,
+    constants: Mapping[int, Callable[[], Array]],
+    read: Arrays,
+    written: Sequence[Array],
+    scratch: Any,
+) -> Call:
+    arguments = [(DST, layouts[DST], written[0])]
+    for number, position in inputs.items():
+        own, array = work.inputs[position], read[position]
+        if own is not None and own.type == "bf16" and own.value is not None and layouts[number].type == "f32":
+            array = array.astype(np.float32)
+        arguments.append((number, layouts[number], array))
+    arguments += [(number, layouts[number], constant()) for number, constant in constants.items()]
+    return primitive.bind([*arguments, *scales], scratch)

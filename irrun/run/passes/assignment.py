@@ -16,11 +16,13 @@ from operator import mul
 
 import numpy as np
 
+from irrun.engines.axes import dense_strides
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
+from irrun.run.passes.kinds import Kinds
 from irrun.run.passes.setting import Setting, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.run.quantization import DEQUANTIZE
@@ -46,7 +48,8 @@ def assign(program: Program, setting: Setting) -> Program:
     """Raises EngineFailed where an engine cannot bring a tensor into a layout of its own, or back."""
     if not setting.engines:
         return program
-    assignment = _Assignment(replace(program.begun(), storage={}), setting, program.read(made=setting.watched))
+    made = [number for instruction in program.instructions for part in instruction.parts for number in part.outputs]
+    assignment = _Assignment(replace(program.begun(), storage={}), setting, program.read(made=setting.watched), made)
     for instruction in program.instructions:
         assignment.add(instruction)
     return assignment.finish()
@@ -66,25 +69,18 @@ class _Taken:
 class _Assignment:
     """A program in the making."""
 
-    def __init__(self, program: Program, setting: Setting, read: set[int | None]) -> None:
+    def __init__(self, program: Program, setting: Setting, read: set[int | None], made: Sequence[int]) -> None:
         self.program, self.setting, self._read = program, setting, read
-        self._templates: dict[int, Array] = {}
+        self._templates: dict[int, Array] = {**program.constants}
         self._reordered: dict[int, list[tuple[Layout | None, int]]] = {}
         self._laid: dict[int, Layer] = {}  # who has laid out a tensor as only its engine knows
         self._coded: dict[int, Instruction] = {}  # what makes numbers of codes
         self._pending: dict[int, Instruction] = {}  # of these, what nobody has needed yet
         self._taken: dict[Hashable, _Taken | Views] = {}  # what came of instructions, by their kind
-        self._described: dict[int, int] = {}  # how a tensor lies, as the number of what all share that lie so
-        self._kinds: dict[Hashable, int] = {}
-        for number, tensor in enumerate(program.tensors):
-            if number in program.constants:
-                self._templates[number] = program.constants[number]
-            elif (
-                number not in program.compressed
-                and tensor.static
-                and tensor.type in ELEMENT_TYPES
-                and tensor.type != "string"
-            ):
+        self._kinds = Kinds(program, setting, read, self._coded)
+        for number in (*program.parameters, *made):
+            tensor = program.tensors[number]
+            if tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string":
                 self._place(number, tensor)
 
     def _place(self, number: int, tensor: Tensor) -> None:
@@ -93,7 +89,7 @@ class _Assignment:
 
     def add(self, instruction: Instruction) -> None:
         self._layer = instruction.layer
-        kind = self._kind(instruction)
+        kind = self._kinds.of(instruction)
         taken = self._taken.get(kind)
         if taken is None or not self._repeat(instruction, taken):
             self._add(instruction, kind)
@@ -119,48 +115,6 @@ class _Assignment:
         if instruction.posts:
             self.add(_rest(instruction, 0))
 
-    def _kind(self, instruction: Instruction) -> Hashable:
-        """What instructions share of which the same comes, but for weights; None where that depends on more."""
-        if not instruction.plain or instruction.op is DEQUANTIZE:
-            return None
-        key: list[Hashable] = [instruction.op, id(instruction.attrs), len(instruction.inputs), instruction.open]
-        if self.setting.refused:
-            key += [engine for layer, engine in self.setting.refused if layer is instruction.layer]
-        made = instruction.outputs
-        for post in instruction.posts:
-            key += [post.op, id(post.attrs), *[number in made for number in post.inputs]]
-            made = post.outputs
-        for number in instruction.operands:
-            found = None if number is None else self._described.get(number) or self._describe(number)
-            if found is None and number is not None:
-                return None
-            key.append(found)
-        tensors = self.program.tensors
-        for number in made:
-            tensor = tensors[number]
-            key += [number in self._read, tensor.type, tensor.shape]
-        return tuple(key)
-
-    def _describe(self, number: int) -> int | None:
-        """How a tensor lies, and what it holds where that is constant and small; None where there is more to it."""
-        program = self.program
-        tensor, constant, storage = program.tensors[number], program.constants.get(number), program.storage.get(number)
-        described: Hashable
-        if constant is not None:
-            described = (
-                tensor.type,
-                constant.shape,
-                constant.strides,
-                None if is_weight(constant) else constant.tobytes(),
-            )
-        elif storage is None or number in self._coded:
-            return None
-        else:
-            steps = None if storage.opaque else self._template(number).strides
-            described = tensor.type, tensor.shape, steps, storage.start, storage.layout, id(storage.engine)
-        found = self._described[number] = self._kinds.setdefault(described, len(self._kinds) + 1)
-        return found
-
     def _repeat(self, instruction: Instruction, taken: _Taken | Views) -> bool:
         """Do with an instruction what was done with one of its kind; False where its weights make a difference."""
         if isinstance(taken, _Taken):
@@ -178,7 +132,7 @@ class _Assignment:
         else:
             source = instruction.port(instruction.op.view_of or "")
             assert source is not None, "its kind has one"
-            self._look(instruction.changed(posts=()), source, taken)
+            self._look(instruction.changed(posts=()) if instruction.posts else instruction, source, taken)
             if instruction.posts:
                 self.add(_rest(instruction, 0))
         return True
@@ -296,20 +250,31 @@ class _Assignment:
 
     def _look(self, instruction: Instruction, source: int, views: Views) -> None:
         """Add an instruction whose results are `views` of a tensor."""
-        program, template = self.program, self._template(source)
-        root = source if source in program.constants else program.storage[source].root
+        program, constant = self.program, source in self.program.constants
+        root = source if constant else program.storage[source].root
         for number, (shape, strides, start) in zip(instruction.outputs, views, strict=False):
-            self._templates[number] = np.ndarray(shape, template.dtype, owner_of(template), start, strides)
             program.storage[number] = Storage(root, start=start, strides=strides)
-        own = instruction.port(instruction.op.view_of or "")
-        inputs = tuple(source if number == own else number for number in instruction.inputs)
-        program.instructions.append(instruction.changed(inputs=inputs, by=VIEW, reads=inputs))
+            if root in program.constants:  # which may lie elsewhere afterwards
+                template = self._template(source)
+                self._templates[number] = np.ndarray(shape, template.dtype, owner_of(template), start, strides)
+        if source not in instruction.inputs:
+            own = instruction.port(instruction.op.view_of or "")
+            instruction = instruction.changed(
+                inputs=tuple(source if number == own else number for number in instruction.inputs)
+            )
+        program.instructions.append(instruction.changed(by=VIEW, reads=instruction.inputs))
 
     def _template(self, number: int) -> Array:
         """An array as the tensor will have it; its memory is not written, and so takes none where it is large."""
         if number not in self._templates:
-            tensor = self.program.tensors[number]
-            self._templates[number] = np.empty(_static(tensor), numpy_dtype(tensor.type))
+            tensor, storage = self.program.tensors[number], self.program.storage.get(number)
+            if storage is None or storage.root == number:
+                self._templates[number] = np.empty(_static(tensor), numpy_dtype(tensor.type))
+            else:
+                owner = owner_of(self._template(storage.root))
+                self._templates[number] = np.ndarray(
+                    _static(tensor), numpy_dtype(tensor.type), owner, storage.start, storage.strides
+                )
         return self._templates[number]
 
     def _work(self, instruction: Instruction, engine: Engine) -> Work:
@@ -348,6 +313,7 @@ class _Assignment:
 
     def _take(self, engine: Engine, instruction: Instruction, work: Work, compiled: Compiled) -> None:
         reads: list[int | None] = []
+        stored = self.program.storage
         for position, number in enumerate(instruction.operands):
             if number is not None and position in compiled.coded:
                 number = self._coded[number].inputs[0]
@@ -355,7 +321,7 @@ class _Assignment:
                 reads.append(None)
             elif position in compiled.wants:
                 reads.append(self._in_layout(number, compiled.wants[position], engine))
-            elif number in self.program.storage and self.program.storage[number].engine is engine:
+            elif (storage := stored.get(number)) is None or storage.engine in (None, engine):
                 reads.append(number)
             else:
                 reads.append(self._dense(number))
@@ -486,7 +452,13 @@ def _views(instruction: Instruction, arrays: list[Array | None], owner: Array) -
         return []
     if not all(result.size and owner_of(result) is owner for result in results):
         return []
-    return [(result.shape, result.strides, _address(result) - _address(owner)) for result in results]
+    begin = _address(owner)
+    return [(result.shape, _spread(result), _address(result) - begin) for result in results]
+
+
+def _spread(array: Array) -> tuple[int, ...] | None:
+    """The strides of an array that does not lie in C order."""
+    return None if array.strides == dense_strides(array.shape, array.itemsize) else array.strides
 
 
 def _address(array: Array) -> int:

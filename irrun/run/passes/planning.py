@@ -22,10 +22,8 @@ def plan_memory(program: Program, setting: Setting) -> Program:
     program = replace(program, storage=_fixed(program))
     lifetimes = _Lifetimes(program, setting)
     program.instructions = [
-        instruction.changed(frees=frees)
-        if (frees := tuple(sorted(lifetimes.freed.get(position, ())))) != instruction.frees
-        else instruction
-        for position, instruction in enumerate(program.instructions)
+        instruction if frees == instruction.frees else instruction.changed(frees=frees)
+        for instruction, frees in zip(program.instructions, lifetimes.frees(), strict=True)
     ]
     buffers = {
         number: Buffer(storage.nbytes, *lifetimes.of(number))
@@ -57,10 +55,11 @@ def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:
     """The tensors that an instruction reads or makes in a run, its rule included; with `checked`, also those that its
     kernels would."""
     compiled = instruction.compiled
-    numbers = {*instruction.results, *instruction.reads} if instruction.reads or compiled else set()
+    numbers = {*instruction.results, *instruction.reads} if instruction.reads or compiled else set[int | None]()
     if checked or not numbers or instruction.open or (compiled is not None and compiled.doubtful):
-        numbers |= {*instruction.operands, *instruction.results}
-    return {number for number in numbers if number is not None}
+        numbers.update(instruction.operands, instruction.results)
+    numbers.discard(None)
+    return numbers  # type: ignore[return-value] # None is not among them
 
 
 def looked_at(instruction: Instruction, program: Program) -> Iterator[int]:
@@ -70,6 +69,8 @@ def looked_at(instruction: Instruction, program: Program) -> Iterator[int]:
     inputs = instruction.reads if instruction.by == VIEW else instruction.inputs
     enclosing = bool(instruction.bodies) or instruction.enclosed is not None
     everything = enclosing or not instruction.op.pure  # variables, or what a body passes on
+    if not everything and not instruction.op.view_of:
+        return
     ports = instruction.op.inputs
     for position, number in enumerate(inputs):
         name = ports[min(position, len(ports) - 1)].name if ports else ""
@@ -85,21 +86,27 @@ class _Lifetimes:
         kept = (*program.results, *(program.parameters if setting.iterated else ()))
         self.last = dict.fromkeys(kept, len(program.instructions))
         self.freed: dict[int, list[int]] = {}
+        self._count = len(program.instructions)
         for position, instruction in enumerate(program.instructions):
             for number in instruction.results:
                 self.first[number] = position
+        last = self.last
         for position, instruction in reversed(list(enumerate(program.instructions))):
             for number in touched(instruction, checked=setting.checked):
-                self.last.setdefault(number, position)
-            longest = max(self.last[number] for number in instruction.results) if instruction.results else position
-            for number in looked_at(instruction, program):
-                self.last[number] = max(self.last[number], longest)
+                last.setdefault(number, position)
+            if instruction.compiled is None:
+                longest = max([last[number] for number in instruction.results], default=position)
+                for number in looked_at(instruction, program):
+                    last[number] = max(last[number], longest)
         for number, storage in program.storage.items():
-            if number in self.last:
-                self.last[storage.root] = max(self.last.get(storage.root, -1), self.last[number])
-        for number, position in self.last.items():
-            if all(number not in kept for kept in (program.storage, program.constants, program.compressed)):
-                self.freed.setdefault(position, []).append(number)
+            if number in last:
+                last[storage.root] = max(last.get(storage.root, -1), last[number])
+        for number in last.keys() - program.storage.keys() - program.constants.keys() - program.compressed.keys():
+            self.freed.setdefault(last[number], []).append(number)
+
+    def frees(self) -> list[tuple[int, ...]]:
+        """What each instruction is the last to read."""
+        return [tuple(sorted(self.freed[n])) if n in self.freed else () for n in range(self._count)]
 
     def of(self, number: int) -> tuple[int, int]:
         first = self.first.get(number, -1)

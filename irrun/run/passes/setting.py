@@ -14,8 +14,8 @@ from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation
 from irrun.spec.op import Array, Inferred
 
-Views = list[tuple[tuple[int, ...], tuple[int, ...], int]]
-"""Shapes, strides and first bytes of the results of an instruction within the memory of its input."""
+Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
+"""Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
 @dataclass(slots=True)

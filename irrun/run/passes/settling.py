@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 
 from irrun.run.passes.folding import Folding, fold
 from irrun.run.passes.setting import Setting
+from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, key_of
 from irrun.spec.evaluation import Evaluation, Unknown
 from irrun.spec.op import FLOAT, Tensor
+from irrun.spec.traits import Lookup
 
 MAX_COMPARED = 16
 """Elements of a constant of floats that rules may look at; what is larger are numbers to compute with."""
+
+Tensors = Sequence[tuple[Tensor, Sequence[int]]]
+"""What is known of tensors, and the numbers of those of which just this is."""
 
 Question = tuple[Instruction, bool]
 """A part of a program whose rule is asked for all that ask the same, and whether it leaves something to the run."""
@@ -28,11 +33,14 @@ Question = tuple[Instruction, bool]
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
-    which the same is known together."""
+    which the same is known together. In `sizing` kernels alone compute what they check themselves, the tensors `sized`.
+    """
 
     program: Program
+    sizing: Program
     shapes: tuple[Shape, ...]
-    used: Sequence[tuple[Tensor, Sequence[int]]]
+    used: Tensors
+    sized: Tensors
     questions: Sequence[Question]
 
 
@@ -46,7 +54,9 @@ def decided(
     numbers = {number for part in parts for number in part.outputs}
     used = _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
     asked = {_question(part, program): part for part in parts}
-    found = Decided(program, shapes, used, [(part, False) for part in asked.values()])
+    sizing, alone = _unasked(program.sizing, Evaluation.of(shapes, given))
+    sized = _grouped(alone, program.sizing)
+    found = Decided(program, sizing, shapes, used, sized, [(part, False) for part in asked.values()])
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -61,7 +71,7 @@ def decided(
         for instruction in program.instructions
     ]
     questions = [(part, answers[key].open) for key, part in asked.items()]
-    return Decided(replace(program, instructions=instructions), shapes, used, questions)
+    return Decided(replace(program, instructions=instructions), sizing, shapes, used, sized, questions)
 
 
 def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
@@ -88,19 +98,15 @@ def same_known(a: Tensor, b: Tensor) -> bool:
 
 def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
     """The program with all its sizes, and what depends on them alone as constants; None where that cannot be told."""
-    program, sizes = decided.program, Evaluation.of(decided.shapes, given)
-    sizing = program.sizing
-    assert sizing is not None
-    tensors = [*program.tensors]
+    program, sizing, sizes = decided.program, decided.sizing, Evaluation.of(decided.shapes, given)
+    tensors, own = [*program.tensors], [*sizing.tensors]
     try:
-        for tensor, numbers in decided.used:
-            known = Tensor(tensor.type, sizes.shape(tensor.shape or ()))
-            for number in numbers:
-                tensors[number] = known
+        _fill(tensors, decided.used, sizes)
+        _fill(own, decided.sized, sizes)
     except (Unknown, ZeroDivisionError):
         return None
     shapes = tuple(tensors[number].shape or () for number in sizing.parameters)
-    computed = fold(sizing, replace(setting, shapes=shapes))
+    computed = fold(replace(sizing, tensors=own), replace(setting, shapes=shapes))
     if any(
         number not in computed.constants or computed.constants[number].shape != tensors[number].shape
         for number in sizing.results
@@ -115,6 +121,46 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
         reserved=program.reserved + computed.reserved - sizing.reserved,
         sizing=None,
     )
+
+
+def _fill(tensors: list[Tensor], known: Tensors, sizes: Evaluation) -> None:
+    """Raises Unknown, ZeroDivisionError where a size cannot be told."""
+    for tensor, numbers in known:
+        filled = Tensor(tensor.type, sizes.shape(tensor.shape or ()))
+        for number in numbers:
+            tensors[number] = filled
+
+
+def _unasked(sizing: Program, sizes: Evaluation) -> tuple[Program, list[int]]:
+    """The program with what its kernels check themselves as what leaves no question, and the tensors that this makes.
+
+    It reads what is constant once the sizes are known. Of indices that reach beyond the data a rule warns.
+    """
+    made = {number for instruction in sizing.instructions for number in instruction.outputs}
+    alone: list[int] = []
+    instructions = []
+    for instruction in sizing.instructions:
+        numbers = (*instruction.inputs, *instruction.outputs)
+        ready = all(number in sizing.constants or _can_be_told(number, made, sizing, sizes) for number in numbers)
+        if ready and instruction.op.trait(Lookup) is None and checks_itself(instruction, sizing):
+            instruction = instruction.changed(open=False)
+            alone += instruction.outputs
+        instructions.append(instruction)
+    return replace(sizing, instructions=instructions), alone
+
+
+def _can_be_told(number: int | None, made: set[int], sizing: Program, sizes: Evaluation) -> bool:
+    """Whether a tensor is one that `sizing` makes, of a shape that the sizes tell."""
+    if number is None or number not in made:
+        return False
+    tensor = sizing.tensors[number]
+    if tensor.type == "dynamic" or tensor.shape is None:
+        return False
+    try:
+        sizes.shape(tensor.shape)
+    except (Unknown, ZeroDivisionError):
+        return False
+    return True
 
 
 def _grouped(numbers: Iterable[int], program: Program) -> list[tuple[Tensor, list[int]]]:

@@ -66,7 +66,7 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
     """The kernels of an instruction and of its posts, one after the other."""
     if not _is_left(instruction):
         return None
-    if len(instruction.outputs) > 1 or not all(_is_plain(part, program) for part in instruction.parts):
+    if len(instruction.outputs) > 1 or not all(checks_itself(part, program) for part in instruction.parts):
         return None
     if not all(_is_known(number, program) for number in (*instruction.operands, *instruction.results)):
         return None
@@ -98,7 +98,7 @@ def _unrepeated(arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | N
     return (data,) if same and list(data.shape[-2:]) == wanted[-2:] else None
 
 
-def _is_plain(instruction: Instruction, program: Program) -> bool:
+def checks_itself(instruction: Instruction, program: Program) -> bool:
     """Whether its kernel refuses what its rule does."""
     op = instruction.op
     if not instruction.plain or instruction.attrs.get("auto_broadcast", "numpy") != "numpy":
