@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import irrun
+from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, model, saved
 from run.resizing import differences, in_full, settled
 from run.test_program import random_model
@@ -80,6 +82,42 @@ def test_a_size_that_breaks_a_rule_is_reported_as_ever(tmp_path, counts):
         executor.run([np.zeros((2, 7, 4), np.float32)])
     assert counts["not settled"] == 1
     executor.run([np.zeros((2, 6, 4), np.float32)])
+
+
+def distances(folder):
+    """x [batch, length] + the distance of each position from the last, at most 3."""
+    b = model()
+    x = anything(b, "f4", (-1, -1))
+    length = b.one("Gather-8", b.one("ShapeOf-3", x, output_type="i64"), i64(b, 1), i64(b, 0), batch_dims=0)
+    positions = b.one("Range-4", i64(b, 0), length, i64(b, 1), output_type="i64")
+    last = b.one("Subtract-1", length, i64(b, 1), **ADD)
+    far = b.one("Minimum-1", b.one("Subtract-1", last, positions, **ADD), i64(b, 3), **ADD)
+    b.result(b.one("Add-1", x, b.one("Convert-1", far, destination_type="f32"), **ADD))
+    return saved(b, folder)
+
+
+def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their_rules(tmp_path, counts):
+    executor = irrun.GraphExecutor(distances(tmp_path), engine="numpy")
+    asked = []
+    infer = Op.infer
+
+    def noted(op, inputs, *args):
+        asked.append(op.type)
+        return infer(op, inputs, *args)
+
+    for length in (4, 5, 6, 7):
+        asked.clear()
+        with patch.object(Op, "infer", noted):
+            (result,) = executor.run([np.zeros((2, length), np.float32)]).values()
+        np.testing.assert_array_equal(result, [np.minimum(np.arange(length)[::-1], 3)] * 2)
+    assert counts["settled"] == 3
+    assert "Range" in asked
+    assert not {"Subtract", "Minimum", "Convert"} & {*asked}
+
+
+def test_what_has_a_shape_may_have_a_type_that_only_a_run_tells():
+    """A reshaped result of a TensorIterator whose body cannot be told what it is given."""
+    assert differences(8, 98, "numpy", Counter()) == []
 
 
 def test_sizes_that_only_the_data_tell_are_left_to_programs_made_in_full(tmp_path, counts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -184,7 +183,8 @@ def with_others(found: Compiled, work: Work, constants: Mapping[int, Callable[[]
     """What `compiled` gives for a work that is the same but for its weights, `found` being what it gave before."""
     assert isinstance(found.bind, partial)
     primitive, inputs, layouts, scales, _, _ = found.bind.args
-    return replace(found, bind=partial(_bound, primitive, inputs, layouts, scales, work, constants))
+    bind = partial(_bound, primitive, inputs, layouts, scales, work, constants)
+    return Compiled(bind, found.scratch, found.wants, found.gives, found.taken, found.doubtful)
 
 
 def _bound(

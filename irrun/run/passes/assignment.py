@@ -80,7 +80,7 @@ class _Assignment:
         self._kinds = Kinds(program, setting, read, self._coded)
         for number in (*program.parameters, *made):
             tensor = program.tensors[number]
-            if tensor.static and tensor.type in ELEMENT_TYPES and tensor.type != "string":
+            if tensor.static and tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic"):
                 self._place(number, tensor)
 
     def _place(self, number: int, tensor: Tensor) -> None:
