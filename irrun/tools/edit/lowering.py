@@ -176,8 +176,8 @@ def _differs(
     except Violation as violation:
         return f"{older.name} {violation.label}: {violation.message}"
     if inferred.tolerated:  # by today's OpenVINO; an older one may refuse it
-        violation = inferred.tolerated[0].violation
-        return f"{older.name} {violation.label}: {violation.message}"
+        broken = inferred.tolerated[0].violation
+        return f"{older.name} {broken.label}: {broken.message}"
     for one, other in zip(node.outputs, inferred.outputs, strict=False):
         if one.type != other.type:
             return f"{older.name} gives {other.type}, not {one.type}"
