@@ -116,6 +116,35 @@ def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
     assert len({id(array) for array in packed if array is not None}) <= len(layouts)
 
 
+def test_onednn_packs_no_weights_for_a_single_run(tmp_path, monkeypatch):
+    """Also those of products that are like others."""
+
+    def prepared(count):
+        b = model()
+        x = anything(b, "f4", (64, 256))
+        for seed in range(count):
+            weights = np.random.default_rng(seed).standard_normal((256, 256), F32) / 16
+            x = b.one("MatMul-1", x, b.constant(weights), **PLAIN)
+        b.result(x)
+        engine = load_engines("onednn", 1)[0]
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        before = set(engine._library.packed)
+        ours = executor(saved(b, folder), [engine], monkeypatch)
+        x = np.random.default_rng(7).standard_normal((64, 256), F32)
+        return lambda: (
+            ours.run([x]),
+            sum(value.ready for key, value in engine._library.packed.items() if key not in before),
+        )
+
+    run = prepared(1)
+    if run()[1]:
+        pytest.skip("oneDNN has no product for this processor that takes weights as they are")
+    run = prepared(3)
+    assert run()[1] == 0
+    assert run()[1] == 3
+
+
 def _kept(ours):
     (kept,) = ours._whole.preparation._kept.values()
     return list(kept.specializations[len(kept.program.instructions) - 1]._kept.values())

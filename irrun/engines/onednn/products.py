@@ -37,22 +37,28 @@ class Product:
         _, right = work.required(2)
         if right.value is None:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
-        weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
+        return self._with(library, work, right.value, self._packed(library, right.value))
+
+    def _packed(self, library: Library, value: Array) -> Packed:
+        return packed(library, value, self.matrix, self.primitive.layout(WEIGHTS))
+
+    def _with(self, library: Library, work: Work, value: Array, weights: Packed) -> Compiled:
+        """The product with a constant."""
         often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
         often.again = partial(self._again, library, replace(often))  # whoever is given it may change how it is bound
         plain = None if weights.ready or weights.shared else self.plain()
         if plain is None or not plain.implementation.startswith("brg"):
             return often
-        return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), right.value, weights)
+        return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), value, weights)
 
     def _again(self, library: Library, often: Compiled, work: Work) -> Compiled:
         """The same for other weights."""
         _, right = work.required(2)
         assert right.value is not None
-        weights = packed(library, right.value, self.matrix, self.primitive.layout(WEIGHTS))
-        if not weights.ready:
-            return self.compiled(library, work)
-        return with_others(often, work, {WEIGHTS: weights.array})
+        weights = self._packed(library, right.value)
+        if weights.ready:
+            return with_others(often, work, {WEIGHTS: weights.array})
+        return self._with(library, work, right.value, weights)
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
