@@ -332,8 +332,9 @@ class Node:
             if isinstance(low, int) and not tensor.symbolic and not lenient and (value := tensor.value) is not None:
                 self._outside(label, name, value, value < low, low, high)
             return
-        assert tensor.content is not None
-        if tensor.content.size <= MAX_LISTED and all(low <= int(number) < high for number in tensor.numbers or ()):
+        content = tensor.content
+        listed = isinstance(content, Pending) and content.size <= MAX_LISTED
+        if listed and all(low <= int(number) < high for number in tensor.numbers or ()):
             return
         value = tensor.value
         if value is not None and value.size and (int(value.min()) < low or int(value.max()) >= high):
