@@ -92,7 +92,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             unreadable = True
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
             message = f"attribute `{attr.name}`{given} {error}"
-            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr)))
+            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr, text)))
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
     unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
@@ -279,9 +279,14 @@ def _meant(attr: Attr, text: str) -> str | None:
     return f"did you mean `{close[0]}`?" if close else None
 
 
-def _advice(op: Op, attr: Attr) -> str:
-    """What OpenVINO makes of unreadable texts of this kind, and where the attribute is described."""
-    return "; ".join([*_MADE_OF.get(attr.kind, ()), f"see {source_page(op)}"])
+def _advice(op: Op, attr: Attr, text: str) -> str:
+    """What OpenVINO makes of a text of this kind, where that cannot be read, and where the attribute is described."""
+    page = f"see {source_page(op)}"
+    try:
+        attr.kind.parse(text)
+    except ValueError:
+        return "; ".join([*_MADE_OF.get(attr.kind, ()), page])
+    return page
 
 
 def _problem(code: str, message: str, layer: Layer, name: str, help: str | None = None) -> Diagnostic:

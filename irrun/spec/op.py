@@ -353,25 +353,20 @@ class Node:
 
     def value(self, name: str) -> Array | None:
         """The value of input `name` where it is known exactly, else None."""
-        tensor = self.inputs.get(name)
-        if tensor is None:
-            return None
-        if not tensor.known:
-            self.complete = False
-            return None
-        value: Array = tensor.value
-        return value
+        tensor = self._known(name)
+        return None if tensor is None else tensor.value
 
     def numbers(self, name: str) -> list[Any] | None:
         """The elements of input `name` in order, as Python has them, where they are known exactly, else None."""
-        tensor = self.inputs.get(name)
-        if tensor is None:
-            return None
-        if not tensor.known:
-            self.complete = False
-            return None
-        numbers: list[Any] = tensor.numbers
-        return numbers
+        tensor = self._known(name)
+        return None if tensor is None else tensor.numbers
+
+    def _known(self, name: str) -> Tensor | None:
+        tensor: Tensor | None = self.inputs.get(name)
+        if tensor is None or tensor.known:
+            return tensor
+        self.complete = False
+        return None
 
     def sizes(self, name: str) -> list[Size] | None:
         """The integers in input `name` in order, unknown ones as `Dim`; None where their number is unknown or huge."""
