@@ -40,6 +40,7 @@ from ._elementwise import (
     aligned,
     binary,
     broadcast_rule,
+    called,
     nearest,
     real,
     unary,
@@ -78,7 +79,8 @@ def divisor_rule(node: Node) -> Shapes:
 
 def _integral(name: str) -> Callable[[Array], Any]:
     """The function `name` of numpy, which leaves integers as they are."""
-    return lambda data: data if data.dtype.kind in "iu" else getattr(np, name)(data)
+    compute = called(name)
+    return lambda data: data if data.dtype.kind in "iu" else compute(data)
 
 
 abs_ = unary(

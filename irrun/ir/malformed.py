@@ -11,7 +11,9 @@ from irrun.diagnostics import Diagnostic, Note
 if TYPE_CHECKING:
     from irrun.ir.xml import Element, Source
 
-_TAG = re.compile(rb"<[^\s/>]+")
+TAG = re.compile(rb"<[^\s/>]+")
+"""The beginning of a start tag, up to the end of its name."""
+
 _ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
 _FRAGMENT = (
     "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
@@ -70,7 +72,7 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
 
 
 def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ...]) -> Diagnostic:
-    end = _TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
+    end = TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
     found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
     help = f"close <{opened.tag}> first, or delete `{found}`"
     if found == "</port>" and opened.tag in ("input", "output"):

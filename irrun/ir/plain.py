@@ -38,7 +38,7 @@ _EDGE = re.compile(
     rf'<edge from-layer="({_NUMBER})" from-port="({_NUMBER})" to-layer="({_NUMBER})" to-port="({_NUMBER})" ?+/>'
     rf"{_BLANKS}"
 )
-_START = re.compile(r"<(?:layer id|edge from-layer)=")
+_START = re.compile(r"<(layer(?= id=)|edge(?= from-layer=))")
 _ATTRIBUTE = re.compile(rf' ([^=]++)="({_TEXT})"')
 _EACH_PORT = re.compile(_ONE_PORT)
 _SIZE = re.compile("-?[0-9]++")
@@ -89,8 +89,9 @@ def plain_runs(text: str) -> Iterator[Run]:
     position = 0
     while found := _START.search(text, position):
         start = position = found.start()
+        tag = found[1]
         members: list[tuple[int, PlainLayer | PlainEdge]] = []
-        if text.startswith("<layer", start):
+        if tag == "layer":
             while (match := _LAYER.match(text, position)) and (layer := memory.layer(match)):
                 members.append((position, layer))
                 position = match.end()
@@ -100,12 +101,7 @@ def plain_runs(text: str) -> Iterator[Run]:
                 members.append((position, (producer, output, reader, number)))
                 position = match.end()
         if members:
-            yield Run(
-                "layer" if text.startswith("<layer", start) else "edge",
-                members,
-                start,
-                text.rindex(">", start, position) + 1,
-            )
+            yield Run(tag, members, start, text.rindex(">", start, position) + 1)
         else:
             position = found.end()
 

@@ -12,7 +12,7 @@ from typing import Any
 from xml.parsers import expat
 
 from irrun.diagnostics import NOWHERE, Diagnostic, IRError, Span
-from irrun.ir.malformed import UTF8, explained
+from irrun.ir.malformed import TAG, UTF8, explained
 from irrun.ir.plain import PlainEdge, PlainLayer, Run, plain_runs
 
 MAX_DEPTH = 256
@@ -38,7 +38,6 @@ _CONTINUED = bytes(range(0x80, 0xC0))
 """The bytes with which no UTF-8 character begins."""
 
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>]+)\s*=\s*("[^"]*"|'[^']*')""")
-_TAG = re.compile(rb"<[^\s/>]+")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -128,7 +127,7 @@ class Source:
         """From where to where the attributes of the start tag at `offset` go."""
         if self._tag[0] != offset:
             found = {}
-            tag = _TAG.match(self.data, offset)
+            tag = TAG.match(self.data, offset)
             attribute = _ATTRIBUTE.match(self.data, tag.end()) if tag else None
             while attribute:
                 found[attribute[1]] = attribute.start(1), attribute.end()
