@@ -160,6 +160,17 @@ def test_more_scores_than_are_computed_at_a_time(monkeypatch: pytest.MonkeyPatch
         attend([heads(2, 5, 11, 8), heads(2, 5, 13, 8), heads(2, 5, 13, 8)])
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e38])
+@pytest.mark.parametrize("name", [0, 1])
+def test_what_a_causal_row_does_not_see_is_nothing_to_it(number: float, name: int) -> None:
+    """Not even where its score is no number; where it is seen, the row is none."""
+    for rows, keys in ((8, 9), (11, 5), (1, 4)):
+        arrays: list[Array | None] = [heads(2, 3, rows, 16), heads(2, 3, keys, 16, 1), heads(2, 3, keys, 2, 2)]
+        own = arrays[name] = arrays[name].copy()
+        own[1, 0, own.shape[2] // 2, 3] = number
+        attend(arrays, causal=True)
+
+
 def test_attention_that_is_not_taken() -> None:
     arrays: list[Array | None] = [normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4), None, np.float32(0.5)]
     assert refused("ScaledDotProductAttention-13", {"causal": False}, arrays)

@@ -27,7 +27,7 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.normalization import SOFTMAX
-from irrun.engines.onednn.posts import ADD, LINEAR, scalar
+from irrun.engines.onednn.posts import ADD, LINEAR, MIN, scalar
 from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, itemsize, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
@@ -87,7 +87,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if any(own.layout is not None or own.type not in FLOATS or 0 in own.strides[-2:] for own in (query, key, value)):
         return None
     result = work.outputs[0].shape
-    added = _added(mask, query.shape[-2], key.shape[-2], causal=bool(work.attrs["causal"]))
+    causal = bool(work.attrs["causal"])
+    added = _bounds(query.shape[-2], key.shape[-2]) if causal else _added(mask)
     if added is not None and (added.layout is not None or added.type not in (*FLOATS, "boolean")):
         return None
     if added is not None and added.value is not None and len(result) == 4 and result[0] > 1:
@@ -99,7 +100,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
     kernels: dict[Sizes, _Kernel] = {}
     for size in {*map(_size, parts)}:
-        kernel = _kernel(library, tensors, size, factor, masked=added is not None)
+        kernel = _kernel(library, tensors, size, factor, None if added is None else MIN if causal else ADD)
         if kernel is None:
             return None
         kernels[size] = kernel
@@ -125,12 +126,15 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
 
 
-def _added(mask: Operand | None, rows: int, keys: int, *, causal: bool) -> Operand | None:
+def _bounds(rows: int, keys: int) -> Operand:
+    """The most that each score may be where row i sees the keys up to i, which hides a NaN behind them, too."""
+    hidden = np.arange(keys) > np.arange(rows)[:, None]
+    value = np.where(hidden, np.float32(-inf), np.float32(inf))
+    return Operand("f32", value.shape, value.strides, value)
+
+
+def _added(mask: Operand | None) -> Operand | None:
     """What is added to the scores; where that is known, it has a value of numbers."""
-    if causal:
-        hidden = np.arange(keys) > np.arange(rows)[:, None]
-        value = np.where(hidden, np.float32(-inf), np.float32(0))
-        return Operand("f32", value.shape, value.strides, value)
     if mask is None or not mask.shape:
         return None
     if mask.value is None:
@@ -219,9 +223,13 @@ def _size(part: Sequence[slice]) -> Sizes:
 
 
 def _kernel(
-    library: Library, tensors: Sequence[Operand], size: Sizes, factor: float, *, masked: bool
+    library: Library, tensors: Sequence[Operand], size: Sizes, factor: float, masking: int | None
 ) -> _Kernel | None:
-    """The primitives for a part of `size` of the tensors, which are those of `_walked`."""
+    """The primitives for a part of `size` of the tensors, which are those of `_walked`.
+
+    `masking` says what scores and mask make: their sum, or their minimum, which for a NaN is the mask. A score of
+    infinity makes NaN of its row, as a NaN does.
+    """
     batch, heads, rows = size
     sizes = [
         (batch, *own.shape[1:-3], heads, own.shape[-2] if n in (1, 2) else rows, own.shape[-1])
@@ -239,11 +247,11 @@ def _kernel(
     if len(known) < len(layouts):
         return None
     query, key, value, mask, result, score, weight, lines, softened = known
-    if masked and not is_dense_layout(mask):
+    if masking is not None and not is_dense_layout(mask):
         return None
     posts: list[tuple[object, ...]] = [("eltwise", LINEAR, factor, 0.0)]
-    if masked:
-        posts.append(("binary", ADD, mask))
+    if masking is not None:
+        posts.append(("binary", masking, mask))
     small = prod(shape) * tensors[0].shape[-1] < FEW_PRODUCTS
     scores = library.primitive("matmul", query, key, None, score, posts=posts, small=small)
     softmax = library.primitive("softmax_forward", INFERENCE, SOFTMAX, lines, softened, 1, small=small)
