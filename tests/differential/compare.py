@@ -33,6 +33,9 @@ STEPS = frozenset(
 )
 """Ops that make a large difference of a small one, where nobody knows."""
 
+CANCELLING = frozenset({"Gelu"})
+"""Ops that take numbers near 1 from 1, so that what they give is off by the last bits of what they are given."""
+
 
 def wrong(found: Array, expected: Array) -> Array:
     """Which elements are further apart than rounding alone explains; shapes and types are equal."""
@@ -112,7 +115,8 @@ def _noisy(graph: Graph, random: np.random.Generator, plain: bool) -> Graph:
                 continue
             own_noise = _Noise(result, random, type, dims)
             value = own_noise.times((own, port))
-            numbers[number, port] = own_noise.plus(value, plain) if dims else value
+            scale = inputs[0] if layer.type in CANCELLING and inputs[0] is not None else value
+            numbers[number, port] = own_noise.plus(value, scale, plain) if dims else value
     result.places = places  # type: ignore[attr-defined]
     return result
 
@@ -140,10 +144,11 @@ class _Noise:
     def times(self, value: Ref) -> Ref:
         return self._layer("Multiply-1", value, self._draw(1, NOISE[self.type]), auto_broadcast="numpy")
 
-    def plus(self, value: Ref, plain: bool) -> Ref:
+    def plus(self, value: Ref, scale: Ref, plain: bool) -> Ref:
+        """With the last bits of the largest element of `scale`, of the shape of `value`."""
         if not plain:
             return self._layer("Add-1", value, self._draw(0, NOISE[self.type] / 1000), auto_broadcast="numpy")
         axes = self._constant(np.arange(len(self.dims)), "i64")
-        largest = self._layer("ReduceMax-1", self._layer("Abs-1", value), axes, keep_dims="true")
+        largest = self._layer("ReduceMax-1", self._layer("Abs-1", scale), axes, keep_dims="true")
         more = self._layer("Multiply-1", largest, self._draw(0, NOISE[self.type] / 30), auto_broadcast="numpy")
         return self._layer("Add-1", value, more, auto_broadcast="numpy")

@@ -7,7 +7,7 @@ import pytest
 
 from differential import toys
 from differential.builder import Builder
-from differential.compare import wrong
+from differential.compare import explained, wrong
 from differential.examine import ENGINES, examine
 from differential.generate import case
 from differential.graph import Case
@@ -45,6 +45,16 @@ def test_rounding_is_no_difference_and_nan_is_one():
     assert wrong(np.float32([1.00001, 1000.01, np.nan, np.inf, 1e-6]), expected).tolist() == [False] * 5
     assert wrong(np.float32([1.1, 1001, 0, -np.inf, np.nan]), expected).tolist() == [True] * 5
     assert wrong(np.int32([1, 2]), np.int32([1, 3])).tolist() == [False, True]
+
+
+def test_what_an_op_loses_by_cancelling_is_rounding(tmp_path):
+    b = Builder(np.random.default_rng(0))
+    x = np.float32([-5.5, -6.5, -18])
+    b.result(b.one("Gelu-2", b.parameter([x])))
+    expected = np.float32([-1e-7, 0, 0])  # half of x times 1 + erf, which is a few units of 2 ** -24
+    arguments = Case(b.graph, b.feeds), 0, 0
+    assert explained(*arguments, expected + np.float32([6e-8, -3e-8, 0]), expected, tmp_path)
+    assert not explained(*arguments, expected + np.float32([1e-3, 0, 0]), expected, tmp_path)
 
 
 def test_a_finding_is_made_small():
