@@ -48,13 +48,18 @@ def arguments(body: Body, arrays: Sequence[Array | None]) -> list[Any]:
 
 
 def parameter_tensors(body: Body, tensors: Sequence[Tensor | None]) -> list[Tensor]:
-    """What is known of the parameters of the body in the first iteration."""
+    """What is known of the parameters of the body in the first iteration: what they declare, where nothing else is."""
     parameters = [UNKNOWN] * body.parameters
     for port in body.inputs:
         tensor = tensors[port.external] if port.external >= 0 else None
         if tensor is not None:
             parameters[port.parameter] = tensor if port.axis is None else _part_tensor(tensor, port)
-    return parameters
+    if not body.declared:
+        return parameters
+    return [
+        Tensor(tensor.type, declared.shape) if tensor.shape is None else tensor
+        for tensor, declared in zip(parameters, body.declared, strict=True)
+    ]
 
 
 def infer(body: Body, parameters: Sequence[Tensor]) -> list[Tensor]:

@@ -397,8 +397,7 @@ def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:
     """
     known = {declared.type, given.type} - {"dynamic"}
     type = known.pop() if len(known) == 1 else given.type if known and _branches(owner) else "dynamic"
-    shape = declared.shape if given.shape is None else given.shape
-    return Tensor(type, shape, given.content if given.type in (type, "dynamic") else None)
+    return Tensor(type, given.shape, given.content if given.type in (type, "dynamic") else None)
 
 
 def _branches(owner: Layer | None) -> bool:

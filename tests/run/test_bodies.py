@@ -66,6 +66,32 @@ def test_shapes_that_change_from_one_iteration_to_the_next(engine, tmp_path):
 
 
 @ENGINES
+@pytest.mark.parametrize("grows", ["Concat-1", "Unsqueeze-1"])
+def test_a_shape_that_a_body_declares_holds_in_the_first_iteration_only(engine, grows, tmp_path):
+    """Where nothing else is known of it, as of inputs of any rank. What a body carries may have more rows, or axes."""
+    inner, b = model(), model()
+    p, given = anything(inner, "f4", (1, 2)), anything(b, "f4", (1, 2))
+    b.graph.layers[given.ref[0]].attrs["shape"] = "..."
+    if grows == "Concat-1":
+        y = inner.one("Concat-1", p, inner.constant(F32([[10, 20]])), axis=0)
+    else:
+        y = inner.one("Unsqueeze-1", p, i64(inner, [0]))
+    total = inner.one("ReduceSum-1", added(inner, y, 1), i64(inner, [-1, -2]), keep_dims=False)
+    sums = inner.one("Reshape-1", total, i64(inner, [1]), special_zero=False)
+    (last, joined) = loop(b, inner, i64(b, 3), [(p, given)], [y], [(y, p)], [sums])
+    b.result(last)
+    b.result(joined)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    found, totals = run(executor, F32([[1, 2]]))
+    if grows == "Concat-1":
+        assert found == [[1, 2], [10, 20], [10, 20], [10, 20]]
+        assert totals == [37, 69, 101]
+    else:
+        assert found == [[[[[1, 2]]]]]
+        assert totals == [5, 5, 5]
+
+
+@ENGINES
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
 def test_parameters_that_are_swapped(engine, trips, tmp_path):
     inner, b = model(), model()
