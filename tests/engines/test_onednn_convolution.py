@@ -132,6 +132,17 @@ def test_grouped_transposed_convolution() -> None:
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(6, 1, 1, 3, 3)], constants=[1])
 
 
+def test_relu_of_infinity_below_is_zero() -> None:
+    """By whatever computes them: products of matrices, convolutions by blocks, transposed ones."""
+    data = normal(1, 3, 17, 17)
+    data[0, 1, 2, 13] = np.inf
+    attrs = window(2, strides=(2, 1), output_padding=(1, 0))
+    check("ConvolutionBackpropData-1", attrs, [data, -np.abs(normal(3, 1, 2, 1))], [1], [RELU])
+    attrs = window(2, pads_begin=(2, 0), pads_end=(2, 0))
+    for filters in ((3, 2, 1, 1, 3), (1, 40, 3, 3, 3)):
+        check("GroupConvolution-1", attrs, [data, -np.abs(normal(*filters))], [1], [RELU])
+
+
 def test_bias_residual_and_activation() -> None:
     attrs = window(2, pads_begin=(1, 1), pads_end=(1, 1))
     arrays = [normal(1, 8, 9, 9), normal(20, 8, 3, 3), normal(1, 20, 1, 1), normal(1, 20, 9, 9)]

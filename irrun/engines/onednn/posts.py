@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ ADD, MUL, MAX, MIN, DIV, SUB = range(0x1FFF0, 0x1FFF6)
 
 Function = tuple[int, float, float]
 """An element-wise algorithm of oneDNN with its alpha and beta."""
+
+RECTIFY: Function = CLIP, 0.0, inf
+"""ReLU. What oneDNN calls so is a product with 0 in some primitives, which makes NaN of -inf."""
 
 
 def _gelu(attrs: Mapping[str, Any]) -> Function:
@@ -51,7 +54,7 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
     "HSwish-4": lambda _: (HARD_SWISH, 1 / 6, 0.5),
     "Mish-4": lambda _: (MISH, 0.0, 0.0),
     "Negative-1": lambda _: (LINEAR, -1.0, 0.0),
-    "ReLU-1": lambda _: (RELU, 0.0, 0.0),
+    "ReLU-1": lambda _: RECTIFY,
     "Round-5": _round,
     "Sigmoid-1": lambda _: (LOGISTIC, 0.0, 0.0),
     "SoftPlus-4": lambda _: (SOFT_RELU, 1.0, 0.0),
@@ -155,11 +158,8 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
     What limited the numbers right before that limits their codes instead, which often needs nothing at all.
     """
     factor, shift, least, most = coding.linear()
-    while result.posts and result.posts[-1][:2] in (("eltwise", RELU), ("eltwise", CLIP)):
-        _, algorithm, low, high = result.posts[-1]
-        if algorithm == RELU and low:
-            break
-        low, high = (low, high) if algorithm == CLIP else (0.0, np.inf)
+    while result.posts and result.posts[-1][:2] == ("eltwise", CLIP):
+        _, _, low, high = result.posts[-1]
         least, most = np.maximum(least, low * factor + shift), np.minimum(most, high * factor + shift)
         result.posts.pop()
     limits = np.iinfo(numpy_dtype(coding.grid.type))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irrun.engines.onednn.library import POST, SCALES, SRC, SRC_1, WEIGHTS, ZERO_POINTS
-from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RELU, Chain
+from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RECTIFY, Chain
 from irrun.spec.op import Array
 
 
@@ -77,7 +77,7 @@ def _merged(chain: Chain) -> Chain:
         if posts[number][:2] != ("eltwise", LINEAR):
             continue
         scale, shift = posts[number][2:]
-        if posts[follower] == ("eltwise", RELU, 0.0, 0.0) and not shift and scale > 0:
+        if posts[follower] == ("eltwise", *RECTIFY) and not shift and scale > 0:
             posts[number], posts[follower] = posts[follower], posts[number]
         elif posts[follower][:2] == ("eltwise", LINEAR):
             factor, more = posts[follower][2:]
