@@ -62,10 +62,21 @@ def test_gru_that_is_linear_before_the_reset(direction: str) -> None:
 
 
 @needs_onednn
-@pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh"])
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
 def test_activations_of_a_plain_network(activation: str) -> None:
     attrs, arrays = network("RNNSequence-5", "forward", 2, 8, activations=(activation,))
     check("RNNSequence-5", attrs, arrays, constants(arrays), tolerance=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("hidden", [3, 64])
+def test_numbers_that_are_none(name: str, hidden: int) -> None:
+    for number in (np.nan, np.inf, -np.inf):
+        for position in range(2):
+            attrs, arrays = network(name, "forward", 2, hidden)
+            arrays[position].flat[4] = number
+            check(name, attrs, arrays, constants(arrays), tolerance=1e-5)
 
 
 @needs_onednn
@@ -100,6 +111,8 @@ def test_networks_that_are_not_taken() -> None:
     assert refused("LSTMSequence-5", attrs | {"clip": 0.5}, arrays, constants(arrays))
     assert refused("LSTMSequence-5", attrs | {"activations": ("tanh", "tanh", "tanh")}, arrays, constants(arrays))
     assert refused("LSTMSequence-5", attrs, arrays, [])
+    plain, given = network("RNNSequence-5", "forward", 2, 8, activations=("relu",))
+    assert refused("RNNSequence-5", plain, given, constants(given))
     arrays[3] = np.array([6, 4])
     assert refused("LSTMSequence-5", attrs, arrays, constants(arrays))
 

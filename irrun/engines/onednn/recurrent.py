@@ -25,13 +25,14 @@ from irrun.engines.onednn.library import (
     Library,
     Primitive,
 )
-from irrun.engines.onednn.posts import LOGISTIC, RELU, TANH
+from irrun.engines.onednn.posts import LOGISTIC, TANH
 from irrun.engines.onednn.tensors import Packed, given_as, packed
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 
 DIRECTIONS = {"forward": 1, "reverse": 2, "bidirectional": 3}
-FUNCTIONS = {"tanh": TANH, "relu": RELU, "sigmoid": LOGISTIC}
+FUNCTIONS = {"tanh": TANH, "sigmoid": LOGISTIC}
+"""Of plain networks; ReLU, which makes a number of NaN here, is left to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if len(states) != cell.states or work.posts or 0 < attrs["clip"] < inf:
         return None
     if functions[: len(cell.activations)] != cell.activations or data.layout is not None:
+        return None
+    if not cell.activations and functions[0] not in FUNCTIONS:
         return None
     if not single and (lengths is None or lengths.value is None or (lengths.value != data.shape[1]).any()):
         return None
