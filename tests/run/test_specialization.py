@@ -298,3 +298,16 @@ def test_where_results_might_not_fit_kernels_say_what_they_want(tmp_path):
     assert next(iter(ours.run(given).values())).tolist() == [[0, 0], [1, 0], [2, 0]]
     with pytest.raises(irrun.ExecutionError, match="more than the limit of 900 bytes"):
         ours.run([given[0], np.int64([60, 1]), given[2]])
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto"])
+def test_attention_to_keys_without_elements_is_a_mean(engine, tmp_path):
+    b = model()
+    tensors = [anything(b, "f4", (1, -1, -1, -1)) for _ in range(3)]
+    b.result(b.one("ScaledDotProductAttention-13", *tensors, causal=False))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for size in (0, 1, 0):
+        value = F32([[[[1, 2], [3, 6]]]])
+        given = [np.zeros((1, 1, 4, size), F32), np.zeros((1, 1, 2, size), F32), value]
+        (result,) = ours.run(given).values()
+        assert result.tolist() == [[[[2, 4]] * 4]]

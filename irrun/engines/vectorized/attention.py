@@ -203,7 +203,9 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
         key, value = key[..., :1, :, :], value[..., :1, :, :]
     *batch, rows, size = query.shape
     keys = key.shape[-2]
-    if not 0 < rows <= MAX_FEW or not keys or key.shape[-1] != size or value.shape[-2] != keys or len(batch) < 2:
+    if not 0 < rows <= MAX_FEW or not keys or not size or len(batch) < 2:
+        return None
+    if key.shape[-1] != size or value.shape[-2] != keys:
         return None
     if query.ndim != key.ndim or key.shape[:-2] != value.shape[:-2] or batch[:-1] != list(key.shape[:-3]):
         return None
