@@ -14,7 +14,7 @@ from differential.graph import Array, Case, Graph, Layer, op_of, save
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Tensor
 
-NUMBER_OF_NAN = ("Clamp", "Exp", "HSigmoid", "Maximum", "Minimum", "ReLU", "Sigmoid")
+NUMBER_OF_NAN = ("Clamp", "Exp", "FakeQuantize", "HSigmoid", "Maximum", "Minimum", "ReLU", "Sigmoid")
 """Behind a convolution or a product, oneDNN makes a number of NaN with them, as the README says."""
 
 NAN_OF_INFINITY = ("Gelu",)

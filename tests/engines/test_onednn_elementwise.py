@@ -10,7 +10,7 @@ from engines.onednn_works import apply, channels_last, check, computed, needs_on
 
 from irrun.engines.onednn import load
 from irrun.engines.onednn.posts import BINARY as OPERATIONS
-from irrun.engines.onednn.posts import FUNCTIONS, INEXACT
+from irrun.engines.onednn.posts import FAKE_QUANTIZE, FUNCTIONS, INEXACT
 from irrun.engines.work import Post
 from irrun.spec.op import Array
 
@@ -81,7 +81,14 @@ def test_nothing_that_loses_nan_is_taken_behind_pools_and_element_wise_ops(name:
     assert refused("Tanh-1", {}, [image, *operand], posts=[post])
 
 
-@pytest.mark.parametrize("name", sorted(INEXACT))
+def test_fake_quantize_is_taken_for_codes_alone_behind_element_wise_ops() -> None:
+    data, bounds = normal(3, 4), [np.float32([number]) for number in (-1.5, 1.5, -1.5, 1.5)]
+    post = Post(FAKE_QUANTIZE, {"levels": 256, "auto_broadcast": "numpy"}, parameters=(2, 3, 4, 5))
+    work = work_of("Add-1", {}, [data, data, *bounds], [data], [2, 3, 4, 5], [post])
+    assert prepared(work) is None
+
+
+@pytest.mark.parametrize("name", sorted(INEXACT - {FAKE_QUANTIZE}))
 def test_ops_whose_results_for_nan_differ_are_left_to_others(name: str) -> None:
     data = [normal(3, 4)] * (2 if name in OPERATIONS else 1)
     assert refused(name, ATTRS.get(name, {}), data)

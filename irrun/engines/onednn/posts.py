@@ -1,9 +1,9 @@
 """What is done to a result right away, as post-ops of a primitive: element-wise functions and other operands.
 
 Known differences: the largest and smallest of a NaN and a number is the number, where numpy says NaN; so are ReLU,
-Clamp, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`. What
-is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost much,
-and in bf16, which no other engine computes.
+Clamp, FakeQuantize, Exp and HSigmoid of NaN, and Sigmoid behind some convolutions. Gelu of inf is NaN: see `DOUBTFUL`.
+What is `INEXACT` so is only taken behind products and convolutions, where a pass of its own over the result would cost
+much, and in bf16, which no other engine computes.
 Results below 1e-30 may be 0.
 """
 
@@ -64,17 +64,17 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 }
 """Ops of one input. Swish has a second one, which whoever asks must look at. Log is too inexact near 1 here."""
 
-INEXACT = frozenset({"Clamp-1", "Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1"})
-"""Ops whose results for NaN and inf are other ones here."""
+QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
 
-CLIPPING = frozenset({"Clamp-1", "ReLU-1"})
-"""Those of them that differ for NaN alone, which codes do not have."""
+CLIPPING = frozenset({"Clamp-1", FAKE_QUANTIZE, "ReLU-1"})
+"""Ops whose results for NaN are other ones here; codes do not have it."""
+
+INEXACT = CLIPPING | {"Exp-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "Maximum-1", "Minimum-1"}
+"""Ops whose results for NaN and inf are."""
 
 DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
 products, whose results are large beside what they take to compute, to look would cost 5 %."""
-
-QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
 
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
