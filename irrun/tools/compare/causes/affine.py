@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -24,7 +25,7 @@ NICE = {
     1 / 65535: "1/65535",
     float(np.sqrt(2)): "sqrt(2)",
     float(1 / np.sqrt(2)): "1/sqrt(2)",
-    float(np.log2(np.e)): "log2(e)",
+    float(np.log2(math.e)): "log2(e)",
     float(np.log(2)): "ln(2)",
     float(np.pi / 180): "pi/180",
     float(180 / np.pi): "180/pi",
