@@ -193,6 +193,8 @@ def test_attributes_are_read_as_the_reader_reads_them(kind, text, value):
     [
         (INT, "1.7", "is `1.7`, expected an integer"),
         (INT, "", "expected an integer"),
+        (INT, "\uff11", "expected an integer"),
+        (FLOATS, "\uff11", "expected a number"),
         (INT, "99999999999999999999", "does not fit into 64 bits"),
         (INTS, "1,,2", "is ``, expected an integer"),
         (BOOL, "yes", "is `yes`, expected true or false"),
