@@ -101,7 +101,7 @@ def test_types_of_one_symbol_that_disagree():
 
 
 def test_a_missing_and_a_surplus_input():
-    with pytest.raises(Violation, match="1 inputs, expected 2 to 3"):
+    with pytest.raises(Violation, match="1 input, expected 2 to 3"):
         infer(Tensor("f32", (9,)))
     with pytest.raises(Violation, match="4 inputs, expected 2 to 3"):
         infer(*[Tensor("f32", (9,))] * 4)
