@@ -65,7 +65,7 @@ def test_patterns(tree):
     assert done.stderr == ""
     done = irrun("validate", "models/**/*.[xX][mM][lL]", "--skip-foreign", cwd=tree, status=1)
     assert "2 models" in done.stderr
-    assert "there is no file models/*.onnx" in irrun("validate", "models/*.onnx", cwd=tree, status=2).stderr
+    assert "no file matches models/*.onnx" in irrun("validate", "models/*.onnx", cwd=tree, status=2).stderr
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tree):
