@@ -23,6 +23,11 @@ def clipped(text: str, most: int) -> str:
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 layer`, `2,000 layers`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A spot in the .xml file; line and column count from 1, and `length` is in characters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -26,26 +27,47 @@ def open_regular(path: Path) -> IO[bytes]:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of `path` only if nothing goes wrong. Raises OSError.
 
-    A link stays one and leads to the new content; a device or a pipe is written to as it is.
+    A link stays one and leads to the new content, and whoever could read the old one can read that; a device or a pipe
+    is written to as it is, from its beginning to its end.
     """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    if not stat.S_ISREG(mode):
-        with path.open("wb") as stream:
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        with io.BufferedWriter(_Device(path, "wb")) as stream:
             yield stream
         return
     target = path.resolve()
     temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}")  # 255 bytes are the most that names have
     with temporary.open("xb") as stream:
         try:
+            if mode is not None:
+                temporary.chmod(stat.S_IMODE(mode))
             yield stream
             stream.close()  # what it still holds may not fit
             temporary.replace(target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _mode(path: Path) -> int | None:
+    """The mode of the file, its kind and who may do what with it; None where there is none. Raises OSError."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+class _Device(io.FileIO):
+    """What has no places to seek, even if it says so: /dev/null is at byte 0 whatever was written."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise io.UnsupportedOperation("a device or a pipe has no places")
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("a device or a pipe has no places")
 
 
 @contextmanager
@@ -74,17 +96,17 @@ class _Replacement:
     """A file that is written beside the one whose place it takes; whatever it has done is undone unless it is kept."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            regular = stat.S_ISREG(path.stat().st_mode)
-            self._exists = regular
-        except FileNotFoundError:
-            regular, self._exists = True, False
+        mode = _mode(path)
+        regular = mode is None or stat.S_ISREG(mode)
+        self._exists = mode is not None and regular
         self._target = path.resolve() if regular else path
         name = f".{self._target.name[:50]}.{os.urandom(8).hex()}"  # 255 bytes are the most that names have
         self._temporary = self._target.with_name(name) if regular else None
         self._aside = self._target.with_name(f"{name}.old")
         self._moved = self._placed = self._kept = False
         self.stream = path.open("wb") if self._temporary is None else self._temporary.open("xb")
+        if mode is not None and self._temporary is not None:
+            self._temporary.chmod(stat.S_IMODE(mode))
 
     def __enter__(self) -> _Replacement:
         return self

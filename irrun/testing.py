@@ -95,7 +95,8 @@ def _text(name: str, metrics: Metrics, tolerance: Tolerance) -> str:
     if not metrics.comparable:
         found, right = (f"{kind}{list(shape)}" for kind, shape in _forms(metrics))
         return f"{what} is {found}, expected {right}"
-    lines = [f"{what} differs in {metrics.mismatches:,} of {metrics.count:,} values, beyond {tolerance}"]
+    differing = metrics.mismatches + metrics.nonfinite_differing
+    lines = [f"{what} differs in {differing:,} of {metrics.count:,} values, beyond {tolerance}"]
     if metrics.worst is not None and metrics.worst_values is not None:
         one, other = metrics.worst_values
         where = f" at {list(metrics.worst)}" if metrics.worst else ""

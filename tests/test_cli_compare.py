@@ -184,3 +184,14 @@ def test_tune_says_when_marks_are_not_enough_or_make_no_sense(tmp_path):
     assert "heeds no marks" in done.stderr
     done = irrun("tune", model, "--inputs", inputs, "--tol", "exact", "-o", tmp_path / "b.xml", status=1)
     assert "not good enough" in done.stdout
+
+
+def test_a_weight_that_is_not_finite_on_the_other_side_is_blamed_and_no_layer(tmp_path):
+    data = bytearray(CNN.with_suffix(".bin").read_bytes())
+    data[:4] = np.float32(np.nan).tobytes()
+    (tmp_path / "model.bin").write_bytes(data)
+    (tmp_path / "model.xml").write_bytes(CNN.read_bytes())
+    done = irrun("compare", CNN, tmp_path / "model.xml", "--random", 1, "--top", 0, status=1)
+    assert "is the first tensor that differs: the weights differ: input 1" in done.stdout
+    assert "NaN or infinite elsewhere" in done.stdout
+    assert "N201" not in done.stdout

@@ -79,3 +79,12 @@ def test_a_model_that_is_broken_is_not_edited(tmp_path):
     bad.with_suffix(".bin").write_bytes(MODEL.with_suffix(".bin").read_bytes())
     done = command("edit", bad, "-o", tmp_path / "out.xml", "--fold", status=1)
     assert "E301" in done.stderr
+
+
+def test_verification_gives_renamed_inputs_their_arrays(tmp_path):
+    out = tmp_path / "out.xml"
+    done = command("edit", MODEL, "-o", out, "--rename", "image=photo", "--verify", SAMPLE / "inputs.npz")
+    assert "probabilities: the same" in done.stderr
+    np.savez(tmp_path / "other.npz", image=np.zeros((2, 3, 16, 16)))
+    done = command("edit", MODEL, "-o", out, "--fold", "--verify", tmp_path / "other.npz", status=1)
+    assert "error: input `image` is f64, expected f32" in done.stderr

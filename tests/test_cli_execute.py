@@ -214,3 +214,39 @@ def test_names_are_completed():
         environment = {**os.environ, "_IRRUN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "2"}
         done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=True)
         assert f"plain,{expected}" in done.stdout.splitlines()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("command", [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-")])
+def test_a_full_disk_behind_standard_output_is_said(command):
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run([*COMMAND, *map(str, command)], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode() == "error: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="the system has no /dev/null")
+def test_results_go_to_a_device(doubled):
+    assert irrun("execute", doubled, "--random", 1, "-o", "/dev/null").stderr == "/dev/null: y\n"
+
+
+def test_nothing_that_is_given_twice_is_left_out_in_silence(doubled, tmp_path):
+    inputs = saved(tmp_path / "x.npz", x=np.float32([[1, 2]]))
+    done = irrun("execute", doubled, "--inputs", inputs, "--inputs", inputs, status=2)
+    assert "'--inputs': one file is taken, not 2" in done.stderr
+    done = irrun("execute", doubled, "--input", "x=a.npy", "--input", "x=b.npy", status=2)
+    assert "'--input': `x` is given twice: a.npy and b.npy" in done.stderr
+    done = irrun("execute", doubled, "--random", 1, "--shape", "x=1,2", "--shape", "x=3,2", status=2)
+    assert "'--shape': the shape of `x` is given twice" in done.stderr
+
+
+def test_each_problem_of_the_inputs_has_a_line(doubled, tmp_path):
+    done = irrun("execute", doubled, "--inputs", saved(tmp_path / "x.npz", X=np.float32([[1, 2]])), status=1)
+    assert done.stderr == (
+        "error: `X` is no input of the model; its inputs are `x`\nerror: no array for input `x` (f32[?, 2])\n"
+    )
+
+
+def test_a_module_of_ops_that_ends_the_process_is_said(doubled, tmp_path):
+    (tmp_path / "ops.py").write_text("raise SystemExit(5)\n")
+    assert "ops.py: SystemExit: 5" in irrun("ops", "--ops", tmp_path / "ops.py", status=2).stderr

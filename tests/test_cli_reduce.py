@@ -46,7 +46,7 @@ def reduced(folder, model, type, how, *options, status=0):
 def test_a_command_that_fails_crashes_or_hangs_leaves_one_layer(tmp_path, model, type, how, options, said):
     done = reduced(tmp_path, model, type, how, *options)
     assert done.stdout.endswith(f"; {said}\n")
-    assert "-> 1 layers" in done.stdout
+    assert "-> 1 layer," in done.stdout
     files = sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_file())
     assert files == ["REPORT.md", "expected.npz", "inputs.npz", "min.bin", "min.xml", "reduce.jsonl", "repro.py"]
 
@@ -72,7 +72,7 @@ def test_a_killed_reduction_goes_on(tmp_path):
         process.kill()
     before = journal.read_text().count('"hash"')
     done = irrun("reduce", CNN, *options)
-    assert "-> 1 layers" in done.stdout
+    assert "-> 1 layer," in done.stdout
     hashes = [line for line in journal.read_text().splitlines() if '"hash"' in line]
     assert len(hashes) > before >= 2
     assert len({line.split('"')[3] for line in hashes}) == len(hashes)
@@ -82,7 +82,7 @@ def test_what_diverges_is_found_by_comparing(tmp_path):
     inputs = BLOCK.with_name("inputs.npz")
     out = tmp_path / "out"
     done = irrun("reduce", BLOCK, "--inputs", inputs, "-o", out, "--diverges", "precision:bf16", "--tol", "f32")
-    assert "-> 1 layers" in done.stdout
+    assert "-> 1 layer," in done.stdout
     assert "cause N200" in done.stdout
 
 
@@ -128,5 +128,5 @@ def test_a_custom_op_is_known_to_the_check_as_well(tmp_path):
     np.savez(tmp_path / "in.npz", x=np.float32([1, 4]))
     wish = ("--inputs", tmp_path / "in.npz", "-o", tmp_path / "out", "--nonfinite", "--ops", tmp_path / "own.py")
     done = irrun("reduce", tmp_path / "model.xml", *wish)
-    assert "3 -> 1 layers" in done.stdout
+    assert "3 -> 1 layer," in done.stdout
     assert "born in Root" in done.stdout

@@ -4,6 +4,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import irrun
 
@@ -12,7 +13,7 @@ CNN = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
 
 def test_a_stripped_model_runs_on_inputs_under_its_new_names(tmp_path):
     done = irrun("strip", CNN, "-o", tmp_path / "shared.xml", "--inputs", CNN.with_name("inputs.npz"))
-    assert "5 constants and 21 names are others" in done.stdout
+    assert "5 constants and 21 names changed" in done.stdout
     irrun("execute", tmp_path / "shared.xml", "--inputs", tmp_path / "shared_inputs.npz")
 
 
@@ -37,3 +38,10 @@ def test_the_model_is_not_written_over(tmp_path):
         (tmp_path / f"model{suffix}").write_bytes(CNN.with_suffix(suffix).read_bytes())
     done = irrun("strip", tmp_path / "model.xml", "-o", tmp_path / "model.xml", status=2)
     assert "would be overwritten" in done.stderr
+
+
+def test_an_array_that_is_no_input_is_not_shared(tmp_path):
+    np.savez(tmp_path / "x.npz", customer=np.zeros(2))
+    done = irrun("strip", CNN, "-o", tmp_path / "shared.xml", "--inputs", tmp_path / "x.npz", status=1)
+    assert done.stderr == "error: `customer` is no input of the model; its inputs are `image`\n"
+    assert not (tmp_path / "shared.xml").exists()

@@ -65,7 +65,7 @@ def test_patterns(tree):
     assert done.stderr == ""
     done = irrun("validate", "models/**/*.[xX][mM][lL]", "--skip-foreign", cwd=tree, status=1)
     assert "2 models" in done.stderr
-    assert "there is no file models/*.onnx" in irrun("validate", "models/*.onnx", cwd=tree, status=2).stderr
+    assert "no file matches models/*.onnx" in irrun("validate", "models/*.onnx", cwd=tree, status=2).stderr
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tree):
@@ -270,3 +270,12 @@ def test_a_name_that_is_no_text_does_not_stop_any_format(tmp_path):
     shutil.copy(DEFECTS, path)
     for name in ("text", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit"):
         assert irrun("validate", "--format", name, os.fsdecode(path), status=1).stdout
+
+
+@pytest.mark.parametrize("command", [("validate", ""), ("validate", "--fix", "")])
+def test_an_empty_name_is_not_the_current_folder(command, tmp_path):
+    assert "one of the names is empty" in irrun(*command, status=2, cwd=tmp_path).stderr
+
+
+def test_a_pattern_that_matches_nothing_is_called_so(tmp_path):
+    assert "no file matches no*.xml" in irrun("validate", "no*.xml", status=2, cwd=tmp_path).stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irrun.files import whole_file
+from irrun.files import whole_file, whole_pair
 
 
 def write(path, content=b"new", error=None):
@@ -66,3 +66,23 @@ def test_a_full_device_is_an_error_and_stays_a_device():
     with pytest.raises(OSError, match="No space left"):
         write(Path("/dev/full"))
     assert Path("/dev/full").is_char_device()
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("old")
+        (tmp_path / name).chmod(0o600)
+    write(tmp_path / "one")
+    with whole_pair(tmp_path / "one", tmp_path / "two") as streams:
+        for stream in streams:
+            stream.write(b"both")
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("one", "two")] == [0o600, 0o600]
+
+
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="the system has no /dev/null")
+def test_a_device_has_no_places_to_seek():
+    with whole_file(Path("/dev/null")) as stream:
+        stream.write(b"new")
+        assert not stream.seekable()
+        with pytest.raises(OSError, match="no places"):
+            stream.tell()

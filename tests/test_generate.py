@@ -144,7 +144,7 @@ def test_e605_a_model_that_is_no_language_model(tmp_path):
 def test_files_that_hold_something_else(model, tmp_path):
     (tmp_path / "prompt.txt").write_text("one,two")
     done = irrun("generate", model, "--prompt-file", tmp_path / "prompt.txt", status=1)
-    assert done.stderr == f"error: {tmp_path / 'prompt.txt'}: `one` is not a token id; they are given as 1,2,3\n"
+    assert done.stderr == f"error: {tmp_path / 'prompt.txt'}:1: `one` is not a token id; they are given as 1,2,3\n"
     (tmp_path / "prompt.txt").write_bytes(b"\xff\xfe")
     assert "cannot be read" in irrun("generate", model, "--prompt-file", tmp_path / "prompt.txt", status=1).stderr
     done = irrun("generate", model, "--prompt-file", tmp_path, status=1)
@@ -192,3 +192,8 @@ def test_wrong_use(model, arguments, message):
     done = irrun("generate", model, *arguments, status=2)
     assert done.stdout == ""
     assert message in done.stderr
+
+
+def test_a_last_token_that_the_model_cannot_give_is_refused(model):
+    done = irrun("generate", model, "--prompt-ids", "1", "--eos-id", VOCABULARY, status=1)
+    assert f"the token {VOCABULARY} never ends a row: it is outside [0, {VOCABULARY}), the vocabulary" in done.stderr

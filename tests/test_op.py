@@ -101,7 +101,7 @@ def test_types_of_one_symbol_that_disagree():
 
 
 def test_a_missing_and_a_surplus_input():
-    with pytest.raises(Violation, match="1 inputs, expected 2 to 3"):
+    with pytest.raises(Violation, match="1 input, expected 2 to 3"):
         infer(Tensor("f32", (9,)))
     with pytest.raises(Violation, match="4 inputs, expected 2 to 3"):
         infer(*[Tensor("f32", (9,))] * 4)
@@ -193,6 +193,8 @@ def test_attributes_are_read_as_the_reader_reads_them(kind, text, value):
     [
         (INT, "1.7", "is `1.7`, expected an integer"),
         (INT, "", "expected an integer"),
+        (INT, "\uff11", "expected an integer"),
+        (FLOATS, "\uff11", "expected a number"),
         (INT, "99999999999999999999", "does not fit into 64 bits"),
         (INTS, "1,,2", "is ``, expected an integer"),
         (BOOL, "yes", "is `yes`, expected true or false"),

@@ -140,7 +140,7 @@ def test_a_name_is_no_markup_and_moves_no_cursor(slow):
 def test_a_run_that_is_watched_counts_tensors(slow, tmp_path):
     shown = on_terminal("execute", *slow(None), "--random", 1, "--dump", tmp_path / "dump.jsonl")
     assert "running Slow_1, 1 of 1" in shown.text
-    assert shown.screen == [f"{tmp_path}/dump.jsonl: statistics of 1 tensors"]
+    assert shown.screen == [f"{tmp_path}/dump.jsonl: statistics of 1 tensor"]
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_a_reduction_says_what_it_has_reached(slow, tmp_path):
     arguments = ("reduce", path, *ops, "--random", 1, "--check", command, "-o", tmp_path / "out", "--max-checks", 3)
     shown = on_terminal(*arguments, columns=120)
     assert shown.status == 0, shown.text
-    assert re.search(r"\r\x1b\[2K1 layers, \d checks: .*, \d layers \(\d s\)", shown.text)
-    assert "layers" not in "".join(line for line in shown.screen if line.startswith("1 layers"))
+    assert re.search(r"\r\x1b\[2K1 layer, \d checks: .*, \d layers? \(\d s\)", shown.text)
+    assert "layers" not in "".join(line for line in shown.screen if line.startswith("1 layer,"))
 
 
 def test_help_and_pipes_load_no_rich():

@@ -383,3 +383,40 @@ def test_the_reader_takes_a_content_with_a_path_for_it():
     model, found = reader.read("<stdin>", None, DEFECTS.read_bytes())
     assert model is not None
     assert {diagnostic.file for diagnostic in found} == {"<stdin>"}
+
+
+def test_results_are_found_by_all_their_names_whichever_way_they_are_asked_for(chain):
+    results = irrun.GraphExecutor(CNN).run(np.zeros((1, 3, 16, 16), np.float32))
+    (name,) = results
+    assert name in results
+    assert 0 in results
+    assert 1 not in results
+    assert "nope" not in results
+    assert results.get(0) is results[name]
+    assert results.get("nope") is None
+    other = next(alias for alias in results._aliases if alias != name)
+    assert other in results
+    assert results.get(other) is results[name]
+
+
+def test_arrays_go_by_position_in_a_mapping_too():
+    executor, image = irrun.GraphExecutor(CNN), np.ones((1, 3, 16, 16), np.float32)
+    assert np.array_equal(executor.run({0: image})[0], executor.run(image)[0])
+
+
+def test_what_is_no_array_and_no_model_is_said():
+    executor = irrun.GraphExecutor(CNN)
+    with pytest.raises(irrun.InputError, match="the inputs are NoneType, expected arrays by name, a list or one array"):
+        executor.run(None)
+    with pytest.raises(irrun.InputError, match="its rank is 0, not 4"):
+        executor.run(1.0)
+    with pytest.raises(TypeError, match="int is no file: give a path, bytes or an open binary file"):
+        irrun.validate(5)
+    with pytest.raises(TypeError, match="a text is no path: give what a file holds as bytes"):
+        irrun.GraphExecutor(CNN.read_text())
+
+
+@pytest.mark.parametrize("shape", ["35", 5])
+def test_a_shape_is_a_sequence_of_sizes(shape):
+    with pytest.raises(ValueError, match=f"the shape of `image` is {shape!r}, expected a sequence of sizes"):
+        irrun.validate(CNN, shapes={"image": shape})

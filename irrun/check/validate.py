@@ -145,9 +145,9 @@ def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
     return sorted(placed, key=lambda d: (d.line or 0, d.column or 0, d.code))
 
 
-def find_input(model: Model, name: str) -> int:
-    """The number of the input that goes by `name`, or by its position as text. Raises ValueError listing the inputs."""
-    parameters = model.graph.parameters
+def find_input(model: Model, name: str | int) -> int:
+    """The number of the input that goes by `name`, or by its position. Raises ValueError listing the inputs."""
+    name, parameters = str(name), model.graph.parameters
     matches = [number for number, layer in enumerate(parameters) if name in names_of(layer)]
     if len(matches) == 1:
         return matches[0]
@@ -172,6 +172,8 @@ def given_shape(sizes: Sequence[Any], input: str, names: dict[str, Dim]) -> Shap
 
     Raises ValueError where it holds something else.
     """
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise ValueError(f"the shape of `{input}` is {sizes!r}, expected a sequence of sizes such as ('?', 3)")
     return tuple(_given_size(size, input, names) for size in sizes)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import errno
 import gc
+import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +17,9 @@ from irrun.cli.deferred import defer
 
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
+
+UNWRITABLE = 2
+"""The exit status where standard output, or a file, cannot be written."""
 
 PAUSE = 50_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
@@ -41,8 +47,13 @@ COMMANDS = {
 does, which `irrun --help` says without loading any."""
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why a disk takes no more."""
+
+
 class _Commands(click.Group):
-    """The commands, of which only the one that runs is loaded, and which an interruption ends without a traceback."""
+    """The commands, of which only the one that runs is loaded, and which an interruption or a full disk behind standard
+    output ends without a traceback."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,6 +75,13 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             context.exit(INTERRUPTED)
+        except OSError as error:
+            if error.filename is not None or error.errno not in _FULL:
+                raise
+            click.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
+            with open(os.devnull, "wb") as nothing:  # noqa: PTH123, where what is left of the text may go at the end
+                os.dup2(nothing.fileno(), sys.stdout.fileno())
+            context.exit(UNWRITABLE)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,7 +89,8 @@ class _Commands(click.Group):
 def main() -> None:
     """Validate and run OpenVINO IR models by the written specification, without OpenVINO.
 
-    Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use, or a file that cannot be written.
+    Exit status: 0 fine; 1 the model or its inputs are at fault, or a comparison is; 2 wrong use, or a file that cannot
+    be written; 3 the other side of a comparison failed.
     """
     defer("numpy")
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])

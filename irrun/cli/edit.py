@@ -11,6 +11,7 @@ import click
 from irrun.cli.files import WRITTEN_MODEL, require_files, writing
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
 from irrun.cli.progress import progress
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -147,7 +148,7 @@ def edit(
         except ValueError as error:
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
-    click.echo(f"{output}: {len(model.graph.layers)} layers", err=True)
+    click.echo(f"{output}: {counted(len(model.graph.layers), 'layer')}", err=True)
 
 
 def _steps(context: click.Context, given: dict[str, Any], pairs: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -175,12 +176,15 @@ def _verify(
     max_memory: int | None,
 ) -> None:
     """Exit with 1 where outputs that both models have differ. Raises click.UsageError where they have none."""
+    from irrun.diagnostics import InputError
     from irrun.run.arrays import read_npz
     from irrun.tools.edit.verification import verify
 
     inputs: dict[str, Array] = read_npz(archive, max_memory)
     try:
         found = verify(path, weights, model, inputs, tolerance)
+    except InputError:
+        raise
     except ValueError as error:
         raise click.UsageError(f"--verify: {error}", context) from None
     for line in found.lines:

@@ -19,6 +19,7 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     THREADS,
     WEIGHTS,
+    at_most_one,
     codes_option,
     colour,
     failures_said,
@@ -46,11 +47,13 @@ of f32."""
 
 
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
-    files = {}
+    files: dict[str, Path] = {}
     for text in given:
         name, equals, path = text.rpartition("=")
         if not equals:
             raise click.BadParameter(f"`{text}` is not of the form NAME=file.npy", context, parameter)
+        if name in files:
+            raise click.BadParameter(f"`{name}` is given twice: {files[name]} and {path}", context, parameter)
         files[name] = Path(path)
     return files
 
@@ -59,7 +62,13 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
 @MODEL
 @WEIGHTS
 @click.option(
-    "--inputs", "archive", type=click.Path(path_type=Path), metavar="FILE", help="An .npz file with an array per input."
+    "--inputs",
+    "archive",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    callback=at_most_one,
+    help="An .npz file with an array per input.",
 )
 @click.option(
     "--input",

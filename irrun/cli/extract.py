@@ -23,6 +23,7 @@ from irrun.cli.options import (
     warnings_said,
 )
 from irrun.cli.progress import progress
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.tools.extract.extraction import Extracted
@@ -160,7 +161,7 @@ def _write(context: click.Context, found: Extracted, output: Path, inputs: Path,
     graph = found.model.graph
     taken = ", ".join(f"{info.name}: {info}" for info in found.model.inputs) or "none"
     given = ", ".join(f"{info.name}: {info}" for info in found.model.outputs)
-    click.echo(one_line(f"{output}: {len(graph.layers)} layers; inputs: {taken}; outputs: {given}"))
+    click.echo(one_line(f"{output}: {counted(len(graph.layers), 'layer')}; inputs: {taken}; outputs: {given}"))
     if found.inputs is None or found.outputs is None:
         return
     click.echo(f"{inputs}, {outputs}: what these were in the run")

@@ -42,6 +42,17 @@ def _ids(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
+def _lines(content: str) -> list[list[int]]:
+    """The token ids in each line that is not empty. Raises ValueError, which begins with the number of the line."""
+    rows = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            rows += [_ids(line)] if line.strip() else []
+        except ValueError as error:
+            raise ValueError(f"{number}: {error}") from None
+    return rows
+
+
 def _rows(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[list[int]]:
     try:
         return [_ids(text) for text in given]
@@ -133,9 +144,9 @@ def generate(
         content = _read(context, prompt_file)
         try:
             texts = (content,) if tokenizer else ()
-            rows = [] if tokenizer else [_ids(line) for line in content.splitlines() if line.strip()]
+            rows = [] if tokenizer else _lines(content)
         except ValueError as error:
-            say("error", f"{prompt_file}: {error}")
+            say("error", f"{prompt_file}:{error}")
             context.exit(1)
     if tokenizer and texts:
         rows = [_encoded(context, tokenizer, text) for text in texts]

@@ -109,7 +109,7 @@ def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
             for path in paths:
                 try:
                     load_ops(path)
-                except Exception as error:  # whatever the user's module raises
+                except (Exception, SystemExit) as error:  # whatever the user's module raises
                     raise click.BadParameter(f"{path}: {type(error).__name__}: {error}", context, parameter) from None
         return paths
 
@@ -166,6 +166,8 @@ def parse_shape_option(
     shapes = {}
     for text in given:
         name, equals, sizes = text.rpartition("=")
+        if name in shapes:
+            raise click.BadParameter(f"the shape of `{name}` is given twice", context, parameter)
         parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
         if not equals or not all(re.fullmatch(_SIZE, part) for part in parts):
             raise click.BadParameter(f"`{text}` is not of the form NAME=1,?,2..8,seq", context, parameter)
@@ -173,11 +175,20 @@ def parse_shape_option(
     return shapes
 
 
+def at_most_one(context: click.Context, parameter: click.Parameter, given: tuple[Path, ...]) -> Path | None:
+    """The file of an option that other commands take several times: a second one is not left out in silence."""
+    if len(given) > 1:
+        raise click.BadParameter(f"one file is taken, not {len(given)}", context, parameter)
+    return given[0] if given else None
+
+
 INPUTS = click.option(
     "--inputs",
     "archive",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
     metavar="FILE",
+    callback=at_most_one,
     help="An .npz file with an array per input.",
 )
 RANDOM = click.option(
@@ -235,7 +246,9 @@ def failures_said(
             click.echo(f"help: {help}", err=True)
         context.exit(1)
     except (InputError, MemoryError) as error:
-        say("error", str(error) or "there is not enough memory")
+        problems = error.problems if isinstance(error, InputError) else [str(error) or "there is not enough memory"]
+        for problem in problems:
+            say("error", problem)
         help = advice(str(error))
         if help is not None:
             click.echo(f"help: {help}", err=True)

@@ -12,6 +12,7 @@ import click
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
 from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
 from irrun.cli.progress import progress
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -101,9 +102,10 @@ def strip(
         except WeightsError as error:
             raise InputError(str(error)) from None
         arrays = read_npz(archive) if archive else {}
+        _require_inputs(given, arrays)
     renamed = {found.names.get(name, name): array for name, array in arrays.items()}
     _write(context, found.model, output, inputs, renamed)
-    click.echo(f"{output}: {found.constants} constants and {len(found.names)} names are others")
+    click.echo(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
     if command is None:
         return
 
@@ -122,6 +124,21 @@ def strip(
     else:
         say("error", f"it does not fail as before ({first.kind}), but {second.kind if second.fails else 'not at all'}")
     context.exit(1)
+
+
+def _require_inputs(model: Model, arrays: dict[str, Array]) -> None:
+    """Raises InputError where an array is of no input: its name, and what it holds, would be shared as they are."""
+    from irrun.check.validate import find_input
+    from irrun.diagnostics import InputError
+
+    problems = []
+    for name in arrays:
+        try:
+            find_input(model, name)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError(*problems)
 
 
 def _write(context: click.Context, model: Model, output: Path, inputs: Path, arrays: dict[str, Array]) -> None:

@@ -21,6 +21,7 @@ from irrun.cli.options import (
     warnings_said,
 )
 from irrun.cli.progress import progress
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.tools.compare.replay import Given
@@ -121,7 +122,8 @@ def _tell(found: Tuned, device: str, output: Path) -> None:
         click.echo(f"marked: {name}")
     verdict = "good enough" if found.passes else "not good enough, with all that can be marked"
     click.echo(
-        f"{output}: {len(found.marks)} of {found.candidates} layers in 16 bits marked, {found.heeded} heeded by "
-        f"{device}: {before.max_abs:.3g} -> {after.max_abs:.3g} ({before.sqnr:.1f} -> {after.sqnr:.1f} dB), {verdict}, "
-        f"{found.checks} checks"
+        f"{output}: {len(found.marks)} of {counted(found.candidates, 'layer')} in 16 bits marked, "
+        f"{found.heeded} heeded by {device}: {before.max_abs:.3g} -> {after.max_abs:.3g} "
+        f"({before.sqnr:.1f} -> {after.sqnr:.1f} dB), "
+        f"{verdict}, {counted(found.checks, 'check')}"
     )

@@ -209,14 +209,14 @@ def _mended(
         wanted=lambda code: _wanted(code, *codes),
         searched=None if deep else MAX_SEARCHED,
     )
-    for diagnostic, change in result.fixes:
-        at = f"{one_line(str(path))}:{diagnostic.line}" if diagnostic.line else one_line(str(path))
-        click.echo(f"{at}: {diagnostic.code} {'would be ' if diff else ''}fixed: {one_line(change.title)}", err=True)
     if result.content != content and not diff:
         from irrun.files import atomic_write
 
         with writing(context, path):
             atomic_write(path, result.content)
+    for diagnostic, change in result.fixes:
+        at = f"{one_line(str(path))}:{diagnostic.line}" if diagnostic.line else one_line(str(path))
+        click.echo(f"{at}: {diagnostic.code} {'would be ' if diff else ''}fixed: {one_line(change.title)}", err=True)
     return result.report, result.diff if diff else ""
 
 

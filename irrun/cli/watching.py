@@ -12,6 +12,7 @@ import click
 
 from irrun.cli.files import existing_folder
 from irrun.cli.options import say, show
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
@@ -226,7 +227,7 @@ class Watched:
         looked = max(self.search.looked_at, self.glance.looked_at)
         what = f"in the range of {kind}" if kind else "finite"
         besides = " but for what comes from inputs, constants and masks" if self.search.inherited else ""
-        click.echo(f"{what}{besides}: {looked:,} tensors", err=True)
+        click.echo(f"{what}{besides}: {counted(looked, 'tensor')}", err=True)
 
 
 @contextmanager
@@ -258,7 +259,7 @@ def watching(wishes: Wishes, executor: GraphExecutor, inputs: Any) -> Iterator[W
     from irrun.check.render.text import one_line
 
     what = "values" if wishes.values else "statistics"
-    click.echo(one_line(f"{wishes.dump}: {what} of {written.count:,} tensors"), err=True)
+    click.echo(one_line(f"{wishes.dump}: {what} of {counted(written.count, 'tensor')}"), err=True)
 
 
 class _Counting:

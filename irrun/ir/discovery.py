@@ -74,13 +74,16 @@ def root_tag(head: bytes) -> str | None:
 
 def _expanded(named: Sequence[str], several: bool) -> Iterator[Path]:
     for name in named:
+        if not name:  # a variable of a shell that is not set, which Path takes for the current folder
+            raise FileNotFoundError("one of the names is empty")
         path = Path(name)
         if _exists(path):
             yield path
             continue
         matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
         if not matches and not several:
-            raise FileNotFoundError(f"there is no file {name}")
+            pattern = glob.has_magic(name)
+            raise FileNotFoundError(f"no file matches {name}" if pattern else f"there is no file {name}")
         yield from map(Path, matches or [name])
 
 

@@ -22,6 +22,8 @@ def opened(source: Source, name: str) -> tuple[Path, Content | None]:
     Raises OSError where it cannot be read, TypeError where it is no binary file.
     """
     if isinstance(source, str | os.PathLike):
+        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith(("<?xml ", "<net ")):
+            raise TypeError("a text is no path: give what a file holds as bytes, as in text.encode()")
         return Path(source), None
     if isinstance(source, bytes | bytearray | memoryview | mmap.mmap):
         return Path(f"<{name}>"), source if isinstance(source, bytes) else memoryview(source).toreadonly().cast("B")
@@ -49,6 +51,8 @@ def _mapped(file: IO[bytes]) -> Content | None:
 
 
 def _read(file: IO[bytes]) -> bytes:
+    if not hasattr(file, "read"):
+        raise TypeError(f"{type(file).__name__} is no file: give a path, bytes or an open binary file")
     content = file.read()
     if not isinstance(content, bytes):
         raise TypeError(f"a file that gives {type(content).__name__}: open it in binary mode")

@@ -349,7 +349,9 @@ class Weights:
             message = f"the Const ends at byte {blob.offset + blob.size}, but {self._name} has {self.size} bytes"
             fault = "size" if blob.offset <= self.size else "offset"
             help = "is it this model's .bin, whole?"
-            raise WeightsError("E503", f"{message}: {missing} are missing", fault, help, missing)
+            raise WeightsError(
+                "E503", f"{message}: {missing} {'is' if missing == 1 else 'are'} missing", fault, help, missing
+            )
         if blob.size < blob.needed:
             what = f"{blob.elements} {'element' if blob.elements == 1 else 'elements'} of {blob.element_type}"
             message = f"`size` is {blob.size} bytes, but {what} take {blob.needed}"

@@ -52,13 +52,19 @@ def generate(
         raise InputError(f"max_tokens is {max_tokens}, but must be 1 or more")
     needed = mask.shape[1] + max_tokens - 1
     if decoder.positions is not None and needed > decoder.positions:
+        tokens = f"{mask.shape[1]} token{'s' * (mask.shape[1] != 1)}"
         raise InputError(
-            f"{mask.shape[1]} tokens of the prompt and {max_tokens} more take {needed} positions, but the model has "
+            f"{tokens} of the prompt and {max_tokens} more take {needed} positions, but the model has "
             f"{decoder.positions}"
         )
     if not mask.all() and "attention_mask" not in decoder.made:
         raise InputError("the prompts differ in length, but the model has no `attention_mask` to tell padding by")
     ended = frozenset(operator.index(token) for token in eos_ids)
+    never = [token for token in sorted(ended) if not 0 <= token < (decoder.vocabulary or _MAX_ID)]
+    if never:
+        raise InputError(
+            f"the token {never[0]} never ends a row: it is outside [0, {decoder.vocabulary or _MAX_ID}), the vocabulary"
+        )
 
     def steps(ids: Array, mask: Array) -> Iterator[list[int]]:
         session.reset_state()

@@ -59,7 +59,9 @@ def bind_inputs(
     given: dict[int, Any] = {}
     problems: list[str] = []
     if not isinstance(inputs, Mapping):
-        arrays = [inputs] if isinstance(inputs, np.ndarray) else inputs
+        arrays = [inputs] if hasattr(inputs, "__array__") or isinstance(inputs, int | float | complex | str) else inputs
+        if not hasattr(arrays, "__len__"):
+            raise InputError(f"the inputs are {type(inputs).__name__}, expected arrays by name, a list or one array")
         if len(arrays) > len(parameters):
             listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
             problems.append(f"{len(arrays)} arrays, but the inputs of the model are {listing}")

@@ -26,6 +26,17 @@ class Results(dict[str, Array]):
 
         def __getitem__(self, key: str | int) -> Array: ...
 
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, int):
+            return -len(self) <= key < len(self)
+        return super().__contains__(key) or key in self._aliases
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
     def __missing__(self, key: Any) -> Array:
         if isinstance(key, int) and -len(self) <= key < len(self):
             return list(self.values())[key]

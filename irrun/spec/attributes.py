@@ -97,8 +97,8 @@ MAX_VALUES = 4096
 LONGEST_SIZE = 200
 """Characters of one size in a text."""
 
-_INT = r"\s*-?\d+\s*"
-_FLOAT = r"\s*-?(\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)\s*"
+_INT = r"\s*-?[0-9]+\s*"
+_FLOAT = r"\s*-?([0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|inf|nan)\s*"
 _DIGITS = 4000
 """What Python is willing to convert."""
 
@@ -116,7 +116,12 @@ def _int(text: str) -> int:
 
 def _is_short(text: str) -> bool:
     """Whether a text is digits, and of an integer of 64 bits."""
-    return text.isdecimal() and len(text) < 19
+    return _is_digits(text) and len(text) < 19
+
+
+def _is_digits(text: str) -> bool:
+    """Whether a text is digits as OpenVINO reads them; other scripts have some, too."""
+    return text.isdecimal() and text.isascii()
 
 
 def _float(text: str) -> float:
@@ -180,11 +185,11 @@ def parse_size(text: str) -> Size:
     if len(text) > LONGEST_SIZE:
         raise ValueError(f"has a dimension of {len(text)} characters, expected a number, `?` or an interval")
     low, dots, high = text.partition("..")
-    if any(len(part) > 18 and part.isdecimal() and int(part[:40]) >= 2**63 for part in (low, high)):
+    if any(len(part) > 18 and _is_digits(part) and int(part[:40]) >= 2**63 for part in (low, high)):
         raise ValueError(f"has the dimension `{text}`, which does not fit into 64 bits")
-    if text.isdecimal():
+    if _is_digits(text):
         return int(text)
-    if dots and (low + high) and all(not part or part.isdecimal() for part in (low, high)):
+    if dots and (low + high) and all(not part or _is_digits(part) for part in (low, high)):
         least, most = int(low or 0), int(high) if high else None
         if most is not None and most < least:
             raise ValueError(f"has the dimension `{text}`, whose upper bound is below the lower one")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
+from irrun.diagnostics import counted
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
@@ -635,7 +636,7 @@ class Op:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
             expected = f"{self.least_inputs}" if self.variadic or self.least_inputs < len(self.inputs) else ""
             most = " or more" if self.variadic else f" to {len(self.inputs)}" if expected else str(len(self.inputs))
-            raise Violation("E302", f"{len(inputs)} inputs, expected {expected}{most}")
+            raise Violation("E302", f"{counted(len(inputs), 'input')}, expected {expected}{most}")
         origins: dict[str, Any] = {}
         for position, port in enumerate(self.inputs):
             if port.variadic:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irrun.check.render.alike import grouped
-from irrun.diagnostics import Diagnostic, Span
+from irrun.diagnostics import Diagnostic, Span, counted
 from irrun.files import open_regular
 from irrun.ir.reader import MAX_XML_BYTES
 from irrun.ir.xml import Source, as_utf8
@@ -53,7 +53,7 @@ def summary(report: Report, style: Style = plain) -> str:
     shown = _counts(errors, warnings, infos)
     hidden = f"; {', '.join(_counts(infos=report.hidden))} with --verbose" if report.hidden else ""
     if not errors and not warnings:
-        checked = [style("ok", "ok"), f"{report.layers} layers checked", *shown]
+        checked = [style("ok", "ok"), f"{counted(report.layers, 'layer')} checked", *shown]
         return f"{path}: {', '.join(checked)}{hidden}"
     return f"{path}: {style(', '.join(shown), 'error' if errors else 'warning')}{hidden}"
 

@@ -224,6 +224,7 @@ class _Tally:
         self._close = True
         self._moments = np.zeros((2, 2))
         self._bounds = np.array([[math.inf, -math.inf]] * 2)
+        self._not_finite = np.zeros((2, 3), np.int64)  # NaN, infinity and -infinity
 
     def add(self, x: Array, y: Array) -> None:
         first, second = x.astype(self._type, copy=False), y.astype(self._type, copy=False)
@@ -248,6 +249,8 @@ class _Tally:
         self.elements += len(x)
         for side, array in enumerate((first, second) if self._stats else ()):
             finite = array[np.isfinite(array)].astype(np.float64)
+            if finite.size < array.size:
+                self._not_finite[side] += np.isnan(array).sum(), np.isposinf(array).sum(), np.isneginf(array).sum()
             if finite.size:
                 self._moments[side] += finite.sum(), np.square(finite).sum()
                 low, high = self._bounds[side]
@@ -260,7 +263,8 @@ class _Tally:
         spread = np.sqrt(np.maximum(self._moments[:, 1] / count - mean**2, 0.0))
         room = ALIKE * max(float(spread.max()), 1e-12)
         figures = np.column_stack([mean, spread, self._bounds])
-        alike = bool((np.abs(figures[0] - figures[1]) <= room).all()) if self.elements and self._stats else False
+        near = bool((np.abs(figures[0] - figures[1]) <= room).all() and np.ptp(self._not_finite, axis=0).max() == 0)
+        alike = near if self.elements and self._stats else False
         largest = max(self._largest, 0.0)
         return Delta(
             self.elements,

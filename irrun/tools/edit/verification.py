@@ -30,7 +30,7 @@ def verify(
     no output in common.
     """
     old, new = GraphExecutor(before, weights), GraphExecutor(after)
-    expected, actual = old.run(inputs), new.run(inputs)
+    expected, actual = old.run(inputs), new.run(_renamed(old, new, inputs))
     pairs = [(name, name) for name in expected if name in actual]
     if len(expected) == len(actual) and len(pairs) < len(expected):
         pairs = list(zip(expected, actual, strict=True))
@@ -42,6 +42,16 @@ def verify(
         good &= agree
         lines.append(f"{other}: {line}")
     return Verified(good, tuple(lines))
+
+
+def _renamed(old: GraphExecutor, new: GraphExecutor, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The inputs by their names in the new model: those whose names it lacks are those of its inputs that are new."""
+    given = old.named(inputs)
+    ours, theirs = ([*dict.fromkeys(info.name for info in model.inputs)] for model in (old, new))
+    gone, come = ([name for name in one if name not in other] for one, other in ((ours, theirs), (theirs, ours)))
+    if not gone or len(gone) != len(come):
+        return inputs
+    return {dict(zip(gone, come, strict=True)).get(name, name): array for name, array in given.items()}
 
 
 def _compared(expected: Array, actual: Array, tolerance: float) -> tuple[bool, str]:

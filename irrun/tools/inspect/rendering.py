@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from irrun.check.render.text import Style, one_line, plain
+from irrun.diagnostics import counted
 from irrun.spec.dims import Dim, Size
 from irrun.tools.inspect.inspection import Inspection
 from irrun.tools.inspect.releases import Demand, measured_releases
@@ -51,7 +52,8 @@ def _summary(found: Inspection, style: Style) -> Iterator[str]:
     count = len(found.layers or ())
     version = "" if origin is None else f", IR version {origin.ir_version}"
     yield style(
-        cut(f"{one_line(str(found.path))}: `{one_line(found.name)}`, {count:,} layers{version}", COLUMNS), "bold"
+        cut(f"{one_line(str(found.path))}: `{one_line(found.name)}`, {counted(count, 'layer')}{version}", COLUMNS),
+        "bold",
     )
     if origin is not None:
         yield from _wrapped("made by", _made_by(found))
@@ -110,7 +112,9 @@ def _runs_on(found: Inspection) -> Iterator[str]:
         others = f", as in {len(demands) - 1} more" if len(demands) > 1 else ""
         yield from _line("", f"needed by {what} in line {demands[0].line}{others}: ", demands[0].path)
     if runs.foreign:
-        yield from _line("", f"and extensions for {len(runs.foreign)} layers, the first is ", runs.foreign[0])
+        yield from _line(
+            "", f"and extensions for {counted(len(runs.foreign), 'layer')}, the first is ", runs.foreign[0]
+        )
 
 
 def _costs(found: Inspection) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _costs(found: Inspection) -> Iterator[str]:
     if not isinstance(costs.macs, Dim):
         yield from _line("FLOPs", f"{_size(found, costs.flops)}: two for each MAC")
     looped = any(isinstance(layer.rounds, Dim) or layer.rounds != 1 for layer in found.layers or ())
-    known = f"known of {costs.counted:,} of {costs.layers:,} layers ({100 * costs.coverage:.1f} %)"
+    known = f"known of {costs.counted:,} of {counted(costs.layers, 'layer')} ({100 * costs.coverage:.1f} %)"
     yield from _line("", f"{known}{'; loops as often as they go round at most' if looped else ''}")
     for path, reason in costs.uncounted[:3]:
         yield from _line("", f"not counted, {reason}: ", path)
@@ -146,11 +150,14 @@ def _held(found: Inspection) -> Iterator[str]:
     weights = found.weights
     if weights is None:
         return
-    yield from _line("weights", f"{_size(found, weights.elements)} elements in {_size(found, weights.bytes, 'B')}")
+    noun = "element" if weights.elements == 1 else "elements"
+    yield from _line("weights", f"{_size(found, weights.elements)} {noun} in {_size(found, weights.bytes, 'B')}")
     for (stored, computed, quantized), (count, elements, size) in list(weights.by_type().items())[:6]:
         kind = f"{stored} in groups with scales" if quantized else stored
         becomes = "" if stored == computed else f", computed as {computed}"
-        yield from _line("", f"{kind}{becomes}: {elements:,} elements, {unit(size, 'B')}, {count} constants")
+        yield from _line(
+            "", f"{kind}{becomes}: {counted(elements, 'element')}, {unit(size, 'B')}, {counted(count, 'constant')}"
+        )
     yield from _faults(found)
 
 
@@ -166,7 +173,8 @@ def _faults(found: Inspection) -> Iterator[str]:
     if overlaps:
         yield from _line("", f"{overlaps:,} bytes belong to several different constants")
     if weights.shared:
-        yield from _line("", f"{weights.shared:,} constants lie where an equal one does")
+        lie = "lies" if weights.shared == 1 else "lie"
+        yield from _line("", f"{counted(weights.shared, 'constant')} {lie} where an equal one does")
     if not weights.read:
         why = "--weights does that" if weights.file_bytes is not None else "there is no .bin"
         yield from _line("", f"what they hold was not read: {why}")
@@ -181,9 +189,11 @@ def _faults(found: Inspection) -> Iterator[str]:
         sum(getattr(values, name) for values in held) for name in ("nans", "infinities", "beyond_f16", "flushed_by_f16")
     )
     if nans or infinities:
-        yield from _line("", f"{nans:,} elements are NaN and {infinities:,} infinite")
+        yield from _line(
+            "", f"{counted(nans, 'element')} {'is' if nans == 1 else 'are'} NaN and {infinities:,} infinite"
+        )
     if beyond or flushed:
-        yield from _line("", f"f16 would make {beyond:,} elements infinite and {flushed:,} zero")
+        yield from _line("", f"f16 would make {counted(beyond, 'element')} infinite and {flushed:,} zero")
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irrun.diagnostics import EngineError, InputError, IRError, clipped
+from irrun.diagnostics import EngineError, InputError, IRError, clipped, counted
 from irrun.files import atomic_write
 from irrun.ir.graph import Graph, Model
 from irrun.ir.reader import read_model
@@ -41,7 +41,8 @@ for output, name in zip(compiled.outputs, expected):
     found, wanted = np.asarray(results[output]), expected[name]
     print(name, found.dtype, found.shape, "expected", wanted.shape)
     if found.shape == wanted.shape and found.dtype.kind in "biuf":
-        print("  largest difference", np.abs(found.astype(float) - wanted.astype(float)).max(initial=0))
+        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        print("  largest difference", np.abs(found.astype(float)[~same] - wanted.astype(float)[~same]).max(initial=0))
         print("  not finite", int((~np.isfinite(found)).sum()), "expected", int((~np.isfinite(wanted)).sum()))
 '''
 
@@ -75,7 +76,7 @@ def _report(
     kinds = list(dict.fromkeys(layer.type for layer in model.graph.walk() if layer.type not in QUIET))
     title = ", ".join(kinds) or "a model without layers that compute"
     lines = [f"# {title}: {found.outcome.kind}", ""]
-    lines += [f"A model of {found.sizes[0]} layers fails; so does this one of {found.sizes[-1]}.", ""]
+    lines += [f"A model of {counted(found.sizes[0], 'layer')} fails; so does this one of {found.sizes[-1]}.", ""]
     lines += ["## What happens", "", "```", f"check: {check}", f"failure: {found.outcome.kind}"]
     lines += [*clipped(found.outcome.detail, 2000).splitlines(), "```", ""]
     lines += ["## The model", "", *_layers(model.graph), ""]

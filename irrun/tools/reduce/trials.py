@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from irrun.diagnostics import IRError
+from irrun.diagnostics import IRError, counted
 from irrun.ir.graph import Graph, Model
 from irrun.ir.writer import write_model
 from irrun.run.arrays import write_npz
@@ -70,7 +70,8 @@ class Trials:
     def reached(self) -> str:
         """`567 -> 41 -> 3 layers, 38 checks`."""
         steps = " -> ".join(map(str, self.sizes)) or "0"
-        return f"{steps} layers, {self.checks} checks"
+        noun = "layer" if self.sizes[-1:] == [1] else "layers"
+        return f"{steps} {noun}, {counted(self.checks, 'check')}"
 
     @property
     def progress(self) -> str:
@@ -117,7 +118,7 @@ class Trials:
             raise Exhausted
         self.checks += 1
         count = computing(model.graph)
-        self.tell(f"{self.reached}: {step}, {count} layers")
+        self.tell(f"{self.reached}: {step}, {counted(count, 'layer')}")
         self.journal.begin(hash)
         begin = time.monotonic()
         outcome = self.check(target / "model.xml", target / "inputs.npz")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from irrun.diagnostics import counted
 from irrun.ir.signature import TensorInfo
 from irrun.spec.dims import Dim, Size
 from irrun.spec.evaluation import Evaluation, Unknown
@@ -60,7 +61,7 @@ def _facts(found: Inspection, evaluation: Evaluation) -> Iterator[tuple[str, str
         yield (
             "weights",
             unit(weights.bytes, "B"),
-            f"{weights.elements:,} elements, {len(weights.constants):,} constants",
+            f"{counted(weights.elements, 'element')}, {counted(len(weights.constants), 'constant')}",
         )
     if found.states:
         yield "states", _taken(evaluation, found.state_bytes, "B"), f"for each token, in {len(found.states)} variables"

@@ -103,6 +103,7 @@ def test_a_large_constant_is_told_by_its_deltas(tmp_path):
         ("close", 0.5, False),
         ("stats", 0.01, True),
         ("stats", 5.0, False),
+        ("stats", np.nan, False),
     ],
 )
 def test_values_are_compared_as_closely_as_one_likes(values, step, same, tmp_path):

@@ -179,7 +179,7 @@ def test_a_custom_op_that_does_not_say_is_not_counted(tmp_path):
     m.result(m.layer("Mine", [x], [("f32", (2,))], "opset1", name="mine")[0])
     done = irrun("inspect", m.save(tmp_path), "--ops", ops)
     assert "not counted, its op does not say: `mine`" in done.stdout
-    assert "and extensions for 1 layers, the first is `mine`" in done.stdout
+    assert "and extensions for 1 layer, the first is `mine`" in done.stdout
 
 
 @pytest.mark.parametrize(

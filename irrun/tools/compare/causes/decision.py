@@ -37,6 +37,7 @@ STRUCTURE: tuple[Test, ...] = (
 """What shows in the tensor alone."""
 
 TESTS: tuple[Test, ...] = (
+    weights.other_values,
     nonfinite.overflow,
     nonfinite.underflow,
     nonfinite.born,
@@ -47,7 +48,7 @@ TESTS: tuple[Test, ...] = (
     replay.swapped,
     replay.index_off,
     replay.window_off,
-    weights.other_weights,
+    weights.read_otherwise,
     integers.saturated_pairs,
     *STRUCTURE,
     replay.since_the_first_step,

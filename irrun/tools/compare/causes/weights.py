@@ -29,8 +29,8 @@ MATCHED = 64
 """Numbers by which a slice is found again."""
 
 
-def other_weights(case: Case) -> Cause | None:
-    """The other side's constants are not those of the model, or it reads them in another order."""
+def other_values(case: Case) -> Cause | None:
+    """The other side's constants are not those of the model."""
     inputs = list(case.observed.inputs)
     for n, theirs in case.context.constants.items():
         ours = inputs[n] if n < len(inputs) else None
@@ -41,11 +41,18 @@ def other_weights(case: Case) -> Cause | None:
         if gives(case, changed):
             apart = measure(theirs, ours)
             note = f"{apart.sqnr:.1f} dB" if apart.comparable else f"shape {list(theirs.shape)}, not {list(ours.shape)}"
+            odd = f", {apart.nonfinite_differing:,} NaN or infinite elsewhere" if apart.nonfinite_differing else ""
             notes = (
-                f"constant {n} differs: {note}, {number(apart.max_abs)} at most",
+                f"constant {n} differs: {note}, {number(apart.max_abs)} at most{odd}",
                 f"with it our own kernel gives the other side's result; with ours {case.counts} values are wrong",
             )
             return Cause("N212", f"the weights differ: input {n}", notes, _WEIGHTS)
+    return None
+
+
+def read_otherwise(case: Case) -> Cause | None:
+    """The other side reads the model's constants in another order."""
+    inputs = list(case.observed.inputs)
     for n in sorted(case.observed.constants):
         array = inputs[n] if n < len(inputs) else None
         if (
