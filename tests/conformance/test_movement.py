@@ -601,4 +601,17 @@ CASES += [
     ),
 ]
 
+CASES += [
+    Case(
+        op,
+        "no block_size",
+        lambda data, make=make: make(data, "depth_first", 1),
+        [Const(np.ones((1, 1, 2, 2), np.float32))],
+        left_out=["block_size"],
+        deviates=Departure("refuses a file without block_size; the page has 1 for it", "block_size is left out"),
+        expected=[np.ones((1, 1, 2, 2), np.float32)],
+    )
+    for op, make in (("DepthToSpace-1", opset1.depth_to_space), ("SpaceToDepth-1", opset1.space_to_depth))
+]
+
 test_agrees_with_openvino = conformance(CASES)
