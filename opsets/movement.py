@@ -1385,13 +1385,15 @@ def reverse(data: Array, axis: Array, *, mode: str) -> Any:
         C2: a mask has one element for each dimension of data; there are at most so many indices.
         C3: each index lies in [0, r), r the rank of data.
 
+    Choice: an axis that is listed again counts once, as in OpenVINO.
+
     Source: movement/reverse-1.rst
 
     >>> op(np.array([[1, 2], [3, 4]]), np.array([False, True]), mode="mask").tolist()
     [[2, 1], [4, 3]]
     """
     axes = np.flatnonzero(axis) if mode == "mask" else axis
-    return np.flip(data, tuple(map(int, axes)))
+    return np.flip(data, tuple(set(map(int, axes))))
 
 
 @reverse.shapes

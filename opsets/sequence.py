@@ -405,7 +405,7 @@ def _(node: Node) -> None:
     attrs=[
         *cell_attrs("sigmoid", "tanh", "tanh"),
         Attr("input_forget", BOOL, False),
-        Attr("weights_format", choice("fico"), "fico"),
+        Attr("weights_format", choice("fico", "icof", "ifco", "ifoc", "iofc"), "fico"),
     ],
     traits=[accumulating(3)],
 )
@@ -433,7 +433,8 @@ def lstm_cell_1(
         C3: W, R and B have 4 * hidden_size rows.
 
     Deviation: the page lacks two attributes that OpenVINO writes. With input_forget, i is 1 - f (its CPU plugin ignores
-    that); weights_format can only be fico, the order that the page gives.
+    that). Whatever weights_format says, gates stand in the order fico, which is that of the page: so does OpenVINO,
+    which writes ifco where a file has no weights_format.
 
     Source: sequence/lstm-cell-1.rst
 

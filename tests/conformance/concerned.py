@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import openvino as ov
 
 import irrun
-from conformance.harness import Case, all_cases, model_of
+from conformance.harness import Case, all_cases, model_of, write
 from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer, Value
 from irrun.run.session import Event
@@ -29,7 +28,7 @@ class Found(NamedTuple):
 def found(case: Case, folder: Path) -> Found:
     model, arrays = model_of(case)
     path = folder / "model.xml"
-    ov.serialize(model, path, path.with_suffix(".bin"))
+    write(model, path, case)
     report = irrun.validate(path)
     assert report.model is not None
     assert report.inference is not None

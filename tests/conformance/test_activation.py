@@ -154,16 +154,31 @@ SOFTMAX = [
     Case("SoftMax-8", "large elements", lambda data: opset8.softmax(data, 0), [np.array([1000, 1000, -inf], f32)]),
     Case("LogSoftmax-5", "large elements", lambda data: opset5.log_softmax(data, 0), [np.array([1000, 999, 0], f32)]),
     Case("SoftMax-8", "nothing but -inf", lambda data: opset8.softmax(data, 0), [np.array([-inf, -inf], f32)]),
-    Case("SoftMax-8", "folded inf", lambda data: opset8.softmax(data, 0), [Const(np.array([inf, 1], f32))]),
     Case(
-        "SoftMax-8",
-        "inf",
-        lambda data: opset8.softmax(data, 0),
-        [np.array([inf, 1], f32)],
-        deviates=Departure(
-            "gives 0 for a finite element beside inf; the formula and the reference give NaN", "data has +infinity"
-        ),
-        expected=[np.array([nan, nan], f32)],
+        "SoftMax-1",
+        "no axis",
+        lambda data: opset1.softmax(data, 1),
+        [Const(np.array([[1, 1], [2, 2]], f32))],
+        left_out=["axis"],
+        deviates=Departure("takes axis 0; the page has 1 for it", "axis is left out"),
+        expected=[np.full((2, 2), 0.5, f32)],
+    ),
+    Case("SoftMax-8", "folded inf", lambda data: opset8.softmax(data, 0), [Const(np.array([inf, 1], f32))]),
+    *(
+        Case(
+            op,
+            "inf",
+            make,
+            [np.array([inf, 1], f32)],
+            deviates=Departure(
+                "gives 0 for a finite element beside inf; the formula and the reference give NaN", "data has +infinity"
+            ),
+            expected=[np.array([nan, nan], f32)],
+        )
+        for op, make in (
+            ("SoftMax-1", lambda data: opset1.softmax(data, 0)),
+            ("SoftMax-8", lambda data: opset8.softmax(data, 0)),
+        )
     ),
 ]
 

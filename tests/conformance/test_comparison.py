@@ -90,6 +90,31 @@ CASES = [
         expected=[np.array([True, False])],
     ),
     Case(
+        "IsFinite-10",
+        "subnormal",
+        opset10.is_finite,
+        [np.array([1e-40, 1], np.float32)],
+        deviates=Departure(
+            "takes numbers below the least normal one for infinite; they are finite",
+            "data is bf16, f32; data > 0 | data < 0",
+        ),
+        expected=[np.array([True, True])],
+    ),
+    *(
+        Case(
+            op,
+            "strings",
+            make,
+            [np.array(["a", "b"]), np.array(["a", "c"])],
+            deviates=Departure("refuses strings; the page has any type", "a is string"),
+            expected=[np.array(want)],
+        )
+        for op, make, want in (
+            ("Equal-1", opset1.equal, [True, False]),
+            ("NotEqual-1", opset1.not_equal, [False, True]),
+        )
+    ),
+    Case(
         "Equal-1",
         "i64 beyond i32",
         opset1.equal,

@@ -172,4 +172,26 @@ CASES += [
     binary("pads of 1", SIGNS, BITS, 1.0, pads_begin=[1, 1], pads_end=[1, 1]),
 ]
 
+PAIR, PULSE = np.float32([[[1, 2]]]), np.float32([[[1, 10, 100]]])
+CASES += [
+    Case(
+        op,
+        f"output_shape, {padding}",
+        lambda data, taps, make=make, padding=padding: make(
+            *(data, taps, [2], opset1.constant(np.array([3])), [0], [0], [1], padding)
+        ),
+        [PAIR, Const(PULSE if make is opset1.convolution_backprop_data else PULSE[None])],
+        deviates=Departure(
+            "crops at the end only; by the page both ends are cropped alike",
+            f"output_shape is connected; auto_pad = {padding}",
+        ),
+        expected=[np.float32([[[10, 102, 20]]])],
+    )
+    for op, make, padding in (
+        ("ConvolutionBackpropData-1", opset1.convolution_backprop_data, "valid"),
+        ("GroupConvolutionBackpropData-1", opset1.group_convolution_backprop_data, "valid"),
+        ("GroupConvolutionBackpropData-1", opset1.group_convolution_backprop_data, "explicit"),
+    )
+]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -243,6 +243,15 @@ CASES += [
     region("softmax, dynamic", YOLO, True, dynamic=True),
     region("axis", YOLO, True, axis=2, end=3),
     region("sigmoid, batch of 2", YOLO, False),
+    Case(
+        "RegionYolo-1",
+        "no do_softmax",
+        lambda x: opset1.region_yolo(x, 4, 1, 1, True, [0], 1, 3, [1.0, 2.0]),
+        [Const(np.zeros((1, 6, 1, 1), np.float32))],
+        left_out=["do_softmax"],
+        deviates=Departure("takes false; the page has true for it", "do_softmax is left out"),
+        expected=[np.float32([[0.5, 0.5, 0, 0, 0.5, 1]])],
+    ),
     region("five coords", YOLO, True, coords=5, classes=2),
     region("f16", YOLO.astype(np.float16), True),
     *(

@@ -417,6 +417,7 @@ ORDERS = [
         "Reverse-1",
         reverse,
         ("by index", [CUBE, c(0, 2)], attrs(mode="index")),
+        ("an axis twice", [CUBE, c(1, 1)], attrs(mode="index")),
         ("by mask", [CUBE, Const(np.array([False, True, True]))], attrs(mode="mask")),
         ("i32", [WHOLE, c(1)], attrs(mode="index")),
         ("dynamic", [HALF, c(1)], attrs(True, mode="index")),
@@ -599,6 +600,19 @@ CASES += [
             },
         ),
     ),
+]
+
+CASES += [
+    Case(
+        op,
+        "no block_size",
+        lambda data, make=make: make(data, "depth_first", 1),
+        [Const(np.ones((1, 1, 2, 2), np.float32))],
+        left_out=["block_size"],
+        deviates=Departure("refuses a file without block_size; the page has 1 for it", "block_size is left out"),
+        expected=[np.ones((1, 1, 2, 2), np.float32)],
+    )
+    for op, make in (("DepthToSpace-1", opset1.depth_to_space), ("SpaceToDepth-1", opset1.space_to_depth))
 ]
 
 test_agrees_with_openvino = conformance(CASES)

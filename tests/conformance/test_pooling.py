@@ -176,6 +176,29 @@ CASES += [
             ("MaxPool-14", {}, "refuses a line", np.float32([[[3, 5, 7]]]), np.array([[[2, 4, 6]]])),
         )
     ),
+    *(
+        Case(
+            op,
+            "no dilations, indices",
+            without_dilations(op, {"kernel": [1, 1], "strides": [2, 2], "pads_begin": [0, 0], "pads_end": [0, 0]}),
+            [np.float32([[[[1, 2], [4, 3]]]])],
+            deviates=Departure(
+                "refuses to give indices without dilations; the page has 1 for them",
+                "dilations is left out; indices is handed out",
+            ),
+            expected=[np.float32([[[[1]]]]), np.array([[[[0]]]])],
+        )
+        for op in ("MaxPool-8", "MaxPool-14")
+    ),
+    *(
+        pool(
+            *(op, "a window of padding", LINE[..., :3], [2]),
+            **{"strides": [2], "pads_begin": [1], "pads_end": [1], "rounding_type": "ceil"} | more,
+            deviates=Departure("divides 0 by 0; a window without elements gives 0", "rounding_type = ceil"),
+            expected=[np.float32([[[1, 2.5, 0]]])],
+        )
+        for op, more in (("AvgPool-1", {}), ("AvgPool-14", {}), ("AvgPool-16", {"dilations": [1]}))
+    ),
 ]
 
 CASES += [

@@ -273,6 +273,19 @@ CASES = [
     Case("LSTMCell-1", "clip", lstm_cell(opset1, clip=0.4), cell(4, 2)),
     Case("LSTMCell-1", "activations", lstm_cell(opset1, activations=["relu", "sigmoid", "tanh"]), cell(4, 2)),
     Case("LSTMCell-1", "f16", lstm_cell(opset1), cell(4, 2, np.float16), rtol=5e-3, atol=2e-3),
+    *(
+        Case(
+            "LSTMCell-1",
+            f"gates said to be {order}",
+            lambda *inputs, order=order: NodeFactory("opset1").create(
+                "LSTMCell",
+                [node.output(0) for node in inputs],
+                {"hidden_size": HIDDEN, "weights_format": order, "activations": ["sigmoid", "tanh", "tanh"]},
+            ),
+            cell(4, 2),
+        )
+        for order in ("fico", "icof", "ifco", "ifoc", "iofc")
+    ),
 ]
 
 SIGMOID, TANH = 1 / (1 + np.exp(-2)), np.tanh(2)

@@ -1587,6 +1587,7 @@ def test_reverse_by_index_and_by_mask():
     data = i64([1, 2], [3, 4])
     assert reverse(data, i64(0), mode="index").tolist() == [[3, 4], [1, 2]]
     assert reverse(data, i64(1, 0), mode="index").tolist() == [[4, 3], [2, 1]]
+    assert reverse(data, i64(1, 1), mode="index").tolist() == [[2, 1], [4, 3]]
     assert reverse(data, i64(), mode="index").tolist() == data.tolist()
     assert reverse(data, np.array([True, False]), mode="mask").tolist() == [[3, 4], [1, 2]]
     assert reverse(data, np.array([False, False]), mode="mask").tolist() == data.tolist()

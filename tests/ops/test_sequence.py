@@ -158,6 +158,12 @@ class TestCells:
         first, later = (ops[name](*inputs, hidden_size=HIDDEN) for name in ("LSTMCell-1", "LSTMCell-4"))
         assert all((a == b).all() for a, b in zip(first, later, strict=True))
 
+    def test_the_first_lstm_cell_has_its_gates_in_one_order_whatever_is_said(self):
+        inputs = cell_inputs("LSTM")
+        plain = ops["LSTMCell-1"](*inputs, hidden_size=HIDDEN)
+        said = ops["LSTMCell-1"](*inputs, hidden_size=HIDDEN, weights_format="ifco")
+        assert all((a == b).all() for a, b in zip(plain, said, strict=True))
+
     def test_the_first_lstm_cell_couples_gates(self):
         x, h, c, W, R, B = cell_inputs("LSTM")
         hidden, cell = ops["LSTMCell-1"](x, h, c, W, R, B, hidden_size=HIDDEN, input_forget=True)
