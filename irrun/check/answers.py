@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from irrun.spec.body import Body
-from irrun.spec.dims import Dim, Size, serial
+from irrun.spec.dims import serial
 from irrun.spec.op import Array, Inferred, Op, Tensor
 from irrun.spec.pending import Pending
+from irrun.spec.sizes import comparable
 
 MAX_KEPT = 4096
 """Answers that are kept; models of 10,000 layers have some hundred kinds of them."""
@@ -83,7 +84,7 @@ class Answers:
         """What `op.infer` says; `written` is what the file has for `attrs`. Raises whatever that raises."""
         if bodies or op.has_shape_attr:
             return op.infer(inputs, attrs, bodies)
-        kind: Hashable = (op, tuple(written.items()), *[(tensor.type, _key(tensor.shape)) for tensor in inputs])
+        kind: Hashable = (op, tuple(written.items()), *[(tensor.type, comparable(tensor.shape)) for tensor in inputs])
         asked = self._asked.setdefault(kind, set())
         values = {number: inputs[number].content for number in sorted(asked)}
         if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
@@ -119,16 +120,7 @@ def _with(kind: Hashable, values: Mapping[int, Array | Pending | None]) -> Hasha
         elif isinstance(value, Pending):
             found.append((number, value.key))
         elif value.dtype == object:
-            found.append((number, value.shape, _key(value.ravel().tolist())))
+            found.append((number, value.shape, comparable(value.ravel().tolist())))
         else:
             found.append((number, value.dtype.str, value.tobytes()))
     return tuple(found)
-
-
-def _key(sizes: Sequence[Size] | None) -> Hashable:
-    """What is equal for equal sizes: they themselves are only equal or not where that is decided."""
-    if sizes is None:
-        return None
-    if Dim not in map(type, sizes):
-        return tuple(sizes)
-    return tuple([(size.key, size.low, size.high) if isinstance(size, Dim) else size for size in sizes])

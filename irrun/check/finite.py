@@ -27,6 +27,9 @@ HIGHEST = {
 }
 """The highest bytes of what is no number; of the larger types, some of the largest numbers have them, too."""
 
+NEXT = {"bf16": 0x80, "f32": 0x80, "f64": 0xF0}
+"""The byte below these is no less in what is no number; in the largest numbers, such as masks have, it is."""
+
 
 def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     """The Consts with NaN or infinity among the first `most` bytes of weights in the order of layers; None are all."""
@@ -58,10 +61,15 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
 def suspect(chunks: Iterable[bytes], type: str) -> bool:
     """Whether there may be an element that is not finite. Without numpy: to load it takes longer than to look."""
     width = ELEMENT_TYPES[type].bits // 8
+    least = NEXT.get(type)
     for chunk in chunks:
         highest = chunk[width - 1 :: width]
-        if any(byte in highest for byte in HIGHEST[type]):
-            return True
+        for byte in HIGHEST[type]:
+            place = highest.find(byte)
+            while place >= 0:
+                if least is None or chunk[place * width + width - 2] >= least:
+                    return True
+                place = highest.find(byte, place + 1)
     return False
 
 

@@ -204,7 +204,9 @@ class Tensor:
     def symbolic(self) -> bool:
         """Whether there are, or may be, elements that are not known exactly among those of the value."""
         content = self.content
-        return content is not None and not isinstance(content, Pending) and content.dtype == object
+        if content is None:
+            return False
+        return content.symbolic if isinstance(content, Pending) else bool(content.dtype == object)
 
     @property
     def rank(self) -> int | None:
