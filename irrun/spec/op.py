@@ -242,7 +242,7 @@ class Dims(dict[str, Any]):
         raise Undecided
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """One use of an op, as its shape rule sees it.
 
