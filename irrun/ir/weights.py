@@ -50,7 +50,7 @@ MAX_COPIED = 1 << 16
 _CHUNK = 1 << 20
 """Bytes that are read at once where a blob is only looked through."""
 
-_NEAR = 1 << 18
+NEAR = 1 << 18
 """Bytes of elements that are looked at together, while they are in the cache of a processor."""
 
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
@@ -302,14 +302,17 @@ class Weights:
         """The first bytes of the file, which tell what it is. Raises WeightsError."""
         return self._read(0, min(self.stored or 0, 1024))
 
-    def chunks(self, layer: Layer) -> Iterator[bytes]:
+    def chunks(self, layer: Layer, buffer: bytearray | None = None) -> Iterator[bytes | bytearray]:
         """The elements of a Const of numbers of whole bytes in order, some at a time, as the file has them.
 
-        Raises WeightsError as `constant` does.
+        Chunks of the length of the `buffer` come in it, each in place of the one before: to look at them takes less
+        time. Raises WeightsError as `constant` does.
         """
         blob = self.check(layer)
-        for first in range(0, blob.needed, _NEAR):
-            yield self._read(blob.offset + first, min(blob.needed - first, _NEAR))
+        for first in range(0, blob.needed, NEAR):
+            offset, length = blob.offset + first, min(blob.needed - first, NEAR)
+            filled = buffer is not None and length == len(buffer) and self._fill(buffer, offset)
+            yield buffer if buffer is not None and filled else self._read(offset, length)
 
     def allocated(self, layer: Layer) -> int:
         """The bytes of memory that `constant` takes for an array; 0 for one that is a view of the file."""
@@ -443,6 +446,14 @@ class Weights:
         if len(data) < size:
             raise WeightsError("E502", f"`{self.path}` got shorter while it was read")
         return data
+
+    def _fill(self, buffer: bytearray, offset: int) -> bool:
+        """Read bytes of the file into a buffer, where that can be done at once."""
+        if self.content is not None or self.path is None or self._segment(offset) or not hasattr(os, "preadv"):
+            return False
+        with suppress(OSError):
+            return os.preadv(self._opened(self.path), [buffer], offset) == len(buffer)
+        return False
 
     def _segment(self, offset: int) -> tuple[bytes, int] | None:
         """The added bytes that a byte is among, and its number in them."""
