@@ -17,6 +17,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,6 +53,9 @@ _CHUNK = 1 << 20
 
 NEAR = 1 << 18
 """Bytes of elements that are looked at together, while they are in the cache of a processor."""
+
+MAX_REMEMBERED = 4096
+"""Texts of shapes whose meaning is kept."""
 
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
@@ -113,11 +117,9 @@ def read_blob(attributes: dict[str, str]) -> Blob:
         lower = element_type.strip().lower()
         help = f"write `{lower}`" if lower in ELEMENT_TYPES and lower != "dynamic" else "`f32` and `i64` are such types"
         raise WeightsError("E508", f"`{element_type}` is not the element type of a Const", "element_type", help)
-    shape = _shape(attributes["shape"])
+    shape, count, plain = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
-    count = math.prod(shape)
-    digits = f"{attributes['shape']},{attributes['offset']}{attributes['size']}".replace(",", "").replace(" ", "")
-    plain = digits.isdecimal() and not attributes["shape"].endswith(",")
+    plain = plain and (attributes["offset"] + attributes["size"]).replace(" ", "").isdecimal()
     return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
 
 
@@ -144,7 +146,9 @@ def _integer(attributes: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _shape(text: str) -> tuple[int, ...]:
+@lru_cache(MAX_REMEMBERED)
+def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
+    """The shape that a text says, its elements, and whether it is plain. Raises WeightsError."""
     items = text.split(",") if text.strip() else []
     if items and not items[-1].strip():
         items.pop()  # OpenVINO takes one trailing comma
@@ -159,7 +163,8 @@ def _shape(text: str) -> tuple[int, ...]:
         )
     if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
         raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
-    return shape
+    digits = text.replace(",", "").replace(" ", "")
+    return shape, math.prod(shape), not text.endswith(",") and (not digits or digits.isdecimal())
 
 
 class Weights:
