@@ -122,7 +122,7 @@ def with_fixes(report: Report) -> Report:
 
 
 def _doubtful(found: Diagnostic) -> Diagnostic:
-    return replace(found, fixes=tuple(replace(fix, safe=False) for fix in found.fixes))
+    return replace(found, fixes=tuple(fix._replace(safe=False) for fix in found.fixes))
 
 
 def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:
