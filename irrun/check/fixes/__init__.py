@@ -10,8 +10,9 @@ from irrun.check.fixes.markup import markup
 from irrun.check.fixes.place import Case, Text
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, Fix
+from irrun.ir.lines import Source
 from irrun.ir.sources import is_memory
-from irrun.ir.xml import Source, as_utf8
+from irrun.ir.xml import as_utf8
 
 MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
