@@ -439,7 +439,7 @@ class Op:
 
     `opsets` are the operation sets that hold it, where they hold no newer version (None: `version` to opset16);
     `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
-    that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
+    that the kernel also computes on arrays of dimensions (`Sizes`), `view_of` names the input that its results may
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
     `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind. Of one that is
     `self_checking` the kernel raises whatever the rule refuses in arrays of ranks and types that it has passed; an
