@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MAX_ALIKE = 2000
 """Diagnostics of one code that are listed; a file may be broken in a million places."""
@@ -70,8 +71,7 @@ class LayerName:
         return f"{self.id} `{self.name}` ({self.type})"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(NamedTuple):
     """New text for the bytes from `start` to `end` of the .xml, as it is in UTF-8; `at` and `until` are their lines and
     columns. It is an insertion where both are the same."""
 
@@ -82,8 +82,7 @@ class Replacement:
     until: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """What mends a diagnostic, all of its replacements together.
 
     It is `safe` where the file leaves no other reading, or where nothing reads what changes; otherwise it is a guess,

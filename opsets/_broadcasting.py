@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Undecided, broadcast
+from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Sizes, Undecided, broadcast
 
 from ._indexing import agreed
 
@@ -12,7 +14,7 @@ EXPLICIT = ("explicit", "none")
 """The modes that map axes by axes_mapping; OpenVINO writes `none` for explicit into files of opset1."""
 
 
-def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Array:
+def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None, mode: str) -> Any:
     """A view of the data in the target shape."""
     target = tuple(int(size) for size in target_shape)
     if mode == "bidirectional":
@@ -21,6 +23,8 @@ def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None,
         shape = np.ones(len(target), np.intp)
         shape[axes_mapping] = data.shape
         data = data.reshape(shape)
+    if isinstance(data, Sizes):
+        return data.spread(target)
     return np.broadcast_to(data, target)
 
 

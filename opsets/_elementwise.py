@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import cleandoc
@@ -25,6 +26,7 @@ from irrun.spec import (
     Size,
     broadcast_shapes,
     choice,
+    quiet,
     shape_text,
 )
 
@@ -44,9 +46,22 @@ Constraints:
 """
 
 
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "absolute": abs,
+    "add": operator.add,
+    "mod": operator.mod,
+    "multiply": operator.mul,
+    "negative": operator.neg,
+    "subtract": operator.sub,
+}
+"""What calls functions of numpy for its arrays, and does the same for others."""
+
+
 def called(function: Function) -> Callable[..., Any]:
     if not isinstance(function, str):
         return function
+    if function in _OPERATORS:
+        return _OPERATORS[function]
     return lambda *arrays, **keywords: getattr(np, function)(*arrays, **keywords)
 
 
@@ -72,7 +87,7 @@ def unary(
     compute = called(function)
 
     def kernel(data: Array, **attributes: Any) -> Any:
-        with np.errstate(all="ignore"):
+        with quiet(data):
             return compute(data, **attributes)
 
     return Op(
@@ -113,7 +128,7 @@ def binary(
     compute = called(function)
 
     def kernel(a: Array, b: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
-        with np.errstate(all="ignore"):
+        with quiet(a, b):
             return compute(a, aligned(a, b, auto_broadcast, auto_broadcast_axis))
 
     first, _, rest = cleandoc(doc).partition("\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node, Shape, Size, broadcast, every, fresh, product, shape_text
+from irrun.spec import Array, Dim, Node, Shape, Size, Sizes, broadcast, every, fresh, product, shape_text
 
 from ._precision import accumulator
 
@@ -87,6 +87,8 @@ def wrapped(indices: Array, size: int) -> Array:
 
 def take(data: Array, indices: Array, axis: int, batch: int) -> Array:
     """The slices of `data` along `axis` at `indices`, which has its first `batch` dimensions in common with it."""
+    if isinstance(data, Sizes) and isinstance(indices, Sizes) and not batch:
+        return data.take(indices, axis)
     if not batch:
         return np.asarray(np.take(data, indices, axis), data.dtype)
     ahead = np.moveaxis(data, axis, batch)

@@ -30,6 +30,8 @@ from irrun.spec import (
     fresh,
     largest,
     op,
+    product,
+    quiet,
     smallest,
 )
 
@@ -69,7 +71,9 @@ def elementary(name: str, function: Function, doc: str, whole: Function = neares
 
 def divisor_rule(node: Node) -> Shapes:
     if node.types.get("T") in INTEGER:
-        divisor = node.value("b")
+        few = (product(node.inputs["b"].shape or ()) <= FEW) is True
+        listed = node.numbers("b") if few else None
+        divisor = node.value("b") if listed is None or 0 in listed else None
         if divisor is not None and not divisor.all():
             position = tuple(int(i) for i in np.argwhere(divisor == 0)[0])
             where = f"[{', '.join(map(str, position))}]" if position else ""
@@ -80,7 +84,7 @@ def divisor_rule(node: Node) -> Shapes:
 def _integral(name: str) -> Callable[[Array], Any]:
     """The function `name` of numpy, which leaves integers as they are."""
     compute = called(name)
-    return lambda data: data if data.dtype.kind in "iu" else compute(data)
+    return lambda data: data if data.dtype.kind in "iuO" else compute(data)
 
 
 abs_ = unary(
@@ -93,6 +97,7 @@ abs_ = unary(
     >>> op(np.array([-2.5, 0.0, 3.0])).tolist()
     [2.5, 0.0, 3.0]
     """,
+    symbolic=True,
 )
 
 acos = elementary(
@@ -208,6 +213,7 @@ ceiling = unary(
     >>> op(np.array([-1.5, 0.2, 3.0])).tolist()
     [-1.0, 1.0, 3.0]
     """,
+    symbolic=True,
     view_of="data",
 )
 
@@ -306,13 +312,13 @@ def divide(
     """
     b = aligned(a, b, auto_broadcast, auto_broadcast_axis)
     symbolic = object in (a.dtype, b.dtype)
-    with np.errstate(all="ignore"):
+    with quiet(a, b):
         if types["T"] in FLOAT:
             if symbolic:
                 raise Undecided  # dimensions have no fractions
             return np.divide(a, b)
         if m_pythondiv:
-            return np.floor_divide(a, b)
+            return a // b
         if symbolic:
             return np.frompyfunc(_truncated_quotient, 2, 1)(a, b)
         quotient = np.floor_divide(a, b)
@@ -379,6 +385,7 @@ floor = unary(
     >>> op(np.array([-1.5, 0.2, 3.0])).tolist()
     [-2.0, 0.0, 3.0]
     """,
+    symbolic=True,
     view_of="data",
 )
 

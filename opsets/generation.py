@@ -22,6 +22,7 @@ from irrun.spec import (
     Output,
     Shapes,
     Size,
+    Sizes,
     choice,
     fresh,
     largest,
@@ -87,7 +88,7 @@ def range_(start: Array, stop: Array, step: Array, *, output_type: str) -> Any:
     a, b, c = (_scalar(array) for array in (start, stop, step))
     if output_type in INTEGER:
         a, b, c = _truncated(a), _truncated(b), _truncated(c)
-    return _numbers(a, b, c, numpy_dtype(output_type))
+    return _numbers(a, b, c, start.dtype if start.dtype == object else numpy_dtype(output_type))
 
 
 @range_.shapes
@@ -98,12 +99,13 @@ def _(node: Node) -> Shapes:
 def _range_count(node: Node, type: str) -> Size:
     numbers: list[Any] = []
     for name in ("start", "stop", "step"):
-        value = node.inputs[name].value
-        if value is None:
+        found = node.inputs[name].numbers
+        if found is None:
             node.complete = False
             numbers.append(None)
             continue
-        number = _scalar(value)
+        (number,) = found
+        number = number if isinstance(number, Size) else float(number)
         if isinstance(number, Dim):
             node.complete = False
         if isinstance(number, float) and not math.isfinite(number):
@@ -144,11 +146,8 @@ def _truncated(number: Any) -> Any:
 
 
 def _numbers(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    if any(isinstance(number, Dim) for number in (start, stop, step)) or dtype.kind == "O":
-        sizes = [start + number * step for number in range(int(_count(start, stop, step)))]
-        result = np.empty(len(sizes), object)
-        result[:] = sizes
-        return result
+    if dtype.kind == "O" or any(isinstance(number, Dim) for number in (start, stop, step)):
+        return Sizes(start + number * step for number in range(int(_count(start, stop, step))))
     count = int(_count(start, stop, step))
     if dtype.kind in "iu":  # modulo 2^64, of which any integer type keeps the low bits
         counts = np.arange(count, dtype=np.uint64)

@@ -553,10 +553,10 @@ def interpolated_shape(node: Node, data: str, targets: str) -> Shapes:
     shape = node.shape(data)
     axes: Sequence[int] = range(len(shape))
     if node.inputs["axes"] is not None:
-        value = node.value("axes")
-        if value is None:
+        listed = node.numbers("axes")
+        if listed is None:
             return {"result": tuple(fresh() for _ in shape)}
-        axes = [int(axis) for axis in value]
+        axes = listed
     check_axes(node, axes, len(shape))
     begins, ends = (rank_pads(node.attrs[name], len(shape)) for name in ("pads_begin", "pads_end"))
     by = node.attrs["shape_calculation_mode"]

@@ -41,6 +41,7 @@ from irrun.spec import (
     element_type,
     every,
     fresh,
+    joined,
     largest,
     numpy_dtype,
     op,
@@ -110,7 +111,7 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     >>> op(np.array([[1, 2], [3, 4]]), np.array([1, 0, 0]), np.array(1)).tolist()
     [[2, 1, 1], [4, 3, 3]]
     """
-    return take(data, indices.astype(np.intp), int(axis.item()) % data.ndim, 0)
+    return take(data, indices.astype("intp"), int(axis.item()) % data.ndim, 0)
 
 
 @gather_1.shapes
@@ -140,7 +141,7 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
     [[1, 3], [5, 5]]
     """
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
-    return take(data, indices.astype(np.intp), int(axis.item()) % data.ndim, batch)
+    return take(data, indices.astype("intp"), int(axis.item()) % data.ndim, batch)
 
 
 @gather_7.shapes
@@ -172,7 +173,7 @@ def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
     along = int(axis.item()) % data.ndim
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[along]
-    places = indices.astype(np.intp)
+    places = indices.astype("intp")
     inside = (places >= -size) & (places < size)
     if inside.all():
         return take(data, places, along, batch)
@@ -602,7 +603,7 @@ def concat(*inputs: Array, axis: int) -> Any:
     >>> op(np.array([[1], [2]]), np.array([[3, 4], [5, 6]]), axis=1).tolist()
     [[1, 3, 4], [2, 5, 6]]
     """
-    return np.concatenate(inputs, axis)
+    return joined(inputs, axis)
 
 
 @concat.shapes
@@ -662,7 +663,11 @@ def split(data: Array, axis: Array, *, num_splits: int) -> Any:
     >>> [part.tolist() for part in op(np.array([1, 2, 3, 4]), np.array(0), num_splits=2)]
     [[1, 2], [3, 4]]
     """
-    return tuple(np.split(data, num_splits, int(axis.item())))
+    along = int(axis.item()) % data.ndim
+    length, rest = divmod(data.shape[along], num_splits)
+    if rest:
+        raise ValueError(f"{data.shape[along]} is no multiple of {num_splits}")
+    return tuple(data[(slice(None),) * along + (slice(i * length, (i + 1) * length),)] for i in range(num_splits))
 
 
 @split.shapes
@@ -1163,7 +1168,7 @@ def transpose(arg: Array, input_order: Array) -> Any:
     >>> op(np.array([[1, 2], [3, 4]]), np.array([1, 0])).tolist()
     [[1, 3], [2, 4]]
     """
-    return np.transpose(arg, [int(axis) for axis in input_order] if len(input_order) else None)
+    return arg.transpose([int(axis) for axis in input_order] if len(input_order) else None)
 
 
 @transpose.shapes

@@ -24,6 +24,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Sizes,
     fresh,
     largest,
     product,
@@ -78,7 +79,8 @@ def _reduction(
 ) -> Op:
     def kernel(data: Array, axes: Array, *, keep_dims: bool) -> Any:
         along = tuple(sorted({int(axis) % data.ndim for axis in axes.ravel()})) if data.ndim else ()
-        return np.asarray(reduce(data, along, keep_dims)).astype(data.dtype, copy=False)
+        result = reduce(data, along, keep_dims)
+        return result if isinstance(result, Sizes) else np.asarray(result).astype(data.dtype, copy=False)
 
     page = re.sub("(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
     example_data = "[[1, 2], [3, 4]]" if types == NUMERIC else "[[True, False], [True, True]]"
@@ -143,7 +145,7 @@ def _sum(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
 
 
 def _prod(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    return np.prod(_wide(data), axis=axes, keepdims=keep_dims)
+    return _wide(data).prod(axis=axes, keepdims=keep_dims)
 
 
 def _mean(data: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:

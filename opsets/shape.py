@@ -23,6 +23,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Sizes,
     Tensor,
     choice,
     fresh,
@@ -90,11 +91,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     shape = node.inputs["data"].shape
     if shape is None:
         return Tensor(type, (fresh(),))
-    value = np.empty(len(shape), object)
-    value[:] = shape
-    if not any(isinstance(size, Dim) for size in shape):
-        value = value.astype(numpy_dtype(type))
-    return Tensor(type, (len(shape),), value)
+    return Tensor(type, (len(shape),), Sizes(shape, type=type))
 
 
 @op(
@@ -203,7 +200,7 @@ def _squeezed(shape: Shape, axes: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def _squeeze(data: Array, axes: Array | None) -> Any:
-    return np.squeeze(data, _squeezed(data.shape, None if axes is None else axes.ravel().tolist()))
+    return data.squeeze(_squeezed(data.shape, None if axes is None else axes.ravel().tolist()))
 
 
 def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:

@@ -12,6 +12,7 @@ from irrun.spec import (
     BOOL,
     ELEMENT_TYPE,
     INDEX,
+    INTEGER,
     NF4,
     NUMERIC,
     Array,
@@ -24,6 +25,7 @@ from irrun.spec import (
     Output,
     Retyping,
     Shapes,
+    Sizes,
     Tensor,
     Undecided,
     Violation,
@@ -289,14 +291,14 @@ def _to_f4e2m1(values: Any) -> Any:
 
 def _converted_sizes(data: Array, target: str) -> Any:
     """An array of ints and dimensions; a dimension stays what it is in the types that hold every size."""
-    result = np.empty(data.size, object)
-    result[:] = [_converted_size(size, target) for size in data.flat]
-    return result.reshape(data.shape)
+    return Sizes([_converted_size(size, target) for size in data.flat], data.shape)
 
 
 def _converted_size(size: Any, target: str) -> Any:
     if target == "boolean":
         return bool(size != 0)
+    if isinstance(size, int) and target in INTEGER and 0 <= size < 2 ** (int(target[1:]) - 1):
+        return size
     if isinstance(size, Dim):
         if target in ("i32", "i64") or (target in ("u32", "u64") and (size >= 0) is True):
             return size

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irrun.ir.naming import MAX_INVENTED
-from irrun.spec.dims import fresh, product
+from irrun.spec.dims import Dim, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Array, Op, Tensor
+from irrun.spec.op import INTEGER, Array, Op, Tensor
 from irrun.spec.pending import Pending
+from irrun.spec.sizes import Sizes, quiet
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -32,6 +33,13 @@ MAX_COUNTED = 256
 
 MAX_PENDING = 32
 """Kernels that one after the other wait for someone who asks for their result."""
+
+_RANGES = {
+    type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if type[0] == "i" else (0, 2**bits - 1)
+    for type in INTEGER
+    for bits in [int(type[1:])]
+}
+"""The least and the largest number of the types of integers."""
 
 _INVENTED = ("i32", "i64")
 """Element types of tensors that may hold sizes: where their values are unknown, these have names."""
@@ -56,13 +64,16 @@ def computed_ahead(
         return None
     if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
         return None
+    sizes = [content.size for content in contents] + [int(product(tensor.shape or ())) for tensor in outputs]
     if symbolic:
-        sizes = [content.size for content in contents] + [int(product(tensor.shape or ())) for tensor in outputs]
         inference.symbolic += sum(sizes)
         if max(sizes) > MAX_SYMBOLIC or inference.symbolic > MAX_SYMBOLIC_WORK:
             return None
-    work = _Work(partial(op.kernel, **attrs, **({"types": types} if op.context else {})), inputs, outputs)
-    if symbolic or any(tensor.type in _INVENTED for tensor in outputs) or work.depth > MAX_PENDING:
+    kernel = partial(op.kernel, **attrs, **({"types": types} if op.context else {}))
+    whole = all(tensor.type in INTEGER for tensor in (*inputs, *outputs) if tensor is not None)
+    work = _Work(kernel, inputs, outputs, exact=op.symbolic and whole)
+    sized = op.symbolic and whole and work.depth == 1 and max(sizes) <= MAX_SYMBOLIC
+    if symbolic or sized or work.depth > MAX_PENDING:
         return work.results
     return [
         Tensor(tensor.type, tensor.shape, _Computed(work, number, int(product(tensor.shape or ()))))
@@ -77,29 +88,38 @@ def invented(tensor: Tensor) -> Tensor:
     count = int(product(tensor.shape))
     if count > MAX_INVENTED:
         return tensor
-    value = np.empty(count, object)
-    value[:] = [fresh(None) for _ in range(count)]
-    return Tensor(tensor.type, tensor.shape, value.reshape([int(size) for size in tensor.shape]))
+    value = Sizes([fresh(None) for _ in range(count)], [int(size) for size in tensor.shape], tensor.type)
+    return Tensor(tensor.type, tensor.shape, value)
 
 
 class _Work:
-    """A small tensor or several, to be computed by a kernel; `depth` is how many such make up the longest way here."""
+    """A small tensor or several, to be computed by a kernel; `depth` is how many such make up the longest way here.
 
-    def __init__(self, kernel: Callable[..., Any], inputs: Sequence[Tensor | None], outputs: Sequence[Tensor]) -> None:
-        self._kernel, self._inputs, self._outputs = kernel, inputs, outputs
+    One that also computes with unknown elements is `exact`: few integers are given to it as they are.
+    """
+
+    def __init__(
+        self, kernel: Callable[..., Any], inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], *, exact: bool
+    ) -> None:
+        self._kernel, self._inputs, self._outputs, self._exact = kernel, inputs, outputs, exact
         contents = [tensor.content for tensor in inputs if tensor is not None]
         self.depth: int = 1 + max((each.depth for each in contents if isinstance(each, _Computed)), default=0)
 
     @cached_property
     def results(self) -> list[Tensor] | None:
         """The outputs with values, or None."""
-        if any(tensor is not None and tensor.value is None for tensor in self._inputs):
+        if self._exact and (found := self._computed([_sizes(tensor) for tensor in self._inputs])):
+            return found
+        return self._computed([None if tensor is None else tensor.value for tensor in self._inputs])
+
+    def _computed(self, arrays: Sequence[Array | Sizes | None]) -> list[Tensor] | None:
+        if any(array is None and tensor is not None for array, tensor in zip(arrays, self._inputs, strict=True)):
             return None
         try:
-            with np.errstate(all="ignore"):
-                results = self._kernel(*(None if tensor is None else tensor.value for tensor in self._inputs))
+            with quiet(*(array for array in arrays if array is not None)):
+                results = self._kernel(*arrays)
             results = results if isinstance(results, tuple | list) else (results,)
-            return [_valued(tensor, np.asarray(result)) for tensor, result in zip(self._outputs, results, strict=True)]
+            return [_valued(tensor, result) for tensor, result in zip(self._outputs, results, strict=True)]
         except Exception:  # a question about an unknown dimension, or a failure that the run will report better
             return None
 
@@ -117,8 +137,41 @@ class _Computed(Pending):
         results = self._work.results
         return None if results is None else results[self._number].value
 
+    def numbers(self) -> list[Any] | None:
+        results = self._work.results
+        return None if results is None else results[self._number].numbers
+
+    @property
+    def known(self) -> bool:
+        return self._work.results is not None
+
+    @property
+    def key(self) -> Hashable:
+        results = self._work.results
+        content = None if results is None else results[self._number].content
+        return content.key if isinstance(content, Sizes) else super().key
+
+
+def _sizes(tensor: Tensor | None) -> Sizes | None:
+    """The value of a tensor of few integers, without numpy."""
+    if tensor is None or tensor.type not in INTEGER or tensor.shape is None or not tensor.static:
+        return None
+    content = tensor.content
+    if content is None or content.size > MAX_SYMBOLIC or isinstance(content, Sizes):
+        return content if isinstance(content, Sizes) else None
+    numbers = tensor.numbers
+    return None if numbers is None else Sizes(numbers, [int(size) for size in tensor.shape], tensor.type)
+
 
 def _valued(tensor: Tensor, value: Any) -> Tensor:
+    """A tensor with what a kernel has given. Raises OverflowError where the type does not hold numbers of any size."""
+    if isinstance(value, Dim | int | Sizes) and tensor.type in _RANGES:
+        sizes = value if isinstance(value, Sizes) else Sizes([value], ())
+        low, high = _RANGES[tensor.type]
+        if not all(isinstance(item, Dim) or low <= item <= high for item in sizes.items):
+            raise OverflowError  # a run wraps it around
+        return Tensor(tensor.type, tensor.shape, Sizes(sizes.items, sizes.shape, tensor.type))
+    value = np.asarray(value)
     if value.dtype == object and any(isinstance(item, int) and not -(2**63) <= item < 2**64 for item in value.flat):
         raise OverflowError  # a run wraps it around
     if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from irrun.spec.body import Body
-from irrun.spec.dims import Dim, Size, serial
+from irrun.spec.dims import serial
 from irrun.spec.op import Array, Inferred, Op, Tensor
 from irrun.spec.pending import Pending
+from irrun.spec.sizes import comparable
 
 MAX_KEPT = 4096
 """Answers that are kept; models of 10,000 layers have some hundred kinds of them."""
@@ -46,6 +47,13 @@ class _Watched(Tensor):
 _STORED = vars(Tensor)["content"]
 
 
+class _Kind(NamedTuple):
+    """Layers of one op, inputs of the same types and shapes: at which of these the rule has looked, and its answers."""
+
+    asked: set[int]
+    answers: dict[Hashable, _Answer]
+
+
 class _Answer(NamedTuple):
     """An answer; `passed` are the numbers of the inputs that outputs are."""
 
@@ -69,8 +77,8 @@ class Answers:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, _Answer] = {}
-        self._asked: dict[Hashable, set[int]] = {}
+        self._kinds: dict[Hashable, _Kind] = {}
+        self._kept = 0
 
     def ask(
         self,
@@ -83,52 +91,46 @@ class Answers:
         """What `op.infer` says; `written` is what the file has for `attrs`. Raises whatever that raises."""
         if bodies or op.has_shape_attr:
             return op.infer(inputs, attrs, bodies)
-        kind: Hashable = (op, tuple(written.items()), *[(tensor.type, _key(tensor.shape)) for tensor in inputs])
-        asked = self._asked.setdefault(kind, set())
-        values = {number: inputs[number].content for number in sorted(asked)}
-        if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
+        key = (op, *written.items(), *[(tensor.type, comparable(tensor.shape)) for tensor in inputs])
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = _Kind(set(), {})
+        values = _values(inputs, kind.asked) if kind.asked else ()
+        if values is None:
             return op.infer(inputs, attrs)
-        answer = self._kept.get(_with(kind, values))
+        answer = kind.answers.get(values)
         if answer is None:
             before = serial()
-            watched = [_Watched.over(tensor, number, asked) for number, tensor in enumerate(inputs)]
+            watched = [_Watched.over(tensor, number, kind.asked) for number, tensor in enumerate(inputs)]
             inferred = op.infer(watched, attrs)
             numbers = {id(tensor): number for number, tensor in enumerate(watched)}
             answer = _Answer(inferred, [numbers.get(id(tensor)) for tensor in inferred.outputs])
-            if serial() == before + 1:
-                self._keep(kind, {number: inputs[number].content for number in sorted(asked)}, answer)
+            values = _values(inputs, kind.asked)
+            if serial() == before + 1 and values is not None:
+                self._make_room()
+                kind.answers[values] = answer
         return answer.over(inputs)
 
-    def _keep(self, kind: Hashable, values: Mapping[int, Array | Pending | None], answer: _Answer) -> None:
-        if any(value is not None and value.size > MAX_COMPARED for value in values.values()):
-            return
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-            self._asked.clear()
-        self._kept[_with(kind, values)] = answer
+    def _make_room(self) -> None:
+        self._kept += 1
+        if self._kept > MAX_KEPT:
+            self._kinds.clear()
+            self._kept = 0
 
 
-def _with(kind: Hashable, values: Mapping[int, Array | Pending | None]) -> Hashable:
-    """A key for inputs of a kind that have these values."""
-    if not values:
-        return kind
-    found: list[Hashable] = [kind]
-    for number, value in values.items():
+def _values(inputs: Sequence[Tensor], numbers: set[int]) -> tuple[Hashable, ...] | None:
+    """What equal values of some of the inputs share; None where one of them is too large."""
+    found: list[Hashable] = []
+    for number in sorted(numbers):
+        value = inputs[number].content
         if value is None:
             found.append((number, None))
+        elif value.size > MAX_COMPARED:
+            return None
         elif isinstance(value, Pending):
             found.append((number, value.key))
         elif value.dtype == object:
-            found.append((number, value.shape, _key(value.ravel().tolist())))
+            found.append((number, value.shape, comparable(value.ravel().tolist())))
         else:
             found.append((number, value.dtype.str, value.tobytes()))
     return tuple(found)
-
-
-def _key(sizes: Sequence[Size] | None) -> Hashable:
-    """What is equal for equal sizes: they themselves are only equal or not where that is decided."""
-    if sizes is None:
-        return None
-    if Dim not in map(type, sizes):
-        return tuple(sizes)
-    return tuple([(size.key, size.low, size.high) if isinstance(size, Dim) else size for size in sizes])

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Model
-from irrun.ir.weights import Array, WeightsError
+from irrun.ir.weights import NEAR, Array, WeightsError
 from irrun.ir.xml import attribute_span
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
@@ -27,11 +27,15 @@ HIGHEST = {
 }
 """The highest bytes of what is no number; of the larger types, some of the largest numbers have them, too."""
 
+NEXT = {"bf16": 0x80, "f32": 0x80, "f64": 0xF0}
+"""The byte below these is no less in what is no number; in the largest numbers, such as masks have, it is."""
+
 
 def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     """The Consts with NaN or infinity among the first `most` bytes of weights in the order of layers; None are all."""
     weights = model.weights
     searched = 0
+    buffer = bytearray(NEAR)
     for layer in (layer for layer in model.graph.walk() if layer.type == "Const"):
         blob = weights.checked(layer)
         if blob is None or blob.element_type not in HIGHEST or not blob.elements or weights.doubts(layer):
@@ -40,7 +44,7 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
         if most is not None and searched > most:
             return
         try:
-            if not suspect(weights.chunks(layer), blob.element_type):
+            if not suspect(weights.chunks(layer, buffer), blob.element_type):
                 continue
             dtype = numpy_dtype(blob.element_type)
             found = not_finite((np.frombuffer(chunk, dtype) for chunk in weights.chunks(layer)), blob.shape)
@@ -55,13 +59,18 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
             )
 
 
-def suspect(chunks: Iterable[bytes], type: str) -> bool:
+def suspect(chunks: Iterable[bytes | bytearray], type: str) -> bool:
     """Whether there may be an element that is not finite. Without numpy: to load it takes longer than to look."""
     width = ELEMENT_TYPES[type].bits // 8
+    least = NEXT.get(type)
     for chunk in chunks:
         highest = chunk[width - 1 :: width]
-        if any(byte in highest for byte in HIGHEST[type]):
-            return True
+        for byte in HIGHEST[type]:
+            place = highest.find(byte)
+            while place >= 0:
+                if least is None or chunk[place * width + width - 2] >= least:
+                    return True
+                place = highest.find(byte, place + 1)
     return False
 
 

@@ -78,7 +78,7 @@ def code_of(violation: Violation) -> str:
     return "E401" if violation.label.startswith("C") else violation.label
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Unchecked(Op):
     """An op whose kernel computes also what its rule refuses, as far as it can, for one layer.
 

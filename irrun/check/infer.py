@@ -53,7 +53,7 @@ _OF_CONSTANT = ("element_type", "shape", "offset", "size")
 _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
@@ -70,7 +70,6 @@ class InferredLayer:
     widened: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(eq=False, slots=True)
 class Inference:
     """What is known of a model. `nodes` holds the layers that could be inferred, producers first, bodies included.
 
@@ -80,22 +79,18 @@ class Inference:
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     """
 
-    weights: Weights
-    nodes: dict[Layer, InferredLayer] = field(default_factory=dict)
-    known: Inference | None = None
-    ignore: frozenset[str] = frozenset()
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    seen: set[tuple[Any, ...]] = field(default_factory=set)
-    visited: set[Graph] = field(default_factory=set)
-    latest: dict[Graph, tuple[list[Tensor], list[Tensor]]] = field(default_factory=dict)
-    pending: list[Graph] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    answers: Answers = field(default_factory=Answers)
-    depth: int = 0
-    repeated: int = 0
-    symbolic: int = 0
-    looked_at: int = 0
-    mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = field(default_factory=dict)
+    def __init__(self, weights: Weights, known: Inference | None = None, ignore: frozenset[str] = frozenset()) -> None:
+        self.weights, self.known, self.ignore = weights, known, ignore
+        self.nodes: dict[Layer, InferredLayer] = {}
+        self.diagnostics: list[Diagnostic] = []
+        self.seen: set[tuple[Any, ...]] = set()
+        self.visited: set[Graph] = set()
+        self.latest: dict[Graph, tuple[list[Tensor], list[Tensor]]] = {}
+        self.pending: list[Graph] = []
+        self.counts: Counter[str] = Counter()
+        self.answers = Answers()
+        self.depth = self.repeated = self.symbolic = self.looked_at = 0
+        self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""

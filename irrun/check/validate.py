@@ -19,7 +19,6 @@ from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import check_form, read
-from irrun.ir.signature import names_of
 from irrun.ir.sources import Source, opened
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
@@ -147,6 +146,8 @@ def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
 
 def find_input(model: Model, name: str | int) -> int:
     """The number of the input that goes by `name`, or by its position. Raises ValueError listing the inputs."""
+    from irrun.ir.signature import names_of
+
     name, parameters = str(name), model.graph.parameters
     matches = [number for number, layer in enumerate(parameters) if name in names_of(layer)]
     if len(matches) == 1:

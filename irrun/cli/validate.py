@@ -123,7 +123,6 @@ def validate(
     diffs: list[str] = []
     with collector_paused(), progress("checking", len(paths)) as shown:
         from irrun.check.render.infos import listed
-        from irrun.check.render.shapes import render_shapes
         from irrun.check.render.text import overview, plain, render_report
 
         for path in shown.each(paths, str):
@@ -140,7 +139,7 @@ def validate(
             if with_deviations:
                 report = _with_deviations(report)
             kept = [found for found in report.diagnostics if _wanted(found.code, select, ignore)]
-            tables.append(render_shapes(report) if list_shapes else "")
+            tables.append(_shapes(report) if list_shapes else "")
             kept_report = replace(report, diagnostics=kept, model=None, inference=None)
             reports.append(listed(kept_report, format, verbose or any(code[0] == "I" for code in select)))
     if diff:
@@ -224,6 +223,12 @@ def _traced(report: Report) -> Report:
     from irrun.check.trace import traced
 
     return traced(report)
+
+
+def _shapes(report: Report) -> str:
+    from irrun.check.render.shapes import render_shapes
+
+    return render_shapes(report)
 
 
 def _with_deviations(report: Report) -> Report:

@@ -11,8 +11,9 @@ from typing import Any
 from irrun.ir.bodies import MAP_OF, UNCONNECTED
 from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, Model, Port, PortMap
 from irrun.ir.layers import tensor_names
+from irrun.ir.lines import NO_FILE
 from irrun.ir.markup import Markup, Unwritable
-from irrun.ir.xml import NO_FILE, Element
+from irrun.ir.xml import Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 
 _ORDER = ("data", "rt_info", *MAP_OF.values(), "back_edges", "input", "output", *MAP_OF)

@@ -17,7 +17,7 @@ from irrun.ir.xml import Deferred, Element
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 

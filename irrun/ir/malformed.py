@@ -9,7 +9,8 @@ from xml.parsers import expat
 from irrun.diagnostics import Diagnostic, Note
 
 if TYPE_CHECKING:
-    from irrun.ir.xml import Element, Source
+    from irrun.ir.lines import Source
+    from irrun.ir.xml import Element
 
 TAG = re.compile(rb"<[^\s/>]+")
 """The beginning of a start tag, up to the end of its name."""

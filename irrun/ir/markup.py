@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from irrun.ir.lines import NO_FILE, Source
 from irrun.ir.remnants import DOCUMENT, Aside, Remnant, remnants
-from irrun.ir.xml import NO_FILE, Element, Source
+from irrun.ir.xml import Element
 
 _XML = "{http://www.w3.org/XML/1998/namespace}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from irrun.ir.xml import Source, parser_of
+from irrun.ir.lines import Source
+from irrun.ir.xml import parser_of
 
 DOCUMENT = -1
 """Where a remnant stands that comes behind the root element."""

@@ -66,12 +66,7 @@ class _Sorting:
 
 def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> None:
     """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
-    sorting = _Sorting(graph)
-    cyclic = bool(sorting.waiting)
-    for _ in range(MAX_CYCLES):
-        if not sorting.waiting:
-            break
-        _report_cycle(sorting.take_cycle(), findings)
+    cyclic = not _in_order(graph) and _report_cycles(graph, findings)
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
     if not graph.sinks and (graph.layers or graph.element.find("layers") is not None):
@@ -82,6 +77,28 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
         findings.add("E212", f"{what} has no Result", graph.element, graph=graph, help=help)
     elif connected and not cyclic:
         _warn_of_unreachable(graph, findings)
+
+
+def _in_order(graph: Graph) -> bool:
+    """Whether each layer stands behind those that it reads, as in nearly all files."""
+    seen: set[Layer] = set()
+    for layer in graph.layers:
+        for value in layer.inputs:
+            if value is not None and value.layer not in seen:
+                return False
+        seen.add(layer)
+    return True
+
+
+def _report_cycles(graph: Graph, findings: Findings) -> bool:
+    """Whether there are any."""
+    sorting = _Sorting(graph)
+    cyclic = bool(sorting.waiting)
+    for _ in range(MAX_CYCLES):
+        if not sorting.waiting:
+            break
+        _report_cycle(sorting.take_cycle(), findings)
+    return cyclic
 
 
 def _report_cycle(cycle: list[Layer], findings: Findings) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from irrun.ir.graph import Layer
-from irrun.ir.xml import Element, Source, as_utf8, parse, parser_of
+from irrun.ir.lines import Source
+from irrun.ir.xml import Element, as_utf8, parse, parser_of
 
 PRECISE = "precise"
 """The runtime info of a layer that keeps it from being computed in 16 bits."""

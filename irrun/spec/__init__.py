@@ -91,6 +91,7 @@ from irrun.spec.op import (
     variation,
 )
 from irrun.spec.patterns import shape_text
+from irrun.spec.sizes import Sizes, joined, quiet
 from irrun.spec.traits import (
     Accumulating,
     Attending,
@@ -178,6 +179,7 @@ __all__ = [
     "Shape",
     "Shapes",
     "Size",
+    "Sizes",
     "Splitting",
     "Storing",
     "Tensor",
@@ -189,10 +191,12 @@ __all__ = [
     "element_type",
     "every",
     "fresh",
+    "joined",
     "largest",
     "numpy_dtype",
     "op",
     "product",
+    "quiet",
     "shape_text",
     "smallest",
     "variation",

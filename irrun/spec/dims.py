@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from math import gcd
 from typing import Any, Final
@@ -57,15 +56,17 @@ _identities: WeakValueDictionary[tuple[Any, ...], Identity] = WeakValueDictionar
 """By tag. Tags nest as deep as a model is long and share their parts: to compare what is in them could take forever."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Atom:
     """An unknown integer: a number of its own, or what the tuple `tag` says. Equal tags have one `identity`."""
 
-    tag: Any
-    low: int | None
-    high: int | None
-    name: str | None
-    identity: Any
+    __slots__ = ("high", "identity", "low", "name", "tag")
+
+    def __init__(self, tag: Any, low: int | None, high: int | None, name: str | None, identity: Any) -> None:
+        self.tag = tag
+        self.low = low
+        self.high = high
+        self.name = name
+        self.identity = identity
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Atom) and self.identity == other.identity

@@ -205,7 +205,9 @@ class Tensor:
     def symbolic(self) -> bool:
         """Whether there are, or may be, elements that are not known exactly among those of the value."""
         content = self.content
-        return content is not None and not isinstance(content, Pending) and content.dtype == object
+        if content is None:
+            return False
+        return content.symbolic if isinstance(content, Pending) else bool(content.dtype == object)
 
     @property
     def rank(self) -> int | None:
@@ -241,7 +243,7 @@ class Dims(dict[str, Any]):
         raise Undecided
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """One use of an op, as its shape rule sees it.
 
@@ -438,7 +440,7 @@ class Op:
 
     `opsets` are the operation sets that hold it, where they hold no newer version (None: `version` to opset16);
     `extension_versions` are other words that a layer's `version` may have for it, such as "extension". `symbolic` says
-    that the kernel also computes on arrays of dimensions (dtype object), `view_of` names the input that its results may
+    that the kernel also computes on arrays of dimensions (`Sizes`), `view_of` names the input that its results may
     share memory with. `pure` is False for ops that must not be computed ahead: those with state or random results.
     `traits` say what the op is to those that rewrite and fuse programs, at most one of a kind. Of one that is
     `self_checking` the kernel raises whatever the rule refuses in arrays of ranks and types that it has passed; an

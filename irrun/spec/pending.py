@@ -14,9 +14,14 @@ else:
 
 
 class Pending:
-    """The value of a tensor of `size` elements, none of which will be unknown."""
+    """The value of a tensor of `size` elements; none of them will be unknown unless it is `symbolic`."""
 
     __slots__ = ("size",)
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether there are elements that are not known exactly."""
+        return False
 
     def __init__(self, size: int) -> None:
         self.size = size

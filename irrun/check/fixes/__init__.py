@@ -10,8 +10,9 @@ from irrun.check.fixes.markup import markup
 from irrun.check.fixes.place import Case, Text
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, Fix
+from irrun.ir.lines import Source
 from irrun.ir.sources import is_memory
-from irrun.ir.xml import Source, as_utf8
+from irrun.ir.xml import as_utf8
 
 MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
@@ -122,7 +123,7 @@ def with_fixes(report: Report) -> Report:
 
 
 def _doubtful(found: Diagnostic) -> Diagnostic:
-    return replace(found, fixes=tuple(replace(fix, safe=False) for fix in found.fixes))
+    return replace(found, fixes=tuple(fix._replace(safe=False) for fix in found.fixes))
 
 
 def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from irrun.diagnostics import Diagnostic, Fix, Replacement
+from irrun.ir.lines import Source
 from irrun.ir.text_edits import Edit
-from irrun.ir.xml import Source
 
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^>\[]*(\[[^\]]*\]\s*)?>[ \t]*(?:\r\n|\n|\r)?")
 _TAG = re.compile(rb"""<[\w.-]+(?:\s+[^\s=/>]+\s*=\s*(?:"[^"]*"|'[^']*'))*""")

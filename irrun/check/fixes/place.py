@@ -11,9 +11,10 @@ from xml.sax.saxutils import quoteattr
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, Fix, Replacement, Span
 from irrun.ir.graph import Graph, Layer, Model, Port
+from irrun.ir.lines import Source
 from irrun.ir.text_edits import Edit, Extent, extents
 from irrun.ir.text_edits import set_attribute as with_attribute
-from irrun.ir.xml import Element, Source
+from irrun.ir.xml import Element
 
 _TAG = re.compile(rb"[^\s/>]+")
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from irrun.check.render.alike import grouped
 from irrun.diagnostics import Diagnostic, Span, counted
 from irrun.files import open_regular
+from irrun.ir.lines import Source
 from irrun.ir.reader import MAX_XML_BYTES
-from irrun.ir.xml import Source, as_utf8
+from irrun.ir.xml import as_utf8
 
 if TYPE_CHECKING:
     from irrun.check.validate import Report

@@ -16,8 +16,8 @@ from irrun.check.render.text import source_at, source_of
 from irrun.check.validate import GivenShapes, Report, validate
 from irrun.diagnostics import Diagnostic, IRError
 from irrun.ir.graph import Layer, Model
+from irrun.ir.lines import Source as Text
 from irrun.ir.sources import Source
-from irrun.ir.xml import Source as Text
 from irrun.tools.compare.results import Comparison
 from irrun.tools.diff import Difference
 from irrun.tools.inspect.contents import Contents

@@ -9,7 +9,7 @@ from irrun.check.codes import CODES
 from irrun.check.render.alike import grouped
 from irrun.check.render.text import WIDTH
 from irrun.diagnostics import Diagnostic
-from irrun.ir.xml import Source
+from irrun.ir.lines import Source
 from irrun.tools.report import texts
 from irrun.tools.report.finding import Finder
 
