@@ -101,7 +101,7 @@ def watching_options(function: Command) -> Command:
     return function
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Wishes:
     """What the options ask for, checked as far as that goes without a model."""
 
@@ -152,7 +152,7 @@ class Wishes:
         return selection
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Watched:
     """Runs of a model that somebody looks at, one after the other; `failed` says that something was found."""
 
