@@ -1,12 +1,18 @@
-"""The command line as a process: `irrun`, and `python -m irrun`."""
+"""The command line as a process: `irrun`, and `python -m irrun`. What is set here holds for all of it."""
 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
-from irrun.cli import main
+PAUSE = 50_000
+"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
+
+SPINNING = 17
+"""The clock cycles, as a power of 2, that threads of numpy's BLAS look for work before they sleep: some 50 us. There is
+next to none for them, as engines have threads of their own; 28, the default, is a tenth of a second at every start."""
 
 
 def run() -> None:
@@ -26,6 +32,10 @@ def run() -> None:
             os._exit(status)
 
     atexit.register(end)  # the first one, which is called behind all others
+    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
+    from irrun.cli import main  # now that nothing searches what it loads
+
     try:
         main(prog_name="irrun")
     except SystemExit as ended:

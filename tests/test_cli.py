@@ -78,7 +78,7 @@ def test_the_process_ends_when_all_is_written_and_all_that_waits_for_its_end_is_
 
 
 def test_an_exception_is_no_silent_end():
-    script = "import irrun.cli, irrun.__main__\nirrun.__main__.main = lambda **_: 1 / 0\nirrun.__main__.run()"
+    script = "import irrun.cli, irrun.__main__\nirrun.cli.main = lambda **_: 1 / 0\nirrun.__main__.run()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")

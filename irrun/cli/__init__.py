@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import gc
-import os
 from importlib import import_module
 from typing import Any
 
@@ -14,13 +12,6 @@ from irrun.cli.deferred import defer
 
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
-
-PAUSE = 50_000
-"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
-
-SPINNING = 17
-"""The clock cycles, as a power of 2, that threads of numpy's BLAS look for work before they sleep: some 50 us. There is
-next to none for them, as engines have threads of their own; 28, the default, is a tenth of a second at every start."""
 
 COMMANDS = {
     "compare": "Say which layer is wrong first beside a device or another model, and why.",
@@ -77,6 +68,4 @@ def main() -> None:
 
     Exit status: 0 fine; 1 the model or its inputs are at fault; 2 wrong use, or a file that cannot be written.
     """
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     defer("numpy")
-    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
