@@ -44,6 +44,9 @@ RTOL, ATOL = 1e-3, 1e-5
 """How far floats may be from those expected, as a part of these and as a number: what rounding in another order makes
 of f32."""
 
+SEARCHED = 1 << 16
+"""Elements of a result that are searched at a time for what is not finite, few enough for a cache."""
+
 
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
     files = {}
@@ -264,7 +267,11 @@ def _not_finite(results: Mapping[str, Array]) -> str:
 
     found = {}
     for name, array in results.items():
-        if array.dtype.kind in "fV" and (doubt := not_finite([array.ravel()], array.shape)) is not None:
+        if array.dtype.kind not in "fV":
+            continue
+        flat = array.ravel()
+        blocks = (flat[begin : begin + SEARCHED] for begin in range(0, flat.size, SEARCHED))
+        if (doubt := not_finite(blocks, array.shape)) is not None:
             found[name] = f"`{name}` ({doubt} of {array.size:,}{doubt.place})"
     return f"not finite: {', '.join(found.values())}" if found else ""
 
