@@ -30,6 +30,7 @@ from irrun.run.arrays import dump_npz
 def test_numpy_reads_what_was_written(array):
     stream = io.BytesIO()
     dump_npz(stream, {"x": array})
+    stream.seek(0)
     with np.load(stream) as found:
         read = found["x"]
     assert read.shape == array.shape
