@@ -7,8 +7,9 @@ import gc
 import os
 import sys
 
-PAUSE = 50_000
-"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
+PAUSE = 500_000
+"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
+search all that a command loads takes 10 ms."""
 
 SPINNING = 17
 """The clock cycles, as a power of 2, that threads of numpy's BLAS look for work before they sleep: some 50 us. There is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -137,6 +138,7 @@ def execute(
 
     MODEL is an .xml file, or - for standard input.
     """
+    gc.disable()  # a model is in use to the end, and runs leave no cycles: to search it takes as long as to plan it
     wishes = Wishes(context, **watched)
     arrays = [archive, expect, *files.values()]
     require_files(context, model, weights, *arrays)
