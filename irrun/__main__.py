@@ -1,5 +1,48 @@
-"""`python -m irrun`: the command line."""
+"""The command line as a process: `irrun`, and `python -m irrun`. What is set here holds for all of it."""
 
-from irrun.cli import main
+from __future__ import annotations
 
-main(prog_name="irrun")
+import atexit
+import gc
+import os
+import sys
+
+PAUSE = 500_000
+"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
+search all that a command loads takes 10 ms."""
+
+SPINNING = 17
+"""The clock cycles, as a power of 2, that threads of numpy's BLAS look for work before they sleep: some 50 us. There is
+next to none for them, as engines have threads of their own; 28, the default, is a tenth of a second at every start."""
+
+
+def run() -> None:
+    """Run the command of the arguments, and end the process once all is written.
+
+    For Python to take apart what a command has made, object by object, takes as long as to check a model.
+    """
+    status: str | int | None = None
+
+    def end() -> None:
+        if isinstance(status, int):
+            try:
+                sys.stdout.flush()
+                sys.stderr.flush()
+            except (OSError, ValueError):  # the interpreter says what is wrong with them
+                return
+            os._exit(status)
+
+    atexit.register(end)  # the first one, which is called behind all others
+    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
+    from irrun.cli import main  # now that nothing searches what it loads
+
+    try:
+        main(prog_name="irrun")
+    except SystemExit as ended:
+        status = ended.code
+        raise
+
+
+if __name__ == "__main__":
+    run()

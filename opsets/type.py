@@ -237,7 +237,7 @@ def _converted(data: Array, source: str, target: str) -> Any:
     if special is not None:
         return special(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(numpy_dtype(target))
+        return values.astype(numpy_dtype(target), copy=False)
 
 
 def _truncated(values: Any, target: str) -> Any:

@@ -46,6 +46,44 @@ def test_validate_loads_numpy_only_where_a_value_has_to_be_computed():
     assert loaded("validate", SAMPLES / "sparse-fill-empty-rows" / "model.xml") == ["numpy"]
 
 
+def test_execute_loads_only_what_every_run_needs():
+    script = (
+        f"import sys; sys.argv = ['irrun', 'execute', {str(CNN)!r}, '--random', '1']\n"
+        "from irrun.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "seldom = {'scipy', 'lxml', 'rich', 'llvmlite', 'logging', 'email', 'importlib.metadata', "
+        "'irrun.run.generation', 'irrun.run.keys', 'irrun.run.comparison', 'irrun.engines.onednn', 'irrun.tools'}\n"
+        "print(sorted(seldom & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_process_ends_when_all_is_written_and_all_that_waits_for_its_end_is_done(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import atexit, threading, time\n"
+        "def late():\n    time.sleep(0.2)\n    print('late', flush=True)\n"
+        "threading.Thread(target=late).start()\n"
+        "atexit.register(lambda: print('last', end=''))\n"
+    )
+    command = [sys.executable, "-m", "irrun", "validate", "--ops", tmp_path / "own.py"]
+    for model, status in ((CNN, 0), (INVALID / "five_defects.xml", 1), (tmp_path / "none.xml", 2)):
+        done = subprocess.run([*command, model], capture_output=True, text=True, check=False)
+        assert done.returncode == status
+        assert "Traceback" not in done.stderr
+        if status < 2:
+            assert "late\n" in done.stdout
+            assert done.stdout.endswith("last")
+
+
+def test_an_exception_is_no_silent_end():
+    script = "import irrun.cli, irrun.__main__\nirrun.cli.main = lambda **_: 1 / 0\nirrun.__main__.run()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
 def loaded(*arguments):
     """`["numpy"]` where a command loads that, and does not only make it ready to be loaded."""
     script = (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import builtins
 import errno
-import gc
 import os
 import sys
 from importlib import import_module
@@ -20,9 +18,6 @@ INTERRUPTED = 130
 
 UNWRITABLE = 2
 """The exit status where standard output, or a file, cannot be written."""
-
-PAUSE = 50_000
-"""Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes."""
 
 COMMANDS = {
     "compare": "Say which layer is wrong first beside a device or another model, and why.",
@@ -93,5 +88,3 @@ def main() -> None:
     be written; 3 the other side of a comparison failed.
     """
     defer("numpy")
-    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
-    atexit.register(gc.freeze)  # or else the end of the process would search all of the model for cycles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 RTOL, ATOL = 1e-3, 1e-5
 """How far floats may be from those expected, as a part of these and as a number: what rounding in another order makes
 of f32."""
+
+SEARCHED = 1 << 16
+"""Elements of a result that are searched at a time for what is not finite, few enough for a cache."""
 
 
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
@@ -143,6 +147,7 @@ def execute(
 
     MODEL is an .xml file, or - for standard input.
     """
+    gc.disable()  # a model is in use to the end, and runs leave no cycles: to search it takes as long as to plan it
     wishes = Wishes(context, **watched)
     arrays = [archive, expect, *files.values()]
     require_files(context, model, weights, *arrays)
@@ -273,7 +278,11 @@ def _not_finite(results: Mapping[str, Array]) -> str:
 
     found = {}
     for name, array in results.items():
-        if array.dtype.kind in "fV" and (doubt := not_finite([array.ravel()], array.shape)) is not None:
+        if array.dtype.kind not in "fV":
+            continue
+        flat = array.ravel()
+        blocks = (flat[begin : begin + SEARCHED] for begin in range(0, flat.size, SEARCHED))
+        if (doubt := not_finite(blocks, array.shape)) is not None:
             found[name] = f"`{name}` ({doubt} of {array.size:,}{doubt.place})"
     return f"not finite: {', '.join(found.values())}" if found else ""
 

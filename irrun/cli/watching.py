@@ -102,7 +102,7 @@ def watching_options(function: Command) -> Command:
     return function
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Wishes:
     """What the options ask for, checked as far as that goes without a model."""
 
@@ -153,7 +153,7 @@ class Wishes:
         return selection
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Watched:
     """Runs of a model that somebody looks at, one after the other; `failed` says that something was found."""
 

@@ -23,7 +23,7 @@ device does that rounds the result of every layer to it; `f64`: all in f64, whic
 by."""
 
 
-SINGLE_RUN = 120_000_000
+SINGLE_RUN = 110_000_000
 """Bytes of weights of a model for which oneDNN pays in a single run already: what it prepares takes 20 to 60 ms."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ NEAR = 1e-3
 """How far from a whole number, in levels, the place of zero may be that comes of limits that were rounded to f32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """The f32 values scale * (code - zero) of codes of the element type `type`, "u8" or "i8".
 
     There is one `scale`, above 0, for all of the tensor, or one for each channel along axis 1.
@@ -25,8 +24,7 @@ class Grid:
     zero: int
 
 
-@dataclass(frozen=True, slots=True)
-class Coding:
+class Coding(NamedTuple):
     """How numbers become codes on a `grid`: `low` and what is below is the code `first`, `high` and what is above the
     last one of `levels` at even distances. What lies between is rounded to the nearest level, halves to the even one.
 

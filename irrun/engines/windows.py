@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from irrun.engines.work import Work
 from irrun.spec import windows as spec
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """One spatial axis: elements, taps of the kernel, stops of the kernel, and elements of padding on both sides.
 
     The padding behind is what the attributes say; windows may end before it or beyond.

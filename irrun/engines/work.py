@@ -40,7 +40,7 @@ class Layout(Protocol):
     def strides(self) -> tuple[int, ...] | None: ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Operand:
     """A tensor that a work reads or writes, of known shape.
 
@@ -65,7 +65,7 @@ class Operand:
     grid: Grid | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Post:
     """What is done to each element of a work's result: the op `name` ("ReLU-1") with its attributes.
 
@@ -81,7 +81,7 @@ class Post:
     parameters: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
     """An op and what is done to its (only) result right away, in order.
 
@@ -156,7 +156,7 @@ Arrays = Sequence[Any]
 """Of the inputs of a work; None for one that is not connected. Who binds a work knows which ones are there."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Compiled:
     """A work that an engine has prepared. It is shared by threads; what it binds is used by one at a time.
 

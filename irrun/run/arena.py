@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irrun.engines.memory import ALIGNMENT
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Buffer:
     """`size` bytes in use from step `first` to step `last`, both included; `offset` is where they lie."""
 

@@ -44,6 +44,9 @@ _LONGEST_NAME = 60_000
 """Bytes of the name of an array that .npz can hold."""
 
 _CHUNK = 1 << 20
+_CACHED = 1 << 16
+"""Bytes that are written at a time: few enough to be in a cache from when their checksum is taken until they go."""
+
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 """What zipfile raises for files that are not what they say."""
@@ -253,7 +256,18 @@ def write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     info = zipfile.ZipInfo(f"{name}.npy")  # of no time, so that equal arrays make equal files
     info.comment = element_type(array.dtype).encode()
     with archive.open(info, "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, widened(array), allow_pickle=False)
+        _write(member, widened(array))
+
+
+def _write(stream: IO[bytes], array: Array) -> None:
+    """Write an array as .npy, without a copy of it where it lies in C order."""
+    if not array.flags.c_contiguous or not array.nbytes:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+        return
+    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+    content = array.reshape(-1).view(np.uint8).data
+    for begin in range(0, len(content), _CACHED):
+        stream.write(content[begin : begin + _CACHED])
 
 
 def widened(array: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ MOVED = (64.0, -64.0)
 """Roundings that inputs are moved by, to see what an op makes of that: a step function may make anything of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """How far results may lie apart: `steps` of rounding of the number itself, or `sums` of the largest one beside it,
     which is what sums in another order come to. Integers, booleans and what is not finite must be equal."""
 

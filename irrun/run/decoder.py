@@ -6,9 +6,8 @@ The cache lives in variables of the model, or is an input (`past...`) that an ou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,8 +40,7 @@ _DIGITS = 4
 _HELP = "`irrun generate` runs decoders that keep a cache, in variables or as inputs; `irrun execute` runs any model"
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
+class Decoder(NamedTuple):
     """How a language model is called.
 
     `made` maps the keys of `_RANKS` to the names of the inputs that the model has of these, and `inputs` all names to

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from irrun.run.preparation import Preparation
 from irrun.run.program import Program
 from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
-from irrun.run.tensor_names import TensorNames
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
@@ -41,6 +40,7 @@ from irrun.spec.patterns import shape_text
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
     from irrun.run.profile import Profile
+    from irrun.run.tensor_names import TensorNames
 
 _V10_OUTPUTS = {
     **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
@@ -58,8 +58,7 @@ MAX_EXPANDED = 1 << 30
 """Bytes that weights of few bits may take as f32 where no engine reads their codes as quickly."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`."""
 
     preparation: Preparation
@@ -198,6 +197,8 @@ class GraphExecutor:
 
     @cached_property
     def _tensors(self) -> TensorNames:
+        from irrun.run.tensor_names import TensorNames
+
         return TensorNames(self.model.graph, self._inference)
 
     @cached_property

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import length_hint
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -404,8 +404,7 @@ class Frame:
         compiled.bind([dense], [written], allocate(compiled.scratch) if compiled.scratch else None)()
 
 
-@dataclass(frozen=True, slots=True)
-class _Calculation:
+class _Calculation(NamedTuple):
     """How an instruction of a frame is computed, for who looks at what it has made."""
 
     frame: Frame

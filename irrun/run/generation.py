@@ -13,15 +13,13 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, InputError
 from irrun.run.decoder import read_decoder
+from irrun.run.session import MAX_TOKENS
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
     from irrun.run.profile import Profile
     from irrun.run.session import Session
-
-MAX_TOKENS = 32
-"""Tokens that are generated unless told otherwise."""
 
 _MAX_ID = 1 << 31
 """Ids are below this where the model does not tell how large its vocabulary is."""

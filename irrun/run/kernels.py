@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from traceback import walk_tb
+from typing import NamedTuple
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.weights import Weights
@@ -15,8 +15,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(NamedTuple):
     """The kernels of a model's ops. `path` is its file, which errors name."""
 
     path: Path
@@ -43,6 +42,8 @@ class Kernels:
 
 def _raised_at(error: Exception, op: Op) -> str:
     """Where an exception comes from: the last line of the op's own file on the way to it, else the last of all."""
+    from traceback import walk_tb
+
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = getattr(getattr(op.kernel, "__code__", None), "co_filename", None)
     found = [place for place in lines if place[0] == own] or lines

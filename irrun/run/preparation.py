@@ -17,7 +17,7 @@ from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes import prepare
-from irrun.run.passes.assignment import EngineFailed, logger
+from irrun.run.passes.assignment import EngineFailed, log
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Program
 from irrun.run.session import Run
@@ -138,7 +138,7 @@ class Preparation:
             except MemoryError as error:
                 raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
             except EngineFailed as error:
-                logger.warning("%s", error)
+                log("%s", error)
                 self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()

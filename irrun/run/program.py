@@ -126,7 +126,7 @@ class Instruction:
         return self.op.pure and not self.bodies and self.enclosed is None and self.op.context <= {"types"}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Storage:
     """Where the array of a tensor lies: in `nbytes` bytes of a frame's memory from `offset` on, in C order unless with
     a `layout`; one that is of `engine` alone is a vector of bytes. A view lies in the memory of the tensor `root`, from
@@ -145,7 +145,7 @@ class Storage:
         return self.layout is not None and self.layout.strides is None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Program:
     """`tensors` are what is known of each; `constants` are those that no run changes, beside those that stay
     `compressed`, which only engines that know them read. `reserved` are the bytes of constants that are not in the

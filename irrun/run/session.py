@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from irrun.engines.work import Call
 from irrun.ir.graph import Layer
-from irrun.run.generation import MAX_TOKENS, generate
-from irrun.run.keys import key
 from irrun.run.variables import Buffer, Declared, Variables
 from irrun.spec.op import Array, Op
 
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
     from irrun.run.profile import Profile
     from irrun.run.program import Instruction
     from irrun.run.results import Results
+
+MAX_TOKENS = 32
+"""Tokens that are generated unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +46,8 @@ class Event:
     @property
     def name(self) -> str:
         """Where it was made: `conv1:0`, in bodies `Loop_12/body[3]/MatMul_4:0`; see `irrun.run.keys`."""
+        from irrun.run.keys import key
+
         return key(self.layer, self.port, self.path)
 
 
@@ -76,7 +79,6 @@ run is the tensor that it converts: who replaces one replaces both. What the sha
 """
 
 
-@dataclass(frozen=True, slots=True)
 class Fused:
     """An observer of what engines make in fact: layers that are computed together make one tensor, views none.
 
@@ -85,14 +87,14 @@ class Fused:
     takes no time but theirs.
     """
 
-    passes: Callable[[Layer, Array], bool]
-    look: Callable[[Event], object]
+    def __init__(self, passes: Callable[[Layer, Array], bool], look: Callable[[Event], object]) -> None:
+        self.passes, self.look = passes, look
 
     def __call__(self, event: Event) -> None:
         self.look(event)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """What is passed along through one run. `meter` counts its memory where only the run can tell how much it takes.
 
@@ -185,6 +187,8 @@ class Session:
         inputs: Mapping[str, Any] | None = None,
     ) -> Iterator[int]:
         """The tokens that a language model goes on with, greedily: `irrun.run.generation.generate` for one prompt."""
+        from irrun.run.generation import generate
+
         steps = generate(self._executor, self, [prompt], max_tokens=max_tokens, eos_ids=eos_ids, inputs=inputs)
         return (token for (token,) in steps)
 

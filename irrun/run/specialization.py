@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from irrun.engines.memory import allocate
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
-from irrun.run.passes.assignment import compile_work, dense_operand, logger, work_of
+from irrun.run.passes.assignment import compile_work, dense_operand, log, work_of
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
@@ -28,8 +29,7 @@ MAX_SMALL = 4096
 """Elements that are read by an instruction which its kernel computes in less time than an engine prepares it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Specialized:
+class _Specialized(NamedTuple):
     """What an engine made of an instruction for some shapes, its first `posts` included; None where none takes it.
 
     `checked` says that the rule has to see the data.
@@ -140,7 +140,7 @@ class Specialization:
             try:
                 call = engine.open(work)
             except Exception as error:
-                logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+                log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
                 continue
             if call is not None:
                 found.append((engine.name, call))
@@ -224,7 +224,7 @@ class Specialization:
         try:
             _bound(engine, work, compiled, arrays[: len(work.inputs)])
         except Exception as error:
-            logger.warning("engine %s failed to bind layer %s: %r", engine.name, self._instruction.layer, error)
+            log("engine %s failed to bind layer %s: %r", engine.name, self._instruction.layer, error)
             return False
         return True
 

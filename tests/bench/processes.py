@@ -20,7 +20,7 @@ from bench.models import Model
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 
-_IRRUN = "import sys; from irrun.cli import main; sys.argv[0] = 'irrun'; main()"  # what the console script does
+_IRRUN = "from irrun.__main__ import run; run()"  # what the console script does
 
 _OPENVINO = """
 import sys

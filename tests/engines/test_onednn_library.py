@@ -60,11 +60,12 @@ def planted(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("installed", [True, False])
 def test_a_planted_library_is_not_loaded(planted: Path, installed: bool) -> None:
     code = f"""
-import importlib.metadata, sys
+import sys
 from pathlib import Path
-if not {installed}:
-    importlib.metadata.distributions = lambda **_: ()
+import irrun.engines.onednn.engine
 from irrun.engines.onednn import load
+if not {installed}:
+    sys.path[:] = [""]
 engine = load(1)
 print("loaded" if engine else "nothing", "planted" in Path("/proc/self/maps").read_text())
 """
@@ -87,6 +88,17 @@ def test_no_library_and_no_such_version(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.undo()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert load_functions() is None
+
+
+@needs_onednn
+def test_the_library_is_found_by_little_more_than_a_look_at_files(tmp_path: Path) -> None:
+    code = """
+import sys
+from irrun.engines.onednn import load
+assert load(1)
+print(sorted({"importlib.metadata", "email", "csv"} & set(sys.modules)))
+"""
+    assert process(code, tmp_path) == "[]\n"
 
 
 @needs_onednn

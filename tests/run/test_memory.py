@@ -1,6 +1,8 @@
 """Limits of memory: what is refused, before it is allocated, in programs, bodies and instructions of unknown sizes."""
 
+import gc
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,3 +219,18 @@ def test_a_meter_counts_an_array_once_and_until_nothing_refers_to_it():
     meter.add(last)
     del meter
     assert last.sum() == 1 << 16
+
+
+@pytest.mark.parametrize("name", ["cnn", "stateful-loop", "transformer-block"])
+def test_runs_leave_nothing_to_the_garbage_collector(name):
+    executor = irrun.GraphExecutor(Path(__file__).parents[2] / "samples" / name / "model.xml", once=True)
+    inputs = executor.random_inputs(1)
+    for _ in range(2):
+        executor.run(inputs)
+    gc.collect()
+    gc.disable()
+    try:
+        executor.run(inputs)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

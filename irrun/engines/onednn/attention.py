@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
 """Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
+class _Kernel(NamedTuple):
     """The primitives of one part of the scores, and the layouts of their arguments."""
 
     scores: Primitive

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -165,14 +164,18 @@ def load_threads(dll: ctypes.CDLL) -> tuple[Any, Any]:
 
 
 def _path() -> Path | None:
-    """The library among the files of an installed distribution; what the current directory says is installed is not."""
-    for installed in distributions(name=DISTRIBUTION):
-        if Path(str(installed.locate_file(""))).resolve() == Path.cwd():
+    """The library among the files of an installed distribution; what the current directory says is installed is not.
+
+    `importlib.metadata` would find it, too, but takes as long to load as many a model takes to run.
+    """
+    for folder in map(Path, sys.path):
+        if folder.resolve() == Path.cwd():
             continue
-        for file in installed.files or ():
-            path = Path(str(file.locate()))
-            if path.name == FILE and path.is_file():
-                return path.resolve()
+        for record in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.dist-info/RECORD"):
+            for line in record.read_text().splitlines():
+                path = folder / line.partition(",")[0]
+                if path.name == FILE and path.is_file():
+                    return path.resolve()
     return None
 
 

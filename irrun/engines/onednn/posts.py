@@ -83,7 +83,7 @@ ROUNDING = "Convert-1"
 """A post between f32 and bf16, of which the type of the result is all that counts."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Chain:
     """Post-ops for a primitive, which of its arguments are which operands, those in a layout it chooses, and further
     ones that are constant."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
@@ -17,8 +17,7 @@ from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Wor
 from irrun.spec.op import Array
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(NamedTuple):
     """What a product is whatever its weights hold: the primitive, which of its arguments are which operands, how the
     matrix lies, and what compiles the primitive that takes weights as they are."""
 
@@ -113,7 +112,7 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
         return None
     shift = bias_layout(library, work, added, (*(1,) * len(sizes), columns), left.type)
     if sums is not None:
-        sums, posts = replace(sums, bias=bias_values(work, added)).with_posts(posts)
+        sums, posts = sums._replace(bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
     constant = right.value is not None
     few = FEW_PRODUCTS if sums is None else FEW_CODES

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ FUNCTIONS = {"tanh": TANH, "sigmoid": LOGISTIC}
 """Of plain networks; ReLU, which makes a number of NaN here, is left to others."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(NamedTuple):
     """A kind of recurrent op: its primitive, its activations, and its gates in the order that oneDNN has them in."""
 
     kind: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RECTIFY, Chain
 from irrun.spec.op import Array
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(NamedTuple):
     """The result is a sum times `factors` plus `bias`, vectors in f64 of one number or one for each channel.
 
     `zeros` are the codes of zero by the arguments whose codes they are; None for one that is given in the run.
@@ -47,11 +47,11 @@ class Sums:
         zero = self.zeros[SRC]
         assert zero is not None
         bias = -zero * self.factors * totals + (0.0 if self.bias is None else self.bias)
-        return replace(self, zeros={**self.zeros, SRC: 0}, bias=bias if np.any(bias) else None)
+        return self._replace(zeros={**self.zeros, SRC: 0}, bias=bias if np.any(bias) else None)
 
     def _linear(self, factor: Array, shift: Array) -> Sums:
         bias = shift if self.bias is None else self.bias * factor + shift
-        return replace(self, factors=self.factors * factor, bias=bias if np.any(bias) else None)
+        return self._replace(factors=self.factors * factor, bias=bias if np.any(bias) else None)
 
     def biases(self, count: int) -> Array:
         """The bias of each of `count` channels, f32."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +42,7 @@ Hide = Callable[[Index, Array], list[Call]]
 """Given an index of [*batch, rows] and its scores [*batch, rows, keys]: calls that hide some from the softmax."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(NamedTuple):
     """Sizes of an attention: query [*batch, rows, size], key [*batch, keys, size], value [*batch, keys, width]."""
 
     batch: tuple[int, ...]

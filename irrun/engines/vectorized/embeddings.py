@@ -119,7 +119,7 @@ def _packed(inputs: Sequence[Any], _: int) -> Found:
     return starts, np.full(batch, length), indices.reshape(-1), None if weights is None else weights.reshape(-1)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sizes:
     """How the scratch is cut: first come the sums of the pieces of long bags, of those pieces' pieces, and so on.
 
@@ -153,7 +153,7 @@ class _Sizes:
         return self.columns * sum(rows * dtype.itemsize for rows, dtype in self.rooms)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bags:
     """Bag i has `counts[i]` indices from `starts[i]` on; its sum, over any divisor it has, goes to `places[i]`."""
 

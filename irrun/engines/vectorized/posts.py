@@ -186,7 +186,7 @@ def _power(type: str, exponent: Operand) -> Stage | None:
     return partial(_apply, np.power) if type in INTEGERS and value is not None and (value >= 0).all() else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Posts:
     """The posts of a work, ready to be bound: for each its stage, the numbers and the strides of its operands, and
     whether they come first."""

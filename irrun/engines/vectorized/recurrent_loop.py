@@ -7,10 +7,9 @@ with those of the same activation function next to each other: f, i, o, c of an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from irrun.spec.op import Array
 HALF = np.array(0.5, np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of network: its gates, in the order of the loop, by their place in the weights; and its states."""
 
     gates: tuple[int, ...]
@@ -35,8 +33,7 @@ class Kind:
 KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2, 3), "GRU": Kind((0, 1, 2), 2, 1, 2), "RNN": Kind((0,), 0, 1, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """The sizes of a layer; a cell has one step and one direction."""
 
     directions: int
@@ -51,8 +48,7 @@ class Extent:
         return self.reverse and direction == self.directions - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(NamedTuple):
     """Weights as the loop has them, from `[directions, gates * hidden, ...]`."""
 
     W: Any

@@ -6,10 +6,9 @@ The sums of rows are made by einsum, several times as quick as sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +41,7 @@ Cut = tuple[slice, slice, slice]
 """Of `[outer, line, inner]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """The axes that lines run along as one, and those before and behind them: `[outer, line, inner]`."""
 
     shape: tuple[int, int, int]

@@ -7,12 +7,12 @@ fails to prepare, is computed by the op's own kernel.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from operator import mul
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,6 @@ from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output, Tensor
 from irrun.spec.traits import Elementwise
-
-logger = logging.getLogger("irrun")
 
 REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
 """What brings a tensor into another layout; no layer is of it."""
@@ -55,12 +53,11 @@ def assign(program: Program, setting: Setting) -> Program:
     return assignment.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """What an engine has made of an instruction and `count` of its posts; `weights` are operands of it, by position."""
+class _Taken(NamedTuple):
+    """What an engine has made of an instruction and `fused` of its posts; `weights` are operands of it, by position."""
 
     engine: Engine
-    count: int
+    fused: int
     work: Work
     compiled: Compiled
     weights: tuple[int, ...]
@@ -118,8 +115,8 @@ class _Assignment:
     def _repeat(self, instruction: Instruction, taken: _Taken | Views) -> bool:
         """Do with an instruction what was done with one of its kind; False where its weights make a difference."""
         if isinstance(taken, _Taken):
-            work, compiled, rest = taken.work, taken.compiled, instruction.posts[taken.count :]
-            some = instruction.changed(posts=instruction.posts[: taken.count]) if rest else instruction
+            work, compiled, rest = taken.work, taken.compiled, instruction.posts[taken.fused :]
+            some = instruction.changed(posts=instruction.posts[: taken.fused]) if rest else instruction
             if taken.weights:
                 work = self._weighted(some, taken)
                 found = self._compiled_again(work, some, taken)
@@ -128,7 +125,7 @@ class _Assignment:
                 compiled = found
             self._take(taken.engine, some, work, compiled)
             if rest:
-                self.add(_rest(instruction, taken.count))
+                self.add(_rest(instruction, taken.fused))
         else:
             source = instruction.port(instruction.op.view_of or "")
             assert source is not None, "its kind has one"
@@ -411,12 +408,19 @@ class _Assignment:
         return program
 
 
+def log(message: str, *details: object) -> None:
+    """Note that something is computed in another way than it might be."""
+    import logging  # which takes longer to load than most passes, and is hardly ever needed
+
+    logging.getLogger("irrun").warning(message, *details)
+
+
 def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compiled | None:
     """What an engine makes of a work; None where it does not take it, or fails, of which there is a note in the log."""
     try:
         return engine.compile(work)
     except Exception as error:
-        logger.warning("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+        log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
         return None
 
 

@@ -7,7 +7,7 @@ multiplies codes, f32 is multiplied instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 CODES = ("u8", "i8")
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A product of `weights` and what is converted by `codes`, less what is converted by `zero` in `difference`."""
 
     product: Instruction

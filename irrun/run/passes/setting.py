@@ -18,7 +18,7 @@ Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Setting:
     """`shapes` are those of the inputs, None while they are what the model declares; a size may be left open in them,
     then it is a `Dim`. A program may take `limit` bytes.

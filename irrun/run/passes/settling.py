@@ -9,7 +9,8 @@ something else than before the program has to be made from the beginning, which 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from irrun.run.passes.folding import Folding, fold
 from irrun.run.passes.setting import Setting
@@ -30,8 +31,7 @@ Question = tuple[Instruction, bool]
 """A part of a program whose rule is asked for all that ask the same, and whether it leaves something to the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
     which the same is known together. In `sizing` kernels alone compute what they check themselves, the tensors `sized`.
     """

@@ -9,9 +9,9 @@ Expects what engines have left to the kernels; leaves some of it with a quick wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ def shorten(program: Program, setting: Setting) -> Program:
     return replace(program, instructions=instructions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A kernel, with where its arguments are among the arrays of the operands; -1 is the result before it."""
 
     kernel: Callable[..., Any]
