@@ -263,26 +263,29 @@ def lowest_decays(boxes: Array, ends: Array, pixel: float, sigma: float | None) 
 
 
 def faded(
-    boxes: Array, scores: Array, sigma: float, score_threshold: float, iou_threshold: float, most: int
+    boxes: Array, scores: Array, ends: Array, sigma: float, score_threshold: float, iou_threshold: float, most: int
 ) -> tuple[Array, Array]:
-    """The indices of the boxes that stay above `score_threshold` and their scores, in the order taken.
+    """The indices of the boxes that stay above `score_threshold`, and their scores, group by group in the order taken.
 
-    Each box taken multiplies the scores of the others by exp(-iou² / (2 * sigma)), and removes those that it overlaps
-    by more than `iou_threshold`.
+    Groups are as `unsuppressed` has them, of boxes whose scores are above the threshold. Each box taken multiplies the
+    scores of the others of its group by exp(-iou² / (2 * sigma)), and removes those that it overlaps by more than
+    `iou_threshold`; `most` of each group are taken at most.
     """
-    rest = np.flatnonzero(scores > score_threshold)
-    values, near = scores[rest], boxes[rest]
     chosen: list[int] = []
     found: list[Any] = []
-    while rest.size and len(chosen) < most:
-        best = int(values.argmax())
-        chosen.append(int(rest[best]))
-        found.append(values[best])
-        iou = overlaps(near[best], near)
-        values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
-        stays = (values > score_threshold) & ~(iou > iou_threshold)
-        stays[best] = False
-        rest, values, near = rest[stays], values[stays], near[stays]
+    for begin, end in pairwise([0, *ends.tolist()]):
+        rest, values, near = np.arange(begin, end), scores[begin:end], boxes[begin:end]
+        count = 0
+        while rest.size and count < most:
+            best = int(values.argmax())
+            chosen.append(int(rest[best]))
+            found.append(values[best])
+            count += 1
+            iou = overlaps(near[best], near)
+            values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
+            stays = (values > score_threshold) & ~(iou > iou_threshold)
+            stays[best] = False
+            rest, values, near = rest[stays], values[stays], near[stays]
     return np.array(chosen, np.int64), np.array(found, scores.dtype)
 
 
