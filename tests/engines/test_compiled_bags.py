@@ -158,3 +158,26 @@ def test_weights_of_another_type_are_left_to_others(engine: CompiledEngine) -> N
 def test_what_the_rule_has_to_see_is_left_to_it(engine: CompiledEngine, name: str, arrays: list[Any]) -> None:
     given = [np.ones((4, 3), "f4"), *map(np.asarray, arrays)]
     assert not judged(engine, name, {}, given, (2, 3))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (2,), ()]),
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (3,), (), (), (2,)]),
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (3,), (1,)]),
+        ("EmbeddingSegmentsSum-3", [(4, 2), (3,), (3,), ()]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3,), (1,)]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3,), (2,), (), (2,)]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3, 1), (2,)]),
+        ("EmbeddingBagPackedSum-3", [(4, 3), (2, 3), (2, 2)]),
+        ("EmbeddingBagPackedSum-3", [(4, 3), (3, 3)]),
+    ],
+)
+def test_shapes_that_the_rule_refuses_are_left_to_it(engine: CompiledEngine, name: str, shapes: Any) -> None:
+    types = ["f4", *["i8"] * 4, "f4"] if "Segments" in name else ["f4", "i8", "i8", "i8", "f4"]
+    if "Packed" in name:
+        types[2] = "f4"
+    given = [np.zeros(shape, type) for shape, type in zip(shapes, types, strict=False)]
+    compiled = engine.compile(work_of(name, {}, given, [((2, 3), "f32")]))
+    assert compiled is None or compiled.judging is None

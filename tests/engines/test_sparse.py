@@ -112,3 +112,8 @@ def test_a_place_outside_is_found_wherever_it_stands(engine: CompiledEngine, wro
     places = np.array([[0, 1], [1, 0], [4, 2]], "i8")
     places[at] = wrong
     assert opened(engine, [1, 2, 3], [5, 3], places, 42)[0] is None
+
+
+def test_as_many_values_as_places(engine: CompiledEngine) -> None:
+    assert opened(engine, [1, 2], [5, 3], [[0, 1], [1, 0], [4, 2]], 42)[0] is None
+    assert opened(engine, [1, 2, 3], [5, 3], [[0, 1], [1, 0]], 42)[0] is None

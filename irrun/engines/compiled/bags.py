@@ -104,9 +104,33 @@ def compile(work: Work, team: Team) -> Compiled | None:
         return [call]
 
     compiled = with_posts(work, bind, ends[-1])
-    if compiled is not None and not work.posts and count <= MAX_JUDGED:
+    if compiled is not None and count <= MAX_JUDGED and _is_regular(work):
         compiled.judging = partial(_judging, work, team)
     return compiled
+
+
+def _is_regular(work: Work) -> bool:
+    """Whether shapes are as the op's rule wants them, so that its data alone are to be looked at."""
+    _, by, weighted = PLACES[work.name]
+    _, default = FINDERS[work.name]
+    (table, indices), places, weights = work.required(2), work.optional(by), work.optional(weighted)
+    bags = indices if by == 1 else places
+    number = None if default is None else work.optional(default)
+    if places is None or bags is None or work.posts or len(indices.shape) != (2 if by == 1 else 1):
+        return False
+    if len(places.shape) != len(indices.shape) or any(own.type != indices.type for own in (places, number or places)):
+        return False
+    if work.name == "EmbeddingSegmentsSum-3":
+        (count,) = work.required(4)[3:]
+        if places.shape != indices.shape or count.shape != ():
+            return False
+    elif work.outputs[0].shape[0] != bags.shape[0]:
+        return False
+    if weights is not None and (weights.shape != indices.shape or work.attrs.get("reduction") == "mean"):
+        return False
+    if number is not None and number.shape != ():
+        return False
+    return work.outputs[0].shape[1:] == table.shape[1:] and (default is None or weights is None or number is not None)
 
 
 def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
