@@ -48,26 +48,52 @@ def areas(boxes: Array, pixel: float = 0.0) -> Any:
     return (boxes[..., 2] - boxes[..., 0] + pixel) * (boxes[..., 3] - boxes[..., 1] + pixel)
 
 
-def rotated_overlaps(box: Array, others: Array) -> Any:
-    """Intersection over union of a box [5] with many [n, 5]: center x and y, width, height and angle in radians.
+def rotated_overlaps(a: Array, b: Array, least: float = 0.0) -> Any:
+    """Intersection over union; leading axes broadcast. Boxes are [..., 5]: center x and y, width, height and angle.
 
-    The angle turns the x axis towards the y axis.
+    The angle is in radians and turns the x axis towards the y axis. It is 0 also where boxes are seen not to overlap by
+    `least` without looking closely.
     """
-    apart = np.hypot(others[:, 0] - box[0], others[:, 1] - box[1])
-    reach = np.hypot(box[2], box[3]) + np.hypot(others[:, 2], others[:, 3])
-    near = ~(apart > 0.5001 * reach)  # beyond half the diagonals none meets another
-    result = np.zeros(len(others), others.dtype)
-    result[near] = _rotated_overlaps(box, others[near])
+    apart = np.hypot(b[..., 0] - a[..., 0], b[..., 1] - a[..., 1])
+    reach = np.hypot(a[..., 2], a[..., 3]) + np.hypot(b[..., 2], b[..., 3])
+    near = np.nonzero(~(apart > 0.5001 * reach))  # beyond half the diagonals none meets another
+    result = np.zeros(apart.shape, a.dtype)
+    ones, others = (np.broadcast_to(boxes, (*apart.shape, 5)) for boxes in (a, b))
+    mine, theirs = (np.broadcast_to(rotated_corners(boxes), (*apart.shape, 4, 2)) for boxes in (a, b))
+    for begin in range(0, len(near[0]), FAR):
+        pairs = tuple(places[begin : begin + FAR] for places in near)
+        four = ones[pairs], others[pairs], mine[pairs], theirs[pairs]
+        may = _may_overlap(*four, least)
+        found = tuple(places[may] for places in pairs)
+        result[found] = _rotated_overlaps(*(own[may] for own in four))
     return result
 
 
-def _rotated_overlaps(box: Array, others: Array) -> Any:
-    mine, theirs = np.broadcast_to(rotated_corners(box), (len(others), 4, 2)), rotated_corners(others)
+def _may_overlap(a: Array, b: Array, mine: Array, theirs: Array, least: float) -> Any:
+    """Which of pairs of boxes [n, 5] may overlap by `least`, as do all that are no numbers.
+
+    They share no more than the upright boxes around them, nor than the smaller one has.
+    """
+    sizes = a[:, 2] * a[:, 3], b[:, 2] * b[:, 3]
+    shared: Any = 1.0
+    for axis in (0, 1):
+        ends = [np.minimum.reduce(own[:, :, axis], 1) for own in (mine, theirs)]
+        ends += [np.maximum.reduce(own[:, :, axis], 1) for own in (mine, theirs)]
+        low, high = np.maximum(ends[0], ends[1]), np.minimum(ends[2], ends[3])
+        slack = 1e-6 * (np.abs(low) + np.abs(high))  # of rounding
+        shared = shared * np.maximum(high - low + slack, 0)
+    shared = np.minimum(shared, np.minimum(*sizes))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return ~(shared / (sizes[0] + sizes[1] - shared) < least - 1e-5)
+
+
+def _rotated_overlaps(a: Array, b: Array, mine: Array, theirs: Array) -> Any:
+    """Of pairs of boxes [n, 5], with their corners [n, 4, 2]."""
     crossings, cross = _crossings(mine, theirs)
     points = np.concatenate([crossings, mine, theirs], 1)
-    found = np.concatenate([cross, _inside(mine, others), _inside(theirs, box[None])], 1)
+    found = np.concatenate([cross, _inside(mine, b), _inside(theirs, a)], 1)
     shared = _hull_areas(points, found)
-    sizes = box[2] * box[3], others[:, 2] * others[:, 3]
+    sizes = a[:, 2] * a[:, 3], b[:, 2] * b[:, 3]
     proper = (sizes[0] > 0) & (sizes[1] > 0)
     return np.divide(shared, sizes[0] + sizes[1] - shared, out=np.zeros_like(shared), where=proper)
 
@@ -190,15 +216,10 @@ def unsuppressed(
 
 def unsuppressed_rotated(boxes: Array, ends: Array, threshold: float, *, most: int) -> Array:
     """As `unsuppressed`, of rotated boxes [n, 5]."""
+    overlap = partial(rotated_overlaps, least=threshold)
     stays = np.zeros(len(boxes), np.bool_)
     for begin, end in pairwise([0, *ends.tolist()]):
-        rest = np.arange(begin, end)
-        for _ in range(most):
-            if not rest.size:
-                break
-            best, rest = rest[0], rest[1:]
-            stays[best] = True
-            rest = rest[~(rotated_overlaps(boxes[best], boxes[rest]) > threshold)]
+        stays[begin + taken(boxes[begin:end], threshold, overlap, most)] = True
     return stays
 
 
@@ -263,26 +284,29 @@ def lowest_decays(boxes: Array, ends: Array, pixel: float, sigma: float | None) 
 
 
 def faded(
-    boxes: Array, scores: Array, sigma: float, score_threshold: float, iou_threshold: float, most: int
+    boxes: Array, scores: Array, ends: Array, sigma: float, score_threshold: float, iou_threshold: float, most: int
 ) -> tuple[Array, Array]:
-    """The indices of the boxes that stay above `score_threshold` and their scores, in the order taken.
+    """The indices of the boxes that stay above `score_threshold`, and their scores, group by group in the order taken.
 
-    Each box taken multiplies the scores of the others by exp(-iou² / (2 * sigma)), and removes those that it overlaps
-    by more than `iou_threshold`.
+    Groups are as `unsuppressed` has them, of boxes whose scores are above the threshold. Each box taken multiplies the
+    scores of the others of its group by exp(-iou² / (2 * sigma)), and removes those that it overlaps by more than
+    `iou_threshold`; `most` of each group are taken at most.
     """
-    rest = np.flatnonzero(scores > score_threshold)
-    values, near = scores[rest], boxes[rest]
     chosen: list[int] = []
     found: list[Any] = []
-    while rest.size and len(chosen) < most:
-        best = int(values.argmax())
-        chosen.append(int(rest[best]))
-        found.append(values[best])
-        iou = overlaps(near[best], near)
-        values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
-        stays = (values > score_threshold) & ~(iou > iou_threshold)
-        stays[best] = False
-        rest, values, near = rest[stays], values[stays], near[stays]
+    for begin, end in pairwise([0, *ends.tolist()]):
+        rest, values, near = np.arange(begin, end), scores[begin:end], boxes[begin:end]
+        count = 0
+        while rest.size and count < most:
+            best = int(values.argmax())
+            chosen.append(int(rest[best]))
+            found.append(values[best])
+            count += 1
+            iou = overlaps(near[best], near)
+            values = values * np.exp(iou * iou * iou.dtype.type(-0.5 / sigma))
+            stays = (values > score_threshold) & ~(iou > iou_threshold)
+            stays[best] = False
+            rest, values, near = rest[stays], values[stays], near[stays]
     return np.array(chosen, np.int64), np.array(found, scores.dtype)
 
 

@@ -89,10 +89,17 @@ def maxima(maps: Array, box: Array, bins: tuple[int, int], spatial_scale: float)
         edges = np.arange(count + 1, dtype=maps.dtype) * size
         limits = np.stack([np.floor(edges[:-1]), np.ceil(edges[1:])]).astype(np.int64) + start
         spans.append(np.clip(limits, 0, maps.shape[1 + axis]))
-    for y, (top, bottom) in enumerate(spans[0].T):
-        for x, (left, right) in enumerate(spans[1].T):
-            if bottom > top and right > left:
-                result[:, y, x] = maps[:, top:bottom, left:right].max((1, 2))
+    rows, columns = (span.T.tolist() for span in spans)
+    if not rows or not columns:
+        return result
+    first, last = min(left for left, _ in columns), max(right for _, right in columns)
+    filled = [y for y, (top, bottom) in enumerate(rows) if bottom > top]
+    highest = np.empty((max(last - first, 0), len(filled), len(maps)), maps.dtype)  # of the rows of each bin
+    for number, (top, bottom) in enumerate(rows[y] for y in filled):
+        highest[:, number] = np.maximum.reduce(maps[:, top:bottom, first:last], 1).T
+    for x, (left, right) in enumerate(columns):
+        if right > left:
+            result[:, filled, x] = np.maximum.reduce(highest[left - first : right - first], 0).T
     return result
 
 
@@ -153,10 +160,12 @@ def bin_means(maps: Array, box: Array, output_dim: int, group_size: int) -> Arra
         start, size = box[1 - axis], (box[3 - axis] - box[1 - axis]) / maps.dtype.type(group_size)
         edges = start + np.arange(group_size + 1, dtype=maps.dtype) * size
         spans.append(np.clip([np.floor(edges[:-1]), np.ceil(edges[1:])], 0, maps.shape[1 + axis]).astype(np.int64))
-    for y, (top, bottom) in enumerate(spans[0].T):
-        for x, (left, right) in enumerate(spans[1].T):
+    rows, columns = (span.T.tolist() for span in spans)
+    for y, (top, bottom) in enumerate(rows):
+        for x, (left, right) in enumerate(columns):
             if bottom > top and right > left:
-                result[:, y, x] = groups[:, y, x, top:bottom, left:right].mean((1, 2))
+                total = np.add.reduce(groups[:, y, x, top:bottom, left:right], (1, 2))
+                result[:, y, x] = total / ((bottom - top) * (right - left))
     return result
 
 

@@ -188,26 +188,73 @@ def ctc_loss(
     chances = np.take_along_axis(chances, np.broadcast_to(spelt[:, None], (count, steps, spelt.shape[1])), 2)
     # places of `spelt` are blank, label, blank, ...: a path stays, goes on, or skips the blank between two labels
     labelled = np.arange(spelt.shape[1]) % 2 == 1
-    stays = ctc_merge_repeated | ~labelled
-    skips = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
-    kept, skipped = (np.where(some, 0, -np.inf).astype(chances.dtype) for some in (stays, skips))
-    so_far = np.full(spelt.shape, -np.inf, chances.dtype)
-    following, skipping = np.empty_like(so_far), np.empty_like(so_far[:, 2:])
-    second, third, before, long_before = following[:, 1:], following[:, 2:], so_far[:, :-1], so_far[:, :-2]
-    running = np.arange(steps)[:, None, None] < logit_length[:, None]
-    for time in range(steps):
-        np.add(so_far, kept, out=following)
-        np.logaddexp(second, before, out=second)
-        np.add(long_before, skipped, out=skipping)
-        np.logaddexp(third, skipping, out=third)
-        if time == 0:
-            following[:, :2] = 0
-        following += chances[:, time]
-        np.copyto(so_far, following, where=running[time])
+    stays = np.broadcast_to(ctc_merge_repeated | ~labelled, spelt.shape)
+    skips = np.zeros(spelt.shape, np.bool_)
+    skips[:, 2:] = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
+    so_far = _spelling(chances, stays, skips, logit_length)
     rows = np.arange(count)
     label_end = np.where(lengths > 0, so_far[rows, np.maximum(2 * lengths - 1, 0)], -np.inf)
     loss = -np.logaddexp(so_far[rows, 2 * lengths], label_end)
     return np.where(logit_length == 0, 0, loss).astype(logits.dtype)
+
+
+NEVER = {"f": -1e30, "d": -1e300}
+"""The log of a chance that there is not, in f32 and f64: a number, so that differences are numbers, too."""
+
+FAR = -1e20
+"""The least log of a chance that f32 tells from none."""
+
+
+def _spelling(chances: Array, stays: Array, skips: Array, lengths: Array) -> Array:
+    """The log of the chance to be at each place after a row's own number of steps, by chances [N, T, places].
+
+    Places that can be stayed at, and got to from two before, are marked. Rows lie one after the other, with two places
+    of no chance between them, so that a step takes few calls.
+    """
+    count, steps, places = chances.shape
+    found = np.full((count, places), -np.inf, chances.dtype)
+    if not lengths.any():
+        return found
+    padded = (count, places + 2)
+    close = chances.dtype == np.float32 and chances.min(where=chances > -np.inf, initial=0) >= FAR
+    dtype = np.dtype("f" if close else "d")
+    never = NEVER[dtype.char]
+    ahead = np.zeros((steps, *padded), dtype)
+    ahead[:, :, 2:] = chances.transpose(1, 0, 2)
+    np.maximum(ahead, never, out=ahead)
+    mask = np.zeros((3, *padded), dtype)  # of staying, going on, and skipping
+    mask[1:, :, :2] = never
+    mask[0, :, 2:], mask[2, :, 2:] = np.where(stays, 0, never), np.where(skips, 0, never)
+    allowed, added = mask.reshape(3, -1)[:, 2:], ahead.reshape(steps, -1)[:, 2:]
+    so_far = np.full(padded, never, dtype)
+    flat = so_far.reshape(-1)
+    now, step = flat[2:], flat.itemsize
+    before = np.ndarray(allowed.shape, dtype, flat, 2 * step, (-step, step))
+    ways, best = np.empty(allowed.shape, dtype), np.empty(allowed.shape[1], dtype)
+    first, second, third = ways
+    between = so_far[:, :2] if np.isnan(added).any() else None  # NaN is of one row only
+    ending: dict[int, list[int]] = {}
+    for row, length in enumerate(lengths.tolist()):
+        ending.setdefault(length, []).append(row)
+    for time in range(max(ending)):
+        if time:
+            np.add(before, allowed, out=ways)
+            np.maximum(first, second, out=best)
+            np.maximum(best, third, out=best)
+            np.subtract(ways, best, out=ways)
+            np.exp(ways, out=ways)
+            np.add(first, second, out=first)
+            np.add(first, third, out=first)
+            np.log(first, out=first)
+            np.add(first, best, out=now)
+            np.add(now, added[time], out=now)
+            if between is not None:
+                between.fill(never)
+        else:
+            so_far[:, 2:4] = ahead[0, :, 2:4]
+        for row in ending.get(time + 1, ()):
+            found[row] = np.where(so_far[row, 2:] <= never / 2, -np.inf, so_far[row, 2:])
+    return found
 
 
 @ctc_loss.shapes

@@ -293,16 +293,13 @@ def _hard(
 
 
 def _soft(
-    boxes: Array, scores: Array, fade: Callable[..., tuple[Array, Array]], **limits: Any
+    boxes: Array, scores: Array, score_threshold: float, fade: Callable[..., tuple[Array, Array]], **limits: Any
 ) -> tuple[Array, Array, Array]:
     """As `_hard`, by scores that fade."""
-    labels, indices, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, scores.dtype)]
-    for label, values in enumerate(scores):
-        chosen, faint = fade(boxes, values, **limits)
-        labels.append(np.full_like(chosen, label))
-        indices.append(chosen)
-        found.append(faint)
-    return np.concatenate(labels), np.concatenate(indices), np.concatenate(found)
+    labels, indices = np.nonzero(scores > score_threshold)
+    ends = ends_of(labels, len(scores))
+    chosen, found = fade(boxes[indices], scores[labels, indices], ends, score_threshold=score_threshold, **limits)
+    return labels[chosen], indices[chosen], found
 
 
 def _taken(

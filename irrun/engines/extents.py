@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Judging, Layout, Operand, Work
 from irrun.spec.op import Array
 
 
@@ -40,11 +40,11 @@ def view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
 def checked(work: Work, compiled: Compiled) -> Compiled:
     """The compiled work, which can be bound only to arrays that lie as the tensors did that it was compiled for.
 
-    Its `bind` raises ValueError for others.
+    To bind it to others raises ValueError.
     """
-    bind, wants, gives = compiled.bind, compiled.wants, compiled.gives
+    bind, judging, wants, gives = compiled.bind, compiled.judging, compiled.wants, compiled.gives
 
-    def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+    def check(inputs: Arrays, outputs: Sequence[Array]) -> None:
         for number, array in enumerate(inputs):
             operand = work.inputs[number]
             if number in compiled.coded and operand is not None:
@@ -56,9 +56,18 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
         for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
             if number in gives or array.strides != operand.strides or array.shape != operand.shape:
                 _check(operand, array, gives.get(number), moved=number in gives)
+
+    def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        check(inputs, outputs)
         return bind(inputs, outputs, scratch)
 
+    def judged(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Judging:
+        check(inputs, outputs)
+        assert judging is not None
+        return judging(inputs, outputs, scratch)
+
     compiled.bind = binding
+    compiled.judging = None if judging is None else judged
     if (again := compiled.again) is not None:
         compiled.again = lambda other: checked(other, again(other))
     return compiled

@@ -131,6 +131,10 @@ Call = Callable[[], object]
 """Computes once: reads the inputs and writes the outputs that it was bound to."""
 
 
+Judging = Callable[[], bool]
+"""Computes once, if what it reads is as the op's rule wants it; whether it has."""
+
+
 def chain(calls: Sequence[Call]) -> Call:
     """One call that makes several, in order."""
     if len(calls) == 1:
@@ -170,6 +174,9 @@ class Compiled:
     which the codes are read; of these `wants` has the layout then. What is `doubtful` may give NaN for what is
     infinite: where a result is not finite, it is computed again by others. `again` compiles a work that is the same but
     for what its weights hold, constants that `signature` leaves out, in less time; what is `shared` serves as it is.
+
+    What `judging` binds, as `bind` does, looks at the data while it computes. It says False where the op's rule may
+    have something to say of them, or where it is not made for them: then the rule is asked, and `bind`'s call made.
     """
 
     bind: Callable[[Arrays, Sequence[Array], Any], Call]
@@ -181,6 +188,7 @@ class Compiled:
     coded: frozenset[int] = frozenset()
     again: Callable[[Work], Compiled] | None = None
     shared: bool = False
+    judging: Callable[[Arrays, Sequence[Array], Any], Judging] | None = None
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]

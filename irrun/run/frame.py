@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Layout, Operand
+from irrun.engines.work import Call, Judging, Layout, Operand
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
@@ -166,13 +166,16 @@ class Frame:
         try:
             scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
             call = compiled.bind(inputs, outputs, scratch)
+            judging = None if compiled.judging is None else compiled.judging(inputs, outputs, scratch)
         except Exception as error:
             raise EngineFailed(instruction.by, instruction.layer, error) from error
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
         if self._comparison is not None:
-            return partial(self._compared, instruction, call)
-        return partial(self._checked, instruction, call) if instruction.open else call
+            return partial(self._compared, instruction, call if judging is None else _either(judging, call))
+        if instruction.open:
+            call = partial(self._checked, instruction, call)
+        return call if judging is None else _either(judging, call)
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
         self._computation(instruction).check(self._given(instruction.inputs), self._run)
@@ -429,6 +432,16 @@ class _Calculation(NamedTuple):
             raise ValueError(f"layer {self.instruction.layer} assigns a variable")
         run = replace(self.run, observer=None, profile=None, meter=None)
         return self.kernels.computation(self.frame.program, self.instruction)(inputs, run)
+
+
+def _either(judging: Judging, otherwise: Call) -> Call:
+    """A call that is made otherwise where the data are not as the first one wants them."""
+
+    def call() -> None:
+        if not judging():
+            otherwise()
+
+    return call
 
 
 def _lasting(program: Program) -> set[int]:

@@ -52,7 +52,7 @@ PARTS = {"suppress", "decays", "fade", "pool"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `decays(boxes, ends, pixel, sigma)` is `lowest_decays`,
-`fade(boxes, scores, sigma, ...)` is `faded` in `opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is
+`fade(boxes, scores, ends, sigma, ...)` is `faded` in `opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is
 `pooled_regions` in `opsets/_rois.py`.
 """
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.works import computed, plain, posted, work_of
+from engines.works import aligned_empty, computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
 from irrun.engines.compiled import bags
 from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.vectorized.embeddings import PIECE
 from irrun.engines.work import Post
 
 LENGTHS: dict[str, list[int]] = {
@@ -43,7 +44,33 @@ def check(engine: Any, name: str, attrs: dict[str, Any], *arrays: Any, posts: tu
     assert compiled is not None
     (got,) = computed(compiled, work, given)
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=4e-4)
+    if not posts:
+        fits, result = judged(engine, name, attrs, given, expected.shape)
+        assert fits == is_simple(name, given, len(expected))
+        if fits:
+            np.testing.assert_array_equal(result, got)
     return got
+
+
+def judged(engine: Any, name: str, attrs: dict[str, Any], given: list[Any], shape: tuple[int, ...]) -> tuple[bool, Any]:
+    """Whether the call that looks at the data itself computes, and what."""
+    compiled, output = engine.compile(work_of(name, attrs, given, [(shape, "f32")])), aligned_empty(shape, np.float32)
+    assert compiled.judging is not None
+    call = compiled.judging(given, [output], aligned_empty((compiled.scratch,), np.uint8))
+    fits = call()
+    first = output.copy()
+    assert call() == fits
+    np.testing.assert_array_equal(output, first)
+    return fits, output
+
+
+def is_simple(name: str, given: list[Any], count: int) -> bool:
+    """Whether bags are short, and segments in order."""
+    if name.startswith("EmbeddingBagPacked"):
+        return given[1].shape[1] <= PIECE
+    if name == "EmbeddingSegmentsSum-3":
+        return bool((np.diff(given[2]) >= 0).all() and np.bincount(given[2]).max() <= PIECE)
+    return bool(np.diff(given[2], append=len(given[1])).max() <= PIECE)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 16, 100, 128, 300])
@@ -107,3 +134,50 @@ def test_what_is_left_to_others(engine: CompiledEngine, rng: Any) -> None:
 def test_weights_of_another_type_are_left_to_others(engine: CompiledEngine) -> None:
     arrays = [np.ones((4, 3), "f4"), np.zeros((2, 2), "i8"), np.ones((2, 2), "f2")]
     assert engine.compile(work_of("EmbeddingBagPackedSum-3", {}, arrays, [((2, 3), "f32")])) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays"),
+    [
+        ("EmbeddingBagPackedSum-3", [[[0, 4], [1, 1]]]),
+        ("EmbeddingBagPackedSum-3", [[[0, 3], [-1, 1]]]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 4], [1, 2]]),  # no bag has the first one, but it is outside all the same
+        ("EmbeddingBagOffsetsSum-3", [[-1, 1, 3], [1, 2]]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 3], [0, 4]]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 3], [2, 1]]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 3], [-1, 1]]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 3], [0, 1], 4]),
+        ("EmbeddingBagOffsetsSum-3", [[0, 1, 3], [0, 1], -2]),
+        ("EmbeddingSegmentsSum-3", [[0, 1, 3], [0, 1, 0], 2]),
+        ("EmbeddingSegmentsSum-3", [[0, 1, 3], [0, 1, 2], 2]),
+        ("EmbeddingSegmentsSum-3", [[0, 1, 3], [-1, 1, 1], 2]),
+        ("EmbeddingSegmentsSum-3", [[0, 1, 3], [0, 1, 1], 1]),
+        ("EmbeddingSegmentsSum-3", [[0, 1, 4], [0, 1, 1], 2]),
+    ],
+)
+def test_what_the_rule_has_to_see_is_left_to_it(engine: CompiledEngine, name: str, arrays: list[Any]) -> None:
+    given = [np.ones((4, 3), "f4"), *map(np.asarray, arrays)]
+    assert not judged(engine, name, {}, given, (2, 3))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (2,), ()]),
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (3,), (), (), (2,)]),
+        ("EmbeddingSegmentsSum-3", [(4, 3), (3,), (3,), (1,)]),
+        ("EmbeddingSegmentsSum-3", [(4, 2), (3,), (3,), ()]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3,), (1,)]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3,), (2,), (), (2,)]),
+        ("EmbeddingBagOffsetsSum-3", [(4, 3), (3, 1), (2,)]),
+        ("EmbeddingBagPackedSum-3", [(4, 3), (2, 3), (2, 2)]),
+        ("EmbeddingBagPackedSum-3", [(4, 3), (3, 3)]),
+    ],
+)
+def test_shapes_that_the_rule_refuses_are_left_to_it(engine: CompiledEngine, name: str, shapes: Any) -> None:
+    types = ["f4", *["i8"] * 4, "f4"] if "Segments" in name else ["f4", "i8", "i8", "i8", "f4"]
+    if "Packed" in name:
+        types[2] = "f4"
+    given = [np.zeros(shape, type) for shape, type in zip(shapes, types, strict=False)]
+    compiled = engine.compile(work_of(name, {}, given, [((2, 3), "f32")]))
+    assert compiled is None or compiled.judging is None

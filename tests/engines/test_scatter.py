@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.works import plain
+from engines.works import aligned_empty, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
@@ -46,7 +46,28 @@ def check(engine: CompiledEngine, name: str, attrs: dict[str, Any], *arrays: Any
     assert found[0].dtype == expected.dtype
     for array, before in zip(arrays, given, strict=True):
         np.testing.assert_array_equal(array, before)
+    placed, fits = judged(engine, name, attrs, *given)
+    assert fits
+    np.testing.assert_array_equal(placed, expected)
     return found[0]
+
+
+def judged(engine: CompiledEngine, name: str, attrs: dict[str, Any], *arrays: Any) -> tuple[Any, bool]:
+    """What the call of a work of known sizes makes, and whether it does, which is as a plan binds it."""
+    given = [np.array(array, order="C") for array in arrays]
+    data = given[0]
+    work = work_of(name, attrs, given, [(data.shape, element_type(data.dtype))], constant=(3,))
+    compiled = engine.compile(work)
+    assert compiled is not None
+    assert compiled.judging is not None
+    output = aligned_empty(data.shape, data.dtype)
+    call = compiled.judging(given, [output], None)
+    fits = call()
+    assert call() == fits
+    if fits:
+        compiled.bind(given, [again := aligned_empty(data.shape, data.dtype)], None)()
+        np.testing.assert_array_equal(again, output)
+    return output, fits
 
 
 def test_the_example_of_the_page(engine: CompiledEngine) -> None:
@@ -141,6 +162,14 @@ def test_indices_outside_are_left_to_the_rule(engine: CompiledEngine, axis: int,
     arrays = np.zeros((3, 3), "f4"), indices, np.ones((3, 3), "f4"), axis
     assert opened(engine, OLD, {}, *arrays) is None
     assert (opened(engine, NEW, INIT, *arrays) is None) == (wrong != -1)
+    assert not judged(engine, OLD, {}, *arrays)[1]
+    assert judged(engine, NEW, INIT, *arrays)[1] == (wrong == -1)
+
+
+def test_a_result_that_may_be_given_out_is_not_copied(engine: CompiledEngine) -> None:
+    zeros, ones = np.zeros((1, 512), "i8"), np.ones((513, 512), "f4")
+    arrays = ones, zeros, np.ones((1, 512), "f4"), np.array(0)
+    assert engine.compile(work_of(OLD, {}, arrays, [(ones.shape, "f32")], constant=(3,))) is None
 
 
 def test_what_is_left_to_others(engine: CompiledEngine) -> None:

@@ -91,3 +91,29 @@ def test_what_is_left_to_others(engine: CompiledEngine) -> None:
     mixed = [Operand(type, (-1,), ()) for type in ("f32", "i64", "i64", "f16")]
     assert engine.open(Work(NAME, {}, list(mixed), [])) is None
     assert engine.open(Work(NAME, {}, [Operand("string", (-1,), ()), *[Operand("i64", (-1,), ())] * 3], [])) is None
+
+
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "u1", "f2"])
+@pytest.mark.parametrize("seed", range(6))
+def test_places_in_order_and_nearly_so(engine: CompiledEngine, index: str, dtype: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 60))
+    places = rng.integers(0, [50, 3], (count, 2)).astype(index)
+    places = places[np.lexsort((places[:, 1], places[:, 0]))]
+    if seed % 2:
+        rng.shuffle(places[-3:])
+    check(engine, rng.integers(0, 100, count).astype(dtype), [50, 3], places)
+
+
+@pytest.mark.parametrize("wrong", [[-1, 0], [5, 0], [1, -1], [1, 3], [2**31 - 1, 2**31 - 1]])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_place_outside_is_found_wherever_it_stands(engine: CompiledEngine, wrong: list[int], at: int) -> None:
+    places = np.array([[0, 1], [1, 0], [4, 2]], "i8")
+    places[at] = wrong
+    assert opened(engine, [1, 2, 3], [5, 3], places, 42)[0] is None
+
+
+def test_as_many_values_as_places(engine: CompiledEngine) -> None:
+    assert opened(engine, [1, 2], [5, 3], [[0, 1], [1, 0], [4, 2]], 42)[0] is None
+    assert opened(engine, [1, 2, 3], [5, 3], [[0, 1], [1, 0]], 42)[0] is None

@@ -10,8 +10,9 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 from irrun.opsets import _boxes
 from ops.test_boxes import clustered, ends_at_random
 
-from irrun.engines.compiled import suppression
+from irrun.engines.compiled import fading, suppression
 from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.compiled.grid import grid_of
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry
@@ -57,6 +58,45 @@ def test_overlaps_at_the_limit_are_judged_alike():
                 np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("pixel", [0, 1])
+def test_boxes_that_lie_far_apart_are_compared_with_those_near_them(monkeypatch, gaps, pixel):
+    """Of whole numbers, so that many touch, and of classes that lie far from one another; some are not in order."""
+    monkeypatch.setattr(suppression, "PAIRS", 0)
+    rng = np.random.default_rng(8)
+    for count, far, odd in (
+        (1, 9, 0),
+        (40, 90, 0),
+        (300, 40, 0),
+        (300, 9, 0),
+        (700, 900, 0),
+        (300, 90, 1),
+        (300, 90, 2),
+    ):
+        corners = rng.integers(0, far, (count, 2)) + 1000 * rng.integers(0, 3, (count, 1))
+        boxes = np.concatenate([corners, corners + rng.integers(0, 9, (count, 2))], axis=1).astype(np.float32)
+        if odd == 1:
+            boxes[rng.integers(0, count, 3)] = [[NAN, 0, 1, 1], [0, -INF, 1, INF], [2, 2, 1, 1]]
+        if odd == 2:
+            boxes[:, 1::2] = 5, 7
+        for threshold in (0.0, 0.25, 1 / 3, 1.0):
+            for more in ({}, {"most": 7}, {"eta": 0.9}):
+                given = (boxes, np.array([count]), threshold)
+                with np.errstate(all="ignore"):
+                    expected = _boxes.unsuppressed(*given, pixel=pixel, across_gaps=gaps, **more)
+                found = suppression.unsuppressed(TEAM, never, *given, pixel=pixel, across_gaps=gaps, **more)
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_a_grid_has_cells_of_the_size_of_boxes():
+    boxes = np.float32([[x, y, x + 1, y + 1] for x in range(0, 32, 2) for y in range(0, 16, 2)])
+    grid = grid_of(TEAM, boxes, 0.0)
+    assert (grid.columns, grid.rows) == (15, 7)
+    assert len(boxes) <= grid.room <= 4 * len(boxes)
+    assert grid_of(TEAM, boxes, 40.0) is None
+    assert grid_of(TEAM, np.append(boxes, np.float32([[0, 0, NAN, 1]]), axis=0), 0.0) is None
+
+
 def never(*_, **__):
     raise AssertionError("f32 is compiled")
 
@@ -67,7 +107,7 @@ def test_decays_are_the_same(sigma, pixel):
     rng = np.random.default_rng(6)
     for count in (0, 1, 16, 17, 120):
         boxes, ends = clustered(rng, count), ends_at_random(rng, count)
-        found = suppression.lowest_decays(TEAM, never, boxes, ends, pixel, sigma)
+        found = fading.lowest_decays(TEAM, never, boxes, ends, pixel, sigma)
         np.testing.assert_array_equal(found, _boxes.lowest_decays(boxes, ends, pixel, sigma))
 
 
@@ -76,8 +116,9 @@ def test_scores_fade_alike():
     for count in (0, 1, 40, 150):
         for most, threshold, limit in ((200, 0.0, np.inf), (5, -0.5, np.inf), (200, 0.2, 0.6), (0, 0.0, 0.5)):
             boxes, scores = clustered(rng, count), rng.integers(-2, 9, count).astype(np.float32) / 8
-            given = (boxes, scores, 0.5, threshold, limit, most)
-            chosen, found = suppression.faded(TEAM, never, *given)
+            boxes, scores = boxes[scores > threshold], scores[scores > threshold]
+            given = (boxes, scores, ends_at_random(rng, len(scores)), 0.5, threshold, limit, most)
+            chosen, found = fading.faded(TEAM, never, *given)
             expected, values = _boxes.faded(*given)
             np.testing.assert_array_equal(chosen, expected)
             np.testing.assert_allclose(found, values, rtol=2e-6)

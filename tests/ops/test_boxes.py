@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from irrun.opsets._boxes import FAR, TOGETHER, descending, ends_of, lowest_decays, overlaps, ranked, unsuppressed
+from irrun.opsets._boxes import (
+    FAR,
+    TOGETHER,
+    descending,
+    ends_of,
+    lowest_decays,
+    overlaps,
+    ranked,
+    rotated_overlaps,
+    unsuppressed,
+    unsuppressed_rotated,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -116,3 +127,43 @@ def test_lowest_decays_are_those_of_a_loop(sigma, pixel):
             highest.append(max([0.0, *ious]))
         begin = end
     np.testing.assert_allclose(lowest_decays(boxes, np.array(ends), pixel, sigma), expected, rtol=1e-6)
+
+
+def rotated(rng, count, span, dtype):
+    parts = rng.uniform(0, span, (count, 2)), rng.uniform(1, 12, (count, 2)), rng.uniform(-3, 3, (count, 1))
+    return np.concatenate(parts, 1).astype(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "wrong"), [(np.float64, None), *((np.float32, one) for one in (NAN, INF, 0, -1))])
+def test_rotated_boxes_that_stay_are_those_of_one_box_after_the_other(dtype, wrong):
+    rng = np.random.default_rng(9)
+    for count, span in ((0, 5), (1, 5), (40, 12)):
+        boxes = rotated(rng, count, span, dtype)
+        if wrong is not None and count:
+            boxes[rng.integers(count), rng.integers(5)] = wrong
+        ends = np.sort([*rng.integers(0, count + 1, 2), count])
+        for threshold, most in ((0.0, 200), (0.3, 200), (0.5, 4), (-0.1, 200), (NAN, 200), (0.5, 0)):
+            stays, begin = np.zeros(count, np.bool_), 0
+            for end in ends:
+                rest = np.arange(begin, end)
+                for _ in range(min(most, end - begin)):
+                    if rest.size:
+                        best, rest = rest[0], rest[1:]
+                        stays[best] = True
+                        with np.errstate(all="ignore"):
+                            rest = rest[~(rotated_overlaps(boxes[best], boxes[rest]) > threshold)]
+                begin = end
+            with np.errstate(all="ignore"):
+                found = unsuppressed_rotated(boxes, ends, threshold, most=most)
+            np.testing.assert_array_equal(found, stays)
+
+
+def test_rotated_boxes_that_overlap_enough_are_looked_at_closely():
+    rng = np.random.default_rng(10)
+    boxes, others = rotated(rng, 90, 20, np.float64), rotated(rng, 90, 20, np.float64)
+    exact = rotated_overlaps(boxes[:, None], others[None])
+    assert (exact > 0.3).sum() > 20
+    for least in (0.1, 0.3, 0.5):
+        found = rotated_overlaps(boxes[:, None], others[None], least)
+        np.testing.assert_array_equal(found[exact > least], exact[exact > least])
+        assert (found <= exact).all()

@@ -767,6 +767,32 @@ class TestCTCLoss:
         logits = np.array([[[1e4, 0.0]]], np.float32)
         assert self.op(logits, np.array([1]), np.array([[0]]), np.array([1])).tolist() == [0]
 
+    @pytest.mark.parametrize("merge", [True, False])
+    def test_f32_is_as_exact_as_that_allows(self, merge):
+        inputs = [self.LENGTHS, self.LABELS, self.LABEL_LENGTHS]
+        logits = (30 * self.LOGITS).astype(np.float32)
+        got = self.op(logits, *inputs, ctc_merge_repeated=merge)
+        np.testing.assert_allclose(
+            got, self.op(logits.astype(np.float64), *inputs, ctc_merge_repeated=merge), 2e-6, 1e-6
+        )
+
+    @pytest.mark.parametrize("far", [1e6, 1e25, 3e37])
+    def test_what_is_hardly_possible_is_not_impossible(self, far):
+        logits = np.array([[[0, far, 0], [0, far, 0]]], np.float32)
+        inputs = np.array([2]), np.array([[0, 0]])
+        np.testing.assert_allclose(self.op(logits, *inputs, np.array([1])), [2 * far], 2e-6)
+        assert self.op(logits, *inputs, np.array([2])).tolist() == [math.inf]
+        logits[0, 0, 0] = -math.inf
+        np.testing.assert_allclose(self.op(logits, *inputs, np.array([1])), [2 * far], 2e-6)
+
+    def test_nan_is_of_its_own_row(self):
+        inputs = [self.LENGTHS, self.LABELS, self.LABEL_LENGTHS]
+        expected, logits = self.op(self.LOGITS, *inputs), self.LOGITS.copy()
+        logits[1, 2, 1] = math.nan
+        got = self.op(logits, *inputs)
+        assert np.isnan(got).tolist() == [False, True, False, False]
+        np.testing.assert_array_equal(got[[0, 2, 3]], expected[[0, 2, 3]])
+
     def run(self, **changes):
         inputs = {
             "logits": np.zeros((1, 2, 3)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.compiled.bag_places import LONGEST, WRONG, by_offsets, by_rows, by_segments
 from irrun.engines.compiled.code import FLOAT, LANES, LONG, Code, Form, Values, floats, long
 from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.loops import looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.vectorized.embeddings import FINDERS, Bags, rooms_for_pieces, sum_pieces
+from irrun.engines.vectorized.embeddings import FINDERS, PIECE, Bags, rooms_for_pieces, sum_pieces
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.spec.op import Array
 
 CHUNK = 32
@@ -35,6 +37,9 @@ MAX_COLUMNS = 1 << 12
 SHARED = 1 << 16
 """Bytes of rows from which on threads share them."""
 
+MAX_JUDGED = 1 << 20
+"""Indices that one thread looks at: more are left to the rule."""
+
 _FORM = Form(
     (
         *("items", "bags", "table", "rows", "indices", "total", "weights", "starts", "counts", "places", "divisors"),
@@ -42,6 +47,13 @@ _FORM = Form(
     )
 )
 """`items` are chunks of `bags`, `rows` those of the table, `total` is the number of indices; others are addresses."""
+
+PLACES: dict[str, tuple[Callable[..., None], int, int]] = {
+    "EmbeddingSegmentsSum-3": (by_segments, 2, 5),
+    **dict.fromkeys(("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15"), (by_offsets, 2, 4)),
+    **dict.fromkeys(("EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"), (by_rows, 1, 2)),
+}
+"""What finds the bags of an op, the number of the input by which it does, and that of the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,79 @@ def compile(work: Work, team: Team) -> Compiled | None:
 
         return [call]
 
-    return with_posts(work, bind, ends[-1])
+    compiled = with_posts(work, bind, ends[-1])
+    if compiled is not None and count <= MAX_JUDGED and _is_regular(work):
+        compiled.judging = partial(_judging, work, team)
+    return compiled
+
+
+def _is_regular(work: Work) -> bool:
+    """Whether shapes are as the op's rule wants them, so that its data alone are to be looked at."""
+    _, by, weighted = PLACES[work.name]
+    _, default = FINDERS[work.name]
+    (table, indices), places, weights = work.required(2), work.optional(by), work.optional(weighted)
+    bags = indices if by == 1 else places
+    number = None if default is None else work.optional(default)
+    if places is None or bags is None or work.posts or len(indices.shape) != (2 if by == 1 else 1):
+        return False
+    if len(places.shape) != len(indices.shape) or any(own.type != indices.type for own in (places, number or places)):
+        return False
+    if work.name == "EmbeddingSegmentsSum-3":
+        (count,) = work.required(4)[3:]
+        if places.shape != indices.shape or count.shape != ():
+            return False
+    elif work.outputs[0].shape[0] != bags.shape[0]:
+        return False
+    if weights is not None and (weights.shape != indices.shape or work.attrs.get("reduction") == "mean"):
+        return False
+    if number is not None and number.shape != ():
+        return False
+    return work.outputs[0].shape[1:] == table.shape[1:] and (default is None or weights is None or number is not None)
+
+
+def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
+    """A call for bags of a piece at most: a loop finds them and looks at their indices, then they are summed.
+
+    What the call is given lies where it did before, so that it has two kernels to run and nothing to prepare.
+    """
+    find, by, weighted = PLACES[work.name]
+    _, default = FINDERS[work.name]
+    own = len(work.own)
+    table, indices, target = inputs[0], inputs[1], outputs[0]
+    weights = inputs[weighted] if weighted < own else None
+    filler = inputs[default] if default is not None and default < own else None
+    segments = inputs[3] if work.name == "EmbeddingSegmentsSum-3" else None
+    bags, rows, columns = len(target), len(table), prod(table.shape[1:])
+    starts, counts = np.empty((2, bags), np.int64)
+    found, nothing, every = np.empty(2, np.int64), np.zeros(columns, np.float32), np.arange(bags)
+    mean = work.attrs.get("reduction") == "mean"
+    searched = (indices, inputs[by], starts, counts, found, rows, indices.size, bags)
+    search = looped(team, find, searched, 1, 0, Places="Ints" if indices.itemsize == 4 else "Longs")
+    arrays = {"table": table, "indices": indices, "starts": starts, "counts": counts, "places": every}
+    arrays |= {"divisors": counts, "target": target, "default": nothing}
+    held = {name: array.ctypes.data for name, array in arrays.items()}
+    held["weights"] = 0 if weights is None else weights.ctypes.data
+    sizes = {"items": -(-bags // CHUNK), "bags": bags, "rows": rows, "total": indices.size}
+    arguments = _FORM.of(**sizes, **held)
+    empty, pointer = 1 + _FORM.names.index("default"), arguments.ctypes.data
+    kind = BagKind(columns, indices.itemsize, weights is not None, mean)
+    address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
+    shared = (indices.size + bags) * columns * ITEM >= SHARED
+
+    def call(_: object = (arrays, weights)) -> bool:
+        search()
+        if found[WRONG] or found[LONGEST] > PIECE or (segments is not None and segments.item() != bags):
+            return False
+        if filler is not None:
+            number = filler.item()
+            if not -1 <= number < rows:
+                return False
+            arguments[empty] = held["default"] if number < 0 else held["table"] + number * columns * ITEM
+        arguments[0] = 0
+        team.run(address, pointer, shared=shared)
+        return True
+
+    return call
 
 
 def _sum(

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.engine import op_of
+from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
-from irrun.engines.compiled.suppression import faded, lowest_decays, unsuppressed
+from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.threads import enter_blas, leave_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work

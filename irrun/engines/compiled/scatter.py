@@ -13,8 +13,11 @@ from llvmlite import ir
 
 from irrun.engines.compiled.code import LONG, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.engine import op_of
+from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import OpenCall, Work
+from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 LINE = 64
@@ -43,6 +46,9 @@ SUMMED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
     f"{sign}{8 * size}": ir.IntType(8 * size) for sign in "iu" for size in SIZES
 }
 """The types whose sums build up in themselves; integers wrap."""
+
+MAX_PLACED = 1 << 20
+"""Bytes of a result that is put where a plan wants it, from where it is copied if it is given out."""
 
 MAX_KEPT = 16
 """Shapes of arrays for which a call keeps its arguments."""
@@ -77,7 +83,7 @@ class ScatterKind:
     summed: str
 
 
-def open(work: Work, team: Team) -> OpenCall | None:
+def open(work: Work, team: Team) -> _Scatter | None:
     """A call for a work of any sizes."""
     (data, indices), reduction = work.required(2), work.attrs.get("reduction", "none")
     adds = reduction == "sum" and work.attrs["use_init_val"] and data.type in SUMMED
@@ -99,7 +105,7 @@ class _Scatter:
     """The call of a work. Safe for threads."""
 
     def __init__(self, team: Team, negative: bool, summed: str) -> None:
-        self._team, self._negative, self._summed = team, negative, summed
+        self._team, self.negative, self.summed = team, negative, summed
         self._kept: dict[Hashable, _Planned | None] = {}  # None where others have to compute it
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
@@ -114,7 +120,8 @@ class _Scatter:
                 return None
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            planned = self._kept[key] = self._planned(data, indices, axis)
+            sizes = data.shape, indices.shape, axis, data.itemsize, indices.itemsize
+            planned = self._kept[key] = _planned(self._team, self.negative, self.summed, *sizes)
             if planned is None:
                 return None
         result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
@@ -123,42 +130,87 @@ class _Scatter:
         self._team.run(planned.address, arguments.ctypes.data, shared=planned.shared)
         return None if outside[0] else (result,)
 
-    def _planned(self, data: Array, indices: Array, place: int) -> _Planned | None:
-        rank = data.ndim
-        if not data.size or not indices.size or data.itemsize not in SIZES or not -rank <= place < rank:
-            return None
-        if indices.ndim != rank:
-            return None
-        axis = place % rank
-        sides = [_side(data.shape[part], indices.shape[part]) for part in (slice(axis), slice(axis + 1, None))]
-        if None in sides:
-            return None
-        (outer, indexed), (inner, width) = (side or (1, 1) for side in sides)
-        size, item, threads = data.shape[axis], data.itemsize, self._team.count
-        if inner == 1:
-            step = max(1, min(PIECE // (size * item), -(-outer // (ITEMS * threads))))
-            strips, items = 1, -(-outer // step)
-        else:
-            line = LINE // item
-            columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * threads)))
-            step = max(columns // line, LEAST_LINES) * line
-            strips = -(-inner // step)
-            items = outer * strips
-        arguments = _FORM.of(
-            items=items,
-            outer=outer,
-            size=size,
-            inner=inner,
-            indexed=indexed,
-            count=indices.shape[axis],
-            width=width,
-            step=step,
-            strips=strips,
-            **dict.fromkeys(_ARRAYS, 0),
-        )
-        kind = ScatterKind(item, indices.itemsize, inner == 1, self._negative, self._summed)
-        address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
-        return _Planned(address, arguments, data.nbytes >= SHARED)
+
+def _planned(
+    team: Team,
+    negative: bool,
+    summed: str,
+    data: tuple[int, ...],
+    indices: tuple[int, ...],
+    place: int,
+    item: int,
+    index: int,
+) -> _Planned | None:
+    """The kernel for data and indices of these shapes, along the axis `place`, of `item` and `index` bytes each."""
+    rank = len(data)
+    if not prod(data) or not prod(indices) or item not in SIZES or not -rank <= place < rank:
+        return None
+    if len(indices) != rank:
+        return None
+    axis = place % rank
+    sides = [_side(data[part], indices[part]) for part in (slice(axis), slice(axis + 1, None))]
+    if None in sides:
+        return None
+    (outer, indexed), (inner, width) = (side or (1, 1) for side in sides)
+    size, threads = data[axis], team.count
+    if inner == 1:
+        step = max(1, min(PIECE // (size * item), -(-outer // (ITEMS * threads))))
+        strips, items = 1, -(-outer // step)
+    else:
+        line = LINE // item
+        columns = min(PIECE // (size * item), -(-outer * inner // (ITEMS * threads)))
+        step = max(columns // line, LEAST_LINES) * line
+        strips = -(-inner // step)
+        items = outer * strips
+    arguments = _FORM.of(
+        items=items,
+        outer=outer,
+        size=size,
+        inner=inner,
+        indexed=indexed,
+        count=indices[axis],
+        width=width,
+        step=step,
+        strips=strips,
+        **dict.fromkeys(_ARRAYS, 0),
+    )
+    kind = ScatterKind(item, index, inner == 1, negative, summed)
+    address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
+    return _Planned(address, arguments, prod(data) * item >= SHARED)
+
+
+def compile(work: Work, team: Team) -> Compiled | None:
+    """A work of known sizes, whose result is small. A large one is made where it may stay: by a call for any sizes."""
+    opened, axis, op = open(work, team), work.constant(3), op_of(work.name)
+    data, indices, updates = work.required(3)
+    if opened is None or work.posts or axis is None or op is None or data.type == "string":
+        return None
+    item, index = numpy_dtype(data.type).itemsize, numpy_dtype(indices.type).itemsize
+    if prod(data.shape) * item > MAX_PLACED or updates.shape != indices.shape or updates.type != data.type:
+        return None
+    kernel = partial(op.kernel, **work.attrs)
+    planned = _planned(team, opened.negative, opened.summed, data.shape, indices.shape, int(axis.item()), item, index)
+    if planned is None:
+        return None
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        return lambda: np.copyto(outputs[0], kernel(*inputs))
+
+    def judging(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
+        outside, arguments = np.zeros(1, np.uint64), planned.arguments.copy()
+        arrays = (*inputs[:3], outputs[0], outside)
+        arguments[_ADDRESSES] = [array.ctypes.data for array in arrays]
+        pointer = arguments.ctypes.data
+
+        def call(_: object = arrays) -> bool:
+            arguments[0] = outside[0] = 0
+            team.run(planned.address, pointer, shared=planned.shared)
+            return not outside[0]
+
+        return call
+
+    wants = {number: layout for number, layout in unordered(work).items() if number < 3}
+    return Compiled(bind, wants=wants, judging=judging)
 
 
 def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:
@@ -264,4 +316,5 @@ def _strip(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any, outside: A
         c.loop(at["count"], row)
 
 
+COMPILERS = {"ScatterElementsUpdate-3": compile, "ScatterElementsUpdate-12": compile}
 OPENERS = {"ScatterElementsUpdate-3": open, "ScatterElementsUpdate-12": open}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTE, LONG, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.elements import MEMORY
+from irrun.engines.compiled.loops import Bytes, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
 from irrun.spec.op import Array
@@ -24,6 +26,12 @@ SHARED = 1 << 14
 
 KEY_BITS = 63
 """Of an integer that holds a row, a column and the number of a place; others are left to the op's kernel."""
+
+Elements: TypeAlias = Array
+"""Bytes, Ints or Longs: whatever has as many bytes."""
+
+Places: TypeAlias = Array
+"""Ints or Longs."""
 
 SIZES = (1, 2, 4, 8)
 """Bytes of a value."""
@@ -61,11 +69,17 @@ def open(work: Work, team: Team) -> OpenCall | None:
 def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     values, dense_shape, indices, default = (np.ascontiguousarray(array) for array in arrays)
     (rows, columns), count = dense_shape.tolist(), len(indices)
+    if values.shape != (count,) or indices.shape != (count, 2) or default.size != 1:
+        return None
     if not 0 < rows <= OPEN_GROWTH // 2 * count or columns < 1 or values.itemsize not in SIZES:
         return None
     number_bits, column_bits = (count - 1).bit_length(), (columns - 1).bit_length()
     if number_bits + column_bits + (rows - 1).bit_length() > KEY_BITS:
         return None
+    if count < SHARED and values.itemsize in MEMORY:
+        quickly = _in_order(team, values, indices, default, rows, columns)
+        if quickly is not None:
+            return quickly
     shifts = {"row_shift": number_bits + column_bits, "column_shift": number_bits}
     chunks = -(-count // CHUNK)
     keys, found = np.empty(count, np.int64), np.empty(chunks, np.uint64)
@@ -93,6 +107,59 @@ def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     made = {"places": places.ctypes.data, "results": results.ctypes.data, "empty": empty.ctypes.data}
     run("write", _WRITE, rows=rows, **shifts, **masks, **given, **made)
     return places, results, empty
+
+
+def _in_order(
+    team: Team, values: Array, indices: Array, default: Array, rows: int, columns: int
+) -> Sequence[Array] | None:
+    """The results for places that are in order and inside; None for others."""
+    count = len(values)
+    places, results = np.empty((count + rows, 2), indices.dtype), np.empty(count + rows, values.dtype)
+    empty, total = np.empty(rows, np.bool_), np.empty(1, np.int64)
+    elements, type = MEMORY[values.itemsize]
+    given = values.view(type), indices, default.view(type), places, results.view(type), empty.view(np.uint8), total
+    kind = "Ints" if indices.itemsize == 4 else "Longs"
+    looped(team, fill, (*given, rows, columns, count), 1, 0, Elements=elements, Places=kind)()
+    made = total.item()
+    return None if made < 0 else (places[:made], results[:made], empty)
+
+
+def fill(
+    begin: int,
+    end: int,
+    values: Elements,
+    indices: Places,
+    default: Elements,
+    places: Places,
+    results: Elements,
+    empty: Bytes,
+    total: Longs,
+    rows: int,
+    columns: int,
+    count: int,
+) -> None:
+    """Copy places that are in order, and put one in each row without any. `total` becomes how many there are, or -1."""
+    for _ in range(begin, end):
+        row, column, made = -1, 0, 0
+        for number in range(count):
+            own, beside = indices[2 * number], indices[2 * number + 1]
+            if own < max(row, 0) or own >= rows or beside < 0 or beside >= columns or (own == row and beside < column):
+                row = rows
+                made = -1
+                break
+            for missing in range(row + 1, own):
+                places[2 * made], places[2 * made + 1] = missing, 0
+                results[made], empty[missing] = default[0], 1
+                made += 1
+            places[2 * made], places[2 * made + 1] = own, beside
+            results[made], empty[own] = values[number], 0
+            row, column = own, beside
+            made += 1
+        for missing in range(row + 1, rows):
+            places[2 * made], places[2 * made + 1] = missing, 0
+            results[made], empty[missing] = default[0], 1
+            made += 1
+        total[0] = made
 
 
 def _address_of(kind: SparseKind) -> int:
