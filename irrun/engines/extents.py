@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,26 +42,41 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
 
     Its `bind` raises ValueError for others.
     """
-    bind, wants, gives = compiled.bind, compiled.wants, compiled.gives
-
-    def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        for number, array in enumerate(inputs):
-            operand = work.inputs[number]
-            if number in compiled.coded and operand is not None:
-                operand = operand.codes
-            if array is None or operand is None or number in compiled.taken:
-                continue
-            if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:
-                _check(operand, array, wants.get(number, operand.layout), moved=number in wants)
-        for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
-            if number in gives or array.strides != operand.strides or array.shape != operand.shape:
-                _check(operand, array, gives.get(number), moved=number in gives)
-        return bind(inputs, outputs, scratch)
-
-    compiled.bind = binding
-    if (again := compiled.again) is not None:
-        compiled.again = lambda other: checked(other, again(other))
+    compiled.bind = partial(
+        _bound, work, compiled.bind, compiled.wants, compiled.gives, compiled.coded, compiled.taken
+    )  # which are fewer objects than a closure
+    if compiled.again is not None:
+        compiled.again = partial(_again, compiled.again)
     return compiled
+
+
+def _bound(
+    work: Work,
+    bind: Callable[[Arrays, Sequence[Array], Any], Call],
+    wants: Mapping[int, Layout | None],
+    gives: Mapping[int, Layout],
+    coded: Container[int],
+    taken: Container[int],
+    inputs: Arrays,
+    outputs: Sequence[Array],
+    scratch: Any,
+) -> Call:
+    for number, array in enumerate(inputs):
+        operand = work.inputs[number]
+        if number in coded and operand is not None:
+            operand = operand.codes
+        if array is None or operand is None or number in taken:
+            continue
+        if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:
+            _check(operand, array, wants.get(number, operand.layout), moved=number in wants)
+    for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
+        if number in gives or array.strides != operand.strides or array.shape != operand.shape:
+            _check(operand, array, gives.get(number), moved=number in gives)
+    return bind(inputs, outputs, scratch)
+
+
+def _again(again: Callable[[Work], Compiled], work: Work) -> Compiled:
+    return checked(work, again(work))
 
 
 def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool) -> None:
