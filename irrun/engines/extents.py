@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Layout, Operand, Work
 from irrun.spec.op import Array
+
+Bound = TypeVar("Bound", Call, Judging)
 
 
 def extent_of(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
@@ -42,35 +44,42 @@ def checked(work: Work, compiled: Compiled) -> Compiled:
 
     To bind it to others raises ValueError.
     """
-    bind, judging, wants, gives = compiled.bind, compiled.judging, compiled.wants, compiled.gives
-
-    def check(inputs: Arrays, outputs: Sequence[Array]) -> None:
-        for number, array in enumerate(inputs):
-            operand = work.inputs[number]
-            if number in compiled.coded and operand is not None:
-                operand = operand.codes
-            if array is None or operand is None or number in compiled.taken:
-                continue
-            if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:
-                _check(operand, array, wants.get(number, operand.layout), moved=number in wants)
-        for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
-            if number in gives or array.strides != operand.strides or array.shape != operand.shape:
-                _check(operand, array, gives.get(number), moved=number in gives)
-
-    def binding(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        check(inputs, outputs)
-        return bind(inputs, outputs, scratch)
-
-    def judged(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Judging:
-        check(inputs, outputs)
-        assert judging is not None
-        return judging(inputs, outputs, scratch)
-
-    compiled.bind = binding
-    compiled.judging = None if judging is None else judged
-    if (again := compiled.again) is not None:
-        compiled.again = lambda other: checked(other, again(other))
+    around = work, compiled.wants, compiled.gives, compiled.coded, compiled.taken
+    compiled.bind = partial(_bound, *around, compiled.bind)  # which are fewer objects than a closure
+    if compiled.judging is not None:
+        compiled.judging = partial(_bound, *around, compiled.judging)
+    if compiled.again is not None:
+        compiled.again = partial(_again, compiled.again)
     return compiled
+
+
+def _bound(
+    work: Work,
+    wants: Mapping[int, Layout | None],
+    gives: Mapping[int, Layout],
+    coded: Container[int],
+    taken: Container[int],
+    bind: Callable[[Arrays, Sequence[Array], Any], Bound],
+    inputs: Arrays,
+    outputs: Sequence[Array],
+    scratch: Any,
+) -> Bound:
+    for number, array in enumerate(inputs):
+        operand = work.inputs[number]
+        if number in coded and operand is not None:
+            operand = operand.codes
+        if array is None or operand is None or number in taken:
+            continue
+        if number in wants or operand.layout or array.strides != operand.strides or array.shape != operand.shape:
+            _check(operand, array, wants.get(number, operand.layout), moved=number in wants)
+    for number, (operand, array) in enumerate(zip(work.outputs, outputs, strict=True)):
+        if number in gives or array.strides != operand.strides or array.shape != operand.shape:
+            _check(operand, array, gives.get(number), moved=number in gives)
+    return bind(inputs, outputs, scratch)
+
+
+def _again(again: Callable[[Work], Compiled], work: Work) -> Compiled:
+    return checked(work, again(work))
 
 
 def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,10 @@ from irrun.spec.op import Array, Op
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
+
+
+MIN_OWN = 1 << 20
+"""Bytes of a result that is worth memory of its own in each run, to which its call is bound, rather than a copy."""
 
 
 class Frame:
@@ -64,7 +69,11 @@ class Frame:
                 self._arrays[number] = self._placed(number, storage)
         made = {number for instruction in program.instructions for number in instruction.results}
         self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
-        lasting = _lasting(program)
+        self._own = {} if comparison is not None else _handed_on(program)
+        self._bound = True  # whether what makes these has memory for them; that of the run before is the caller's
+        for number in self._own:
+            self._arrays[number] = self._anew(number)
+        lasting = _lasting(program) - self._own.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lasting]
         entries = list(enumerate(program.parameters))
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
@@ -77,6 +86,7 @@ class Frame:
             if call is not None:
                 self._instructions.append(instruction)
                 self._calls.append(call)
+        self._makers = [self._instructions.index(made) for made in dict.fromkeys(self._own.values())]
 
     def execute(self, arrays: Sequence[Array], run: Run, before: Sequence[Array | None] = ()) -> list[Array]:
         """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError.
@@ -92,6 +102,8 @@ class Frame:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
+        if not self._bound:
+            self._bind_own()
         self._run = run
         calls = iter(self._calls)
         run.trail.append((self._instructions, calls))
@@ -111,7 +123,10 @@ class Frame:
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
         else:
             made = self._arrays
-            return [made[number] for number in self.program.results]  # type: ignore[misc] # all are made
+            results = [made[number] for number in self.program.results]
+            if self._own:
+                self._hand_on()
+            return results  # type: ignore[return-value] # all are made
         finally:
             del self._run
             run.trail.pop()
@@ -127,6 +142,34 @@ class Frame:
         strides = storage.strides if storage.layout is None else storage.layout.strides
         shape: tuple[int, ...] = tensor.shape or ()  # type: ignore[assignment] # of a tensor whose sizes are known
         return np.ndarray(shape, numpy_dtype(tensor.type), self.memory, offset + storage.start, strides)
+
+    def _anew(self, number: int) -> Array:
+        """Memory for a result that is handed on as it is."""
+        tensor = self.program.tensors[number]
+        memory = allocate(self.program.storage[number].nbytes)
+        return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
+
+    def _hand_on(self) -> None:
+        """Keep nothing of the results that are the caller's now."""
+        self._bound = False
+        for number in self._own:
+            self._arrays[number] = None
+        for position in self._makers:
+            self._calls[position] = self._bind_own
+
+    def _bind_own(self) -> None:
+        """Have memory of their own for results, and what makes them bound to it. Raises ExecutionError."""
+        try:
+            for number in self._own:
+                self._arrays[number] = self._anew(number)
+            for position in self._makers:
+                instruction = self._instructions[position]
+                self._calls[position] = self._engine_call(instruction)
+        except MemoryError as error:
+            raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
+        except EngineFailed as error:
+            raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
+        self._bound = True
 
     def _present(self, number: int) -> Array:
         array = self._arrays[number]
@@ -442,6 +485,28 @@ def _either(judging: Judging, otherwise: Call) -> Call:
             otherwise()
 
     return call
+
+
+def _handed_on(program: Program) -> dict[int, Instruction]:
+    """The results that may have memory of their own in each run, with what makes them: an engine, and nothing else
+    than the caller reads them."""
+    wanted = {
+        number
+        for number, count in Counter(program.results).items()
+        if count == 1
+        and (storage := program.storage.get(number)) is not None
+        and storage.root == number
+        and storage.layout is None
+        and storage.nbytes >= MIN_OWN
+    }
+    found: dict[int, Instruction] = {}
+    if wanted:
+        wanted -= {storage.root for number, storage in program.storage.items() if storage.root != number}
+        for instruction in program.instructions:
+            wanted.difference_update(instruction.operands, instruction.reads)
+            if instruction.compiled is not None and not instruction.compiled.doubtful and not instruction.open:
+                found.update(dict.fromkeys(wanted.intersection(instruction.results), instruction))
+    return {number: instruction for number, instruction in found.items() if number in wanted}
 
 
 def _lasting(program: Program) -> set[int]:

@@ -153,10 +153,11 @@ class Preparation:
                 self._free.remove(block)
         try:
             if prepared not in block.frames:
-                block.grow(prepared.program.size + prepared.program.scratch)
-                block.frames[prepared] = Frame(
-                    prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
-                )
+                with collector_paused():
+                    block.grow(prepared.program.size + prepared.program.scratch)
+                    block.frames[prepared] = Frame(
+                        prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
+                    )
         except BaseException:
             self.release(block)
             raise

@@ -46,7 +46,7 @@ class Templates:
         if isinstance(known, Decided):
             settled = settle(known, shapes, setting)
             if settled is not None:
-                return place(settled, setting)
+                return place(settled, replace(setting, forms=known.forms))
         made = decide(self._program, setting)
         if known is True:
             found = self._decided(pattern, shapes, setting)

@@ -10,6 +10,7 @@ import numpy as np
 import irrun.engines.vectorized
 from irrun.engines.vectorized.engine import MODULES, compiler_of
 from irrun.engines.work import Operand, Post, Work, chain
+from irrun.run.normalization import ROOT_MEAN_SQUARE
 from irrun.run.quantization import TABLE
 from irrun.spec.registry import registry
 
@@ -21,7 +22,7 @@ def test_all_modules_with_compilers_are_listed():
     assert set(MODULES) == {name for name, module in modules.items() if hasattr(module, "COMPILERS")}
     ops = Counter(op for name in MODULES for op in modules[name].COMPILERS)
     assert set(ops.values()) == {1}
-    assert ops.keys() <= {*registry().ops, TABLE.name}
+    assert ops.keys() <= {*registry().ops, TABLE.name, ROOT_MEAN_SQUARE.name}
     assert compiler_of("MatMul-1") is modules["products"].COMPILERS["MatMul-1"]
     assert compiler_of("NonMaxSuppression-9") is None
 

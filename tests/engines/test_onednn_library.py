@@ -277,3 +277,32 @@ def test_engines_of_several_threads_at_once_give_what_each_gives_alone() -> None
         thread.join()
     assert len(errors) == 200
     assert max(errors) < 1e-6
+
+
+BINDING = """
+import sys, threading
+import numpy as np
+from irrun.engines.onednn.library import DST, INFERENCE, SRC, open_library
+library = open_library(1, 0)
+layout = library.dense((64,))
+primitive = library.primitive("eltwise_forward", INFERENCE, 32, layout, layout, 0.0, 0.0, small=True)
+read, written, scratch = np.ones(64, np.float32), np.zeros(64, np.float32), np.zeros(primitive.scratch, np.uint8)
+sys.setswitchinterval(1e-6)
+
+def work():
+    for _ in range(20000):
+        primitive.bind([(SRC, layout, read), (DST, layout, written)], scratch)()
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+memories = [library.memory(layout, array) for array in (read, read, written)]
+print(memories[0] is memories[1], memories[0] is memories[2])
+"""
+
+
+@needs_onednn
+def test_threads_bind_and_drop_memories_of_the_same_arrays(tmp_path: Path) -> None:
+    assert process(BINDING, tmp_path) == "True False\n"

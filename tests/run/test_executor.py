@@ -11,6 +11,7 @@ from ir_builder import Model
 
 import irrun
 from irrun.spec.dtypes import numpy_dtype
+from run.models import ADD, anything, model, saved
 
 F32 = "f32"
 
@@ -259,3 +260,41 @@ def test_an_executor_lets_go_of_its_model(doubled):
     del executor
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", "check"])
+def test_large_results_of_runs_are_each_their_own(engine, tmp_path):
+    """Of one size and of others; of a sum that is read again, too, and of one that is a result twice."""
+    b = model()
+    x = anything(b, "f4", (-1, 1024))
+    double, read = b.one("Add-1", x, x, **ADD), b.one("Multiply-1", x, x, **ADD)
+    for value in (double, b.one("ReLU-1", read), read, b.one("Abs-1", x)):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    kept = []
+    for rows in (300, 300, 310, 300, 310, 300):
+        data = np.random.default_rng(len(kept)).standard_normal((rows, 1024), np.float32)
+        kept.append((data, [*executor.run([data]).values()]))
+    for data, (double, rectified, square, magnitude) in kept:
+        np.testing.assert_array_equal(double, data + data)
+        np.testing.assert_array_equal(square, data * data)
+        np.testing.assert_array_equal(rectified, square)
+        np.testing.assert_array_equal(magnitude, np.abs(data))
+        assert double.flags.writeable
+    everything = [array for data, results in kept for array in (data, *results)]
+    assert not any(np.shares_memory(a, b) for n, a in enumerate(everything) for b in everything[:n])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_a_large_result_that_nobody_keeps_is_gone(engine, tmp_path):
+    b = model()
+    x = anything(b, "f4", (-1, 1024))
+    b.result(b.one("Add-1", x, x, **ADD))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    seen = []
+    for rows in (300, 300, 310, 310, 300):
+        (result,) = executor.run([np.ones((rows, 1024), np.float32)]).values()
+        seen.append(weakref.ref(result))
+        del result
+    gc.collect()
+    assert all(reference() is None for reference in seen)

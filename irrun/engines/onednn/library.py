@@ -10,7 +10,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from irrun.engines.axes import dense_strides
@@ -39,6 +39,9 @@ SCALES, ZERO_POINTS = 4096, 8192
 
 DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
 """Element types as oneDNN numbers them."""
+
+MAX_LAYOUTS = 4096
+"""Layouts that are remembered."""
 
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
@@ -116,6 +119,19 @@ class Descriptor:
         return tuple(self.itemsize * step for step in steps[: len(self.shape)])
 
 
+class _Memory:
+    """An array and how it lies; `address` is where oneDNN has noted that.
+
+    It is found by weak references, which see an object while its own `__del__` runs: so the handle is one for itself.
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_layout", "address")
+
+    def __init__(self, handle: _Handle, layout: Descriptor) -> None:
+        self._handle, self._layout = handle, layout
+        self.address = handle._as_parameter_.value or 0
+
+
 class Primitive:
     """A computation that oneDNN has compiled, for a number of threads. `scratch` is how many bytes a call takes."""
 
@@ -124,6 +140,7 @@ class Primitive:
         self._threads = threads
         self._layouts: dict[int, Descriptor] = {}
         self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
+        self._execute = self._executing()  # shared by all calls: closures of their own would be many objects
         self.scratch = self.layout(SCRATCHPAD).nbytes
 
     def layout(self, number: int) -> Descriptor:
@@ -138,18 +155,21 @@ class Primitive:
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
         memories = [library.memory(layout, array) for _, layout, array in bound]
-        array = (Argument * len(bound))()
-        for place, (number, _, _), memory in zip(array, bound, memories, strict=True):
-            place.number, place.memory = number, memory._as_parameter_
-        execute, used, use, threads = library.execute, library.threads_used, library.use_threads, self._threads
-        handle, stream, count = self._handle._as_parameter_, library.stream._as_parameter_, c_int(len(bound))
+        numbered: Any = [(number, memory.address) for (number, _, _), memory in zip(bound, memories, strict=True)]
+        kept = (self, *memories, *(array for _, _, array in bound))
+        return partial(self._execute, c_int(len(bound)), (Argument * len(bound))(*numbered), kept)
 
-        def call() -> None:
+    def _executing(self) -> Callable[[c_int, Any, object], object]:
+        """What computes with so many arguments; these lie in what is kept beside them."""
+        library, threads = self.library, self._threads
+        execute, used, use = library.execute, library.threads_used, library.use_threads
+        handle, stream = self._handle._as_parameter_, library.stream._as_parameter_
+
+        def call(count: c_int, arguments: Any, kept: object) -> None:
             if used() != threads:  # a setting of the calling thread, which other executors and libraries share
                 use(threads)
-            execute(handle, stream, count, array)
+            execute(handle, stream, count, arguments)
 
-        call.kept = (self, memories, bound)  # type: ignore[attr-defined]
         return call
 
 
@@ -169,6 +189,8 @@ class Library:
         self.stream = self.made("stream_create", "stream_destroy", self.engine, _IN_ORDER)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
+        self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
+        self._memories: weakref.WeakValueDictionary[tuple[int, int], _Memory] = weakref.WeakValueDictionary()
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
@@ -194,7 +216,8 @@ class Library:
     def strided(self, shape: Sequence[int], strides: Sequence[int], type: str = "f32") -> Descriptor | None:
         """The layout of an array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
         key = (tuple(shape), tuple(strides), type)
-        if key not in self._layouts:
+        layout = self._layouts.get(key)
+        if layout is None:
             item = numpy_dtype(type).itemsize
             if not shape or len(shape) > MAX_AXES or any(step % item or step < 0 for step in strides):
                 return None
@@ -204,8 +227,9 @@ class Library:
             found = self.possible("memory_desc_create_with_strides", "memory_desc_destroy", *sizes)
             if found is None:
                 return None
-            self._layouts[key] = Descriptor(self, found)
-        return self._layouts[key]
+            _make_room(self._layouts)
+            layout = self._layouts[key] = Descriptor(self, found)
+        return layout
 
     def dense(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
         layout = self.strided(shape, dense_strides(shape, numpy_dtype(type).itemsize), type)
@@ -215,11 +239,13 @@ class Library:
     def any(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
         """The layout that is left to the primitive."""
         key = (tuple(shape), type)
-        if key not in self._layouts:
+        layout = self._layouts.get(key)
+        if layout is None:
             sizes = (len(shape), key[0], DATA_TYPES[type], _ANY)
             found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", *sizes)
-            self._layouts[key] = Descriptor(self, found)
-        return self._layouts[key]
+            _make_room(self._layouts)
+            layout = self._layouts[key] = Descriptor(self, found)
+        return layout
 
     def retyped(self, layout: Descriptor | None, type: str) -> Descriptor | None:
         """The layout of a tensor of another element type in the same order, where numpy can express it."""
@@ -232,12 +258,14 @@ class Library:
         found = self.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, number)
         if found is None:
             raise OneDNNError(f"a primitive has no argument {number}")
-        return Descriptor(self, self.made("memory_desc_clone", "memory_desc_destroy", found))
+        layout = Descriptor(self, self.made("memory_desc_clone", "memory_desc_destroy", found))
+        _make_room(self._told)
+        return self._told.setdefault(layout, layout)
 
-    def memory(self, layout: Descriptor, array: Array) -> _Handle:
+    def memory(self, layout: Descriptor, array: Array) -> _Memory:
         """The memory of an array, which the layout must not reach beyond; it never goes back from the first element.
 
-        Raises OneDNNError where it does reach beyond.
+        What is used already for a layout at an address serves again. Raises OneDNNError where it does reach beyond.
         """
         if not (array.flags.c_contiguous and layout.nbytes <= array.nbytes):
             steps = layout.strides
@@ -247,11 +275,16 @@ class Library:
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
                     f"{layout.shape} with {steps}"
                 )
-        pointer = c_void_p()
-        self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, array.__array_interface__["data"][0])
-        if not pointer:
-            raise OneDNNError("dnnl_memory_create has made nothing")
-        return _Handle(pointer, self.dll.dnnl_memory_destroy)
+        address = array.__array_interface__["data"][0]
+        key = id(layout), address  # which is nobody else's as long as what is found keeps the layout
+        found = self._memories.get(key)
+        if found is None:
+            pointer = c_void_p()
+            self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, address)
+            if not pointer:
+                raise OneDNNError("dnnl_memory_create has made nothing")
+            found = self._memories[key] = _Memory(_Handle(pointer, self.dll.dnnl_memory_destroy), layout)
+        return found
 
     def primitive(
         self,
@@ -306,6 +339,12 @@ class Library:
                 getattr(dll, f"dnnl_post_ops_append_{kind}")(chain, *args)
             dll.dnnl_primitive_attr_set_post_ops(attributes, chain)
         return attributes
+
+
+def _make_room(kept: dict[Any, Descriptor]) -> None:
+    """Forget layouts where there are too many: those in use are held by others, and may be made again."""
+    if len(kept) >= MAX_LAYOUTS:
+        kept.clear()
 
 
 def _argument(value: Any) -> Any:

@@ -135,12 +135,12 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:
     """The work that takes the weights as they are in its first call, which may be the only one, and packs them then."""
+    calls = 0  # wherever they are bound
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        if weights.ready:
+        if weights.ready or calls:
             return repeated.bind(inputs, outputs, scratch)
         now = plain.bind([inputs[0], value, *inputs[2:]], outputs, scratch)
-        calls = 0
 
         def call() -> None:
             nonlocal now, calls

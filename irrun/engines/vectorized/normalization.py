@@ -201,6 +201,27 @@ def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
     return by_lines(work, threads, constant_axes(work), normalizer)
 
 
+def root_mean_square(work: Work, threads: Threads) -> Compiled | None:
+    """Lines along the last axis, over the roots of the means of their squares."""
+    eps = np.array(work.attrs["eps"], np.float32)
+
+    def normalizer(data: Array, output: Array) -> Call:
+        count, total = np.array(1 / output.shape[1], np.float32), _columns(output)
+        add_squares = square_summation(data, total)
+
+        def call() -> None:
+            add_squares()
+            np.multiply(total, count, total)
+            np.add(total, eps, total)
+            np.sqrt(total, total)
+            np.reciprocal(total, total)
+            np.multiply(data, total, output)
+
+        return call
+
+    return by_lines(work, threads, [len(work.outputs[0].shape) - 1], normalizer)
+
+
 def group_normalization(work: Work, threads: Threads) -> Compiled | None:
     """GroupNormalization-12 with constant scale and bias: a group is a line, and its channels have a scale each."""
     (data,), scale, bias = work.required(1), work.constant(1), work.constant(2)
@@ -262,4 +283,5 @@ COMPILERS = {
     "GroupNormalization-12": group_normalization,
     **dict.fromkeys(("MVN-1", "MVN-6"), mvn),
     "NormalizeL2-1": normalize_l2,
+    "RootMeanSquare-0": root_mean_square,
 }

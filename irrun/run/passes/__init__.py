@@ -15,6 +15,7 @@ from irrun.run.passes.grouping import group
 from irrun.run.passes.growing import grow
 from irrun.run.passes.inlining import inline
 from irrun.run.passes.narrowing import narrow
+from irrun.run.passes.normalizing import normalize
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.quantization import quantize
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     rewrite,
     quantize,
     group,
+    normalize,
     prune,
     enclose,
     grow,

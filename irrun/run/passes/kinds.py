@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Mapping
 
 from irrun.engines.signature import is_weight
-from irrun.run.passes.setting import Setting
+from irrun.run.passes.setting import Form, Setting
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import DEQUANTIZE
+from irrun.spec.dims import key_of
+from irrun.spec.op import Array, Tensor
+
+_DENSE = 0
+"""How most tensors lie: in C order, in memory of their own."""
+
+
+def forms(program: Program) -> Mapping[int, Form]:
+    """The forms of instructions of open sizes, by their identity, those that have one."""
+    read = program.read()
+    varying = set() if program.sizing is None else {*program.sizing.results}
+    numbers: dict[Hashable, int] = {}
+    found: dict[int, Form] = {}
+
+    def known(number: int | None) -> Hashable:
+        constant = None if number is None else program.constants.get(number)
+        if number is None or number in varying:
+            return None
+        return _of_tensor(program.tensors[number]) if constant is None else _of_constant(program, number, constant)
+
+    for instruction in program.instructions:
+        if instruction.op is DEQUANTIZE or not instruction.plain:
+            continue
+        operands = [known(number) for number in instruction.operands]
+        given = [None if number is None else number in varying for number in instruction.operands]
+        results = [(number in read, *_of_tensor(program.tensors[number])) for number in instruction.results]
+        number = numbers.setdefault((instruction.form, *operands, *given, *results), len(numbers))
+        lying = [number for number in instruction.operands if number is not None and number not in program.constants]
+        found[id(instruction)] = Form(number, tuple(lying))
+    return found
 
 
 class Kinds:
@@ -16,10 +46,15 @@ class Kinds:
     def __init__(self, program: Program, setting: Setting, read: Container[int | None], coded: Container[int]) -> None:
         self._program, self._setting, self._read, self._coded = program, setting, read, coded
         self._described: dict[int, int] = {}  # how a tensor lies, as the number of what all share that lie so
+        self._lying: dict[int, int] = {}  # the same of tensors of which all else is known
         self._numbers: dict[Hashable, int] = {}
+        self._forms: Mapping[int, Form] = {} if setting.refused else setting.forms
 
     def of(self, instruction: Instruction) -> Hashable:
         """What instructions of a kind share; None where that depends on more."""
+        form = self._forms.get(id(instruction))
+        if form is not None:
+            return self._formed(form)
         if instruction.op is DEQUANTIZE or not instruction.plain:
             return None
         key: list[Hashable] = [*instruction.form]
@@ -37,17 +72,48 @@ class Kinds:
             key += (number in self._read, tensor.type, tensor.shape)
         return tuple(key)
 
+    def _formed(self, form: Form) -> Hashable:
+        key = [form.number]
+        lying = self._lying
+        for number in form.lying:
+            found = lying.get(number)
+            if found is None:
+                found = self._lies(number)
+                if found is None:
+                    return None
+                lying[number] = found
+            key.append(found)
+        return tuple(key)
+
+    def _lies(self, number: int) -> int | None:
+        """How a tensor of known type and shape lies, or what is known of it where it is constant."""
+        storage = self._program.storage.get(number)
+        if storage is None or number in self._coded or number in self._program.constants:
+            return self._describe(number)
+        if storage.strides is None and storage.layout is None and not storage.start:
+            return _DENSE
+        described = storage.strides, storage.start, storage.layout, id(storage.engine)
+        return self._numbers.setdefault(described, len(self._numbers) + 1)
+
     def _describe(self, number: int) -> int | None:
         """How a tensor lies, and what it holds where that is constant and small; None where there is more to it."""
         program = self._program
         tensor, constant, storage = program.tensors[number], program.constants.get(number), program.storage.get(number)
         described: Hashable
         if constant is not None:
-            value = None if is_weight(constant) else constant.tobytes()
-            described = tensor.type, constant.shape, constant.strides, value
+            described = _of_constant(program, number, constant)
         elif storage is None or number in self._coded:
             return None
         else:
             described = tensor.type, tensor.shape, storage.strides, storage.start, storage.layout, id(storage.engine)
         found = self._described[number] = self._numbers.setdefault(described, len(self._numbers) + 1)
         return found
+
+
+def _of_constant(program: Program, number: int, constant: Array) -> tuple[Hashable, ...]:
+    value = None if is_weight(constant) else constant.tobytes()
+    return program.tensors[number].type, constant.shape, constant.strides, value
+
+
+def _of_tensor(tensor: Tensor) -> tuple[Hashable, ...]:
+    return tensor.type, None if tensor.shape is None else tuple(map(key_of, tensor.shape))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Engine
@@ -16,6 +17,14 @@ from irrun.spec.op import Array, Inferred
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
+
+
+class Form(NamedTuple):
+    """What is known of an instruction whatever open sizes are: those with one `number` are of one kind where their
+    tensors `lying` lie in one way."""
+
+    number: int
+    lying: tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +40,8 @@ class Setting:
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
-    product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers.
+    product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers;
+    one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
@@ -50,6 +60,7 @@ class Setting:
     quantized: bool = False
     literal: bool = False
     sizes: Evaluation | None = None
+    forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)

@@ -8,12 +8,13 @@ something else than before the program has to be made from the beginning, which 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from irrun.run.passes.folding import Folding, fold
-from irrun.run.passes.setting import Setting
+from irrun.run.passes.kinds import forms
+from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, key_of
@@ -34,6 +35,7 @@ Question = tuple[Instruction, bool]
 class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
     which the same is known together. In `sizing` kernels alone compute what they check themselves, the tensors `sized`.
+    `forms` are those of the instructions.
     """
 
     program: Program
@@ -42,6 +44,7 @@ class Decided(NamedTuple):
     used: Tensors
     sized: Tensors
     questions: Sequence[Question]
+    forms: Mapping[int, Form]
 
 
 def decided(
@@ -56,7 +59,7 @@ def decided(
     asked = {_question(part, program): part for part in parts}
     sizing, alone = _unasked(program.sizing, Evaluation.of(shapes, given))
     sized = _grouped(alone, program.sizing)
-    found = Decided(program, sizing, shapes, used, sized, [(part, False) for part in asked.values()])
+    found = Decided(program, sizing, shapes, used, sized, [(part, False) for part in asked.values()], {})
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -71,7 +74,8 @@ def decided(
         for instruction in program.instructions
     ]
     questions = [(part, answers[key].open) for key, part in asked.items()]
-    return Decided(replace(program, instructions=instructions), sizing, shapes, used, sized, questions)
+    program = replace(program, instructions=instructions)
+    return Decided(program, sizing, shapes, used, sized, questions, forms(program))
 
 
 def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
