@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from irrun.cli import UNWRITABLE
 from irrun.cli.options import colour, say
 
 STANDARD = Path("-")
@@ -17,9 +18,6 @@ STANDARD = Path("-")
 
 STDIN = Path("<stdin>")
 """What the model from standard input is called."""
-
-UNWRITABLE = 2
-"""The exit status where a file cannot be written."""
 
 
 def existing_folder(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
