@@ -330,8 +330,8 @@ def _carried(parameter: int, tensor: Tensor, result: Tensor, loose: set[tuple[in
     """What is known of a parameter that is `tensor` now and may be `result` next; itself where that is no news."""
     a, b = tensor.value, result.value
     value = a if a is not None and tensor.known and b is not None and result.known and np.array_equal(a, b) else None
-    if tensor.shape is None:
-        return tensor if value is a else Tensor(tensor.type, None, value)
+    if tensor.shape is None or (result.type == "dynamic" and result.shape is None):  # where a layer is wrong: no news
+        return tensor if value is a else Tensor(tensor.type, tensor.shape, value)
     if result.shape is None or len(result.shape) != len(tensor.shape):
         return Tensor(tensor.type, None)
     shape: list[Size] = []

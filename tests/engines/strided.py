@@ -13,6 +13,7 @@ from engines.onednn_works import room
 from engines.works import plain, posted
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.run.normalization import ROOT_MEAN_SQUARE
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
@@ -126,9 +127,13 @@ def posts_behind(draw: Draw, arrays: list[Any], shape: tuple[int, ...]) -> list[
     return result
 
 
+OWN = {ROOT_MEAN_SQUARE.name: ROOT_MEAN_SQUARE}
+"""Ops that passes put in place of others, and which no model has."""
+
+
 def work_on(draw: Draw, case: Case, engine: Engine) -> tuple[Work, list[Any], list[Any]]:
     """The work of a case, its arrays, and what the op's kernel makes of them."""
-    op = registry().ops[case.name]
+    op = OWN.get(case.name) or registry().ops[case.name]
     attrs = op.defaults | dict(case.attrs)
     arrays = [draw.tensor(given) if isinstance(given, tuple) else given for given in case.inputs]
     types = {"T": element_type(arrays[0].dtype), "destination_type": attrs.get("destination_type")}
@@ -293,6 +298,8 @@ def normalization(draw: Draw, name: str) -> Case:
         return Case(name, attrs, [shape, axes], frozenset({1}))
     if name == "NormalizeL2-1":
         return Case(name, {"eps": 1e-2, "eps_mode": "add"}, [shape, axes], frozenset({1}))
+    if name == "RootMeanSquare-0":
+        return Case(name, {"eps": 1e-2}, [shape])
     return Case(name, {"axis": first}, [shape])
 
 
@@ -383,7 +390,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
     (("MatMul",), product),
     (("Einsum",), contraction),
     (("Reduce",), reduction),
-    (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2"), normalization),
+    (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2", "RootMeanSquare"), normalization),
     (("ScaledDot",), attention),
     (("Interpolate",), resampling),
     (("LSTM", "GRU", "RNN"), recurrent),
