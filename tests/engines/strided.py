@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from engines.onednn_works import room
-from engines.works import plain, posted
+from engines.works import op_of, plain, posted
 
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
-from irrun.run.normalization import ROOT_MEAN_SQUARE
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
@@ -127,13 +126,9 @@ def posts_behind(draw: Draw, arrays: list[Any], shape: tuple[int, ...]) -> list[
     return result
 
 
-OWN = {ROOT_MEAN_SQUARE.name: ROOT_MEAN_SQUARE}
-"""Ops that passes put in place of others, and which no model has."""
-
-
 def work_on(draw: Draw, case: Case, engine: Engine) -> tuple[Work, list[Any], list[Any]]:
     """The work of a case, its arrays, and what the op's kernel makes of them."""
-    op = OWN.get(case.name) or registry().ops[case.name]
+    op = op_of(case.name)
     attrs = op.defaults | dict(case.attrs)
     arrays = [draw.tensor(given) if isinstance(given, tuple) else given for given in case.inputs]
     types = {"T": element_type(arrays[0].dtype), "destination_type": attrs.get("destination_type")}
