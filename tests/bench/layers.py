@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-_OURS = "import sys; from irrun.cli import main; sys.argv = ['irrun', 'validate', sys.argv[1]]; main()"
+_OURS = "import sys; from irrun.__main__ import run; sys.argv = ['irrun', 'validate', sys.argv[1]]; run()"
 _THEIRS = "import sys, openvino; openvino.Core().read_model(sys.argv[1])"
 
 Dims = tuple[int, ...]
