@@ -214,8 +214,8 @@ hsigmoid = unary(
 def _hswish(data: Array) -> Any:
     result = data + 3
     np.clip(result, 0, 6, out=result)
+    result /= 6  # first, or the greatest numbers would overflow
     result *= data
-    result /= 6
     return result
 
 

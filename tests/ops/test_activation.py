@@ -283,3 +283,8 @@ def test_identity_is_its_input(data):
     assert ops["Identity-16"](data) is data
     sizes = np.array([fresh(), 3], object)
     assert ops["Identity-16"].kernel(sizes) is sizes
+
+
+def test_hswish_of_the_greatest_numbers_is_they_themselves():
+    greatest = np.float32([3e38, np.finfo(np.float32).max])
+    np.testing.assert_array_equal(ops["HSwish-4"].kernel(greatest), greatest)
