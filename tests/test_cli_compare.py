@@ -109,6 +109,14 @@ def test_wrong_use_ends_with_2():
         assert said in irrun("compare", *args, status=2).stderr
 
 
+def test_what_is_wrong_with_the_other_model_stands_in_lines_of_its_own(tmp_path):
+    other = tmp_path / "other.xml"
+    other.write_text('<net name="x" version="11"><layers></net>')
+    done = irrun("compare", CNN, other, "--random", 1, status=3)
+    assert "error[E101]: `</net>` does not close <layers>\n" in done.stderr + done.stdout
+    assert "\nnote: <layers> is opened here at line 1\n" in done.stderr + done.stdout
+
+
 def test_a_model_or_inputs_at_fault_end_with_1(tmp_path):
     assert "image" in irrun("compare", CNN, "engine:numpy", status=1).stderr
     np.savez(tmp_path / "x.npz", image=np.zeros((1, 4, 4, 3), np.float32))

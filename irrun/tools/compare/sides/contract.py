@@ -172,9 +172,11 @@ class SideFailed(Exception):
 
     def diagnostic(self, path: Path) -> Diagnostic:
         """The failure at the line of the layer that it names, in the file of the model."""
+        reason, *further = self.reason.split("\n")
+        further = [line.strip().removeprefix("note: ") for line in further if line.strip()]
         written = [f"it wrote: {clipped(line, 300)}" for line in self.said]
-        notes = tuple(Note(text) for text in (*self.known, *written))
-        message = f"{self.side} failed while {PHASES.get(self.phase, self.phase)}: {self.reason}"
+        notes = tuple(Note(text) for text in (*further, *self.known, *written))
+        message = f"{self.side} failed while {PHASES.get(self.phase, self.phase)}: {reason}"
         return Diagnostic("E701", message, self.span, self.layer, self.help, notes, file=str(path))
 
     def placed(self, layer: Any) -> SideFailed:
