@@ -58,11 +58,9 @@ def generate(
     if not mask.all() and "attention_mask" not in decoder.made:
         raise InputError("the prompts differ in length, but the model has no `attention_mask` to tell padding by")
     ended = frozenset(operator.index(token) for token in eos_ids)
-    never = [token for token in sorted(ended) if not 0 <= token < (decoder.vocabulary or _MAX_ID)]
-    if never:
-        raise InputError(
-            f"the token {never[0]} never ends a row: it is outside [0, {decoder.vocabulary or _MAX_ID}), the vocabulary"
-        )
+    for token in sorted(ended):
+        if (bounds := _bounds_beside(token, decoder.vocabulary)) is not None:
+            raise InputError(f"the token {token} never ends a row: it is outside {bounds}")
 
     def steps(ids: Array, mask: Array) -> Iterator[list[int]]:
         session.reset_state()
@@ -102,13 +100,19 @@ def _checked(prompt: Iterable[int], vocabulary: int | None) -> list[int]:
             number = operator.index(token)
         except TypeError:
             raise InputError(f"token {position} of the prompt is {token!r}, which is no integer") from None
-        if not 0 <= number < (vocabulary or _MAX_ID):
-            bounds = f"[0, {_MAX_ID})" if vocabulary is None else f"[0, {vocabulary}), the vocabulary of the model"
+        if (bounds := _bounds_beside(number, vocabulary)) is not None:
             raise InputError(f"token {position} of the prompt is {number}, outside {bounds}")
         ids.append(number)
     if not ids:
         raise InputError("the prompt is empty: there is nothing to go on from")
     return ids
+
+
+def _bounds_beside(number: int, vocabulary: int | None) -> str | None:
+    """What ids lie in, where a number does not."""
+    if 0 <= number < (vocabulary or _MAX_ID):
+        return None
+    return f"[0, {_MAX_ID})" if vocabulary is None else f"[0, {vocabulary}), the vocabulary of the model"
 
 
 def _padded(rows: list[list[int]]) -> tuple[Array, Array]:

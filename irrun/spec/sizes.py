@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec.dims import Dim, Size
+from irrun.spec.dims import Dim, Size, broadcast_shapes
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.pending import Array, Pending
 
@@ -206,7 +206,10 @@ class Sizes(Pending):
             return NotImplemented
         a, b = self, other
         if a.shape != b.shape:
-            shape = _common(a.shape, b.shape)
+            common = broadcast_shapes(a.shape, b.shape)
+            if common is None:
+                raise ValueError(f"{a.shape} and {b.shape} do not broadcast")
+            shape = [int(size) for size in common]
             a, b = a.spread(shape), b.spread(shape)
         return Sizes(map(function, a.items, b.items), a.shape)
 
@@ -295,10 +298,3 @@ def _places(offsets: Sequence[Sequence[int]]) -> list[int]:
     for along in offsets:
         places = [place + offset for place in places for offset in along]
     return places
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    """The shape that both broadcast to, if they do."""
-    rank = max(len(a), len(b))
-    pairs = zip((1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b), strict=True)
-    return tuple(y if x == 1 else x for x, y in pairs)

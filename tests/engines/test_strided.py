@@ -7,14 +7,14 @@ from engines.onednn_works import ENGINE, needs_onednn
 from engines.strided import Draw, assert_equal, case_of, computed, work_on
 
 from irrun.engines.onednn import engine as onednn
-from irrun.engines.onednn.posts import CLIPPING, FAKE_QUANTIZE, QUANTIZE
+from irrun.engines.onednn.posts import CLIPPING, QUANTIZE
 from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
 from irrun.run.quantization import TABLE
 
 SEEDS = 20
-OF_CODES = CLIPPING | {FAKE_QUANTIZE, QUANTIZE, DEQUANTIZE, "Concat-1"}
+OF_CODES = CLIPPING | {QUANTIZE, DEQUANTIZE, "Concat-1"}
 """Ops that oneDNN takes where codes are made or read, or where channels come last."""
 
 OF_BITS = "BinaryConvolution-1"

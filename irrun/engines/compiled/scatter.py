@@ -113,15 +113,14 @@ class _Scatter:
         axis = int(arrays[3].item())
         if updates.shape != indices.shape or updates.dtype != data.dtype:
             return None
-        key = data.shape, indices.shape, data.itemsize, indices.itemsize, axis
+        key = data.shape, indices.shape, axis, data.itemsize, indices.itemsize
         planned = self._kept.get(key)
         if planned is None:
             if key in self._kept:
                 return None
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            sizes = data.shape, indices.shape, axis, data.itemsize, indices.itemsize
-            planned = self._kept[key] = _planned(self._team, self.negative, self.summed, *sizes)
+            planned = self._kept[key] = _planned(self._team, self.negative, self.summed, *key)
             if planned is None:
                 return None
         result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)

@@ -26,14 +26,14 @@ def forms(program: Program) -> Mapping[int, Form]:
         constant = None if number is None else program.constants.get(number)
         if number is None or number in varying:
             return None
-        return _of_tensor(program.tensors[number]) if constant is None else _of_constant(program, number, constant)
+        return known_of(program.tensors[number]) if constant is None else _of_constant(program, number, constant)
 
     for instruction in program.instructions:
         if instruction.op is DEQUANTIZE or not instruction.plain:
             continue
         operands = [known(number) for number in instruction.operands]
         given = [None if number is None else number in varying for number in instruction.operands]
-        results = [(number in read, *_of_tensor(program.tensors[number])) for number in instruction.results]
+        results = [(number in read, *known_of(program.tensors[number])) for number in instruction.results]
         number = numbers.setdefault((instruction.form, *operands, *given, *results), len(numbers))
         lying = [number for number in instruction.operands if number is not None and number not in program.constants]
         found[id(instruction)] = Form(number, tuple(lying))
@@ -115,5 +115,6 @@ def _of_constant(program: Program, number: int, constant: Array) -> tuple[Hashab
     return program.tensors[number].type, constant.shape, constant.strides, value
 
 
-def _of_tensor(tensor: Tensor) -> tuple[Hashable, ...]:
+def known_of(tensor: Tensor) -> tuple[Hashable, ...]:
+    """The type and the shape of a tensor, which are equal where they are provably so."""
     return tensor.type, None if tensor.shape is None else tuple(map(key_of, tensor.shape))

@@ -35,7 +35,7 @@ def normalize(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched or not any(map(_is_folding, program.instructions)):
         return program
     search = _Search(program, settled=setting.sizes is not None)
-    found = {id(last): made for last, made in map(search.behind, program.instructions) if last is not None}
+    found = dict(filter(None, map(search.behind, program.instructions)))
     if not found:
         return program
     instructions = [found.get(id(instruction), instruction) for instruction in program.instructions]
@@ -60,33 +60,33 @@ class _Search:
             self._readers.update({*instruction.inputs})
             self._reader.update(dict.fromkeys(instruction.inputs, instruction))
 
-    def behind(self, mean: Instruction) -> tuple[Instruction | None, Instruction]:
-        """The last op of a normalization around `mean`, with what takes its place; None where there is none."""
+    def behind(self, mean: Instruction) -> tuple[int, Instruction] | None:
+        """The identity of the last op of a normalization around `mean`, with what takes its place, if there is one."""
         squares = mean.inputs[0] if mean.inputs else None
         square = self._maker.get(squares)
         if square is None or not self._is_mean(mean) or self._readers[squares] != 1 or not self._is_step(square):
-            return None, mean
+            return None
         data = next((read for read in square.inputs if read not in self._program.constants), None)
         with np.errstate(all="ignore"):
             wanted, root = np.square(_SIGNED), 1 / np.sqrt(_NUMBERS)
         if data is None or not _alike(self._values(square, data, _SIGNED), wanted):
-            return None, mean
+            return None
         last, eps = self._reader.get(mean.outputs[0]), None
         if self._readers[mean.outputs[0]] == 1 and last is not None and self._is_step(last):
             eps = self._offset(last, mean.outputs[0])
         if eps is None or last is None:
-            return None, mean
+            return None
         number, values = last.outputs[0], _NUMBERS
         for _ in range(MAX_STEPS + 1):
             last = self._reader.get(number)
             if last is None or self._readers[number] != 1 or not self._is_step(last):
-                return None, mean
+                return None
             if data in last.inputs:
                 break
             values, number = self._values(last, number, values), last.outputs[0]
         if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not _alike(values, root):
-            return None, mean
-        return last, last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
+            return None
+        return id(last), last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
 
     def _is_mean(self, instruction: Instruction) -> bool:
         """Whether an instruction gives the means along the last axis, which stays there with one element."""

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from irrun.run.passes.folding import Folding, fold
-from irrun.run.passes.kinds import forms
+from irrun.run.passes.kinds import forms, known_of
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Shape, key_of
+from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation, Unknown
 from irrun.spec.op import FLOAT, Tensor
 from irrun.spec.traits import Lookup
@@ -172,12 +172,8 @@ def _grouped(numbers: Iterable[int], program: Program) -> list[tuple[Tensor, lis
     found: dict[Hashable, tuple[Tensor, list[int]]] = {}
     for number in numbers:
         tensor = program.tensors[number]
-        found.setdefault(_known(tensor), (tensor, []))[1].append(number)
+        found.setdefault(known_of(tensor), (tensor, []))[1].append(number)
     return list(found.values())
-
-
-def _known(tensor: Tensor) -> Hashable:
-    return tensor.type, None if tensor.shape is None else tuple(map(key_of, tensor.shape))
 
 
 def _question(part: Instruction, program: Program) -> Hashable:
@@ -185,7 +181,7 @@ def _question(part: Instruction, program: Program) -> Hashable:
     if part.bodies:
         return id(part)
     inputs = [None if number is None else _given(number, program) for number in part.inputs]
-    outputs = [_known(program.tensors[number]) for number in part.outputs]
+    outputs = [known_of(program.tensors[number]) for number in part.outputs]
     return part.op, *part.attrs.items(), *sorted(part.types.items()), *inputs, *outputs
 
 
@@ -193,7 +189,7 @@ def _given(number: int, program: Program) -> Hashable:
     array = program.constants.get(number)
     if array is None:
         assert program.sizing is not None
-        return number if number in program.sizing.results else _known(program.tensors[number])
+        return number if number in program.sizing.results else known_of(program.tensors[number])
     if array.size > MAX_COMPARED and program.tensors[number].type in FLOAT:
         return program.tensors[number].type, array.shape
     return id(array) if array.size > MAX_COMPARED else (program.tensors[number].type, array.shape, array.tobytes())
