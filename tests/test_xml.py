@@ -6,7 +6,8 @@ import weakref
 import pytest
 
 from irrun.diagnostics import NOWHERE, IRError, Span
-from irrun.ir.xml import MAX_DEPTH, Element, attribute_span, collector_paused, parse
+from irrun.ir.collector import collector_paused
+from irrun.ir.xml import MAX_DEPTH, Element, attribute_span, parse
 
 
 def refused(data):

@@ -106,7 +106,7 @@ def inspect(
     (elements of constants), weights (their bytes), unused and duplicates (bytes of the .bin), not-finite and f16-loss
     (elements of constants), release (the oldest that reads the model), and ops.TYPE (layers of a type).
     """
-    from irrun.ir.xml import collector_paused
+    from irrun.ir.collector import collector_paused
 
     with collector_paused(), progress("inspecting"):
         found = _inspected(context, model, bin_file, shapes, past, target, list_weights)

@@ -116,7 +116,7 @@ def validate(
     if weights is not None and len(paths) > 1:
         raise click.UsageError("--weights goes with one model", context)
 
-    from irrun.ir.xml import collector_paused
+    from irrun.ir.collector import collector_paused
 
     reports: list[Report] = []
     tables: list[str] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 from irrun.diagnostics import Diagnostic, IRError, Note, limited
 from irrun.files import open_regular
 from irrun.ir.bodies import check_bodies, check_fed, is_body, read_maps
+from irrun.ir.collector import collector_paused
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
@@ -19,7 +20,7 @@ from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
-from irrun.ir.xml import Element, attribute_span, collector_paused, parse
+from irrun.ir.xml import Element, attribute_span, parse
 
 MAX_XML_BYTES = 3 << 28
 """The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 from xml.parsers import expat
 
 from irrun.diagnostics import NOWHERE, Diagnostic, IRError, Span
+from irrun.ir.collector import collector_paused
 from irrun.ir.lines import NO_FILE, Source
 from irrun.ir.malformed import UTF8, explained
 from irrun.ir.plain import PlainEdge, PlainLayer, Run, plain_runs
@@ -122,37 +121,6 @@ def attribute_span(element: Element, name: str) -> Span:
         return element.span
     shown = element.source.data[slice(*span)].split(b"\n")[0].rstrip()
     return element.source.span(span[0], len(shown.decode("utf-8", "replace")))
-
-
-LARGE = 50_000
-"""Containers that are worth keeping from the garbage collector: a megabyte of XML makes more."""
-
-_hidden = False
-"""Whether containers were made old that the garbage collector has not counted: it will not look at them by itself."""
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Without the garbage collector: it would walk the growing tree again and again, a third of the time of parsing.
-
-    What was made is old afterwards, as far as the collector knows, which would walk all of it at once otherwise. As it
-    does not count what became old in this way, the next one who reads has it look whether that is in use still.
-    """
-    global _hidden
-    enabled = gc.isenabled()
-    if enabled and _hidden:
-        gc.collect()
-        _hidden = False
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if gc.get_count()[0] > LARGE and not gc.get_freeze_count():  # what others have frozen stays so
-                gc.freeze()
-                gc.unfreeze()
-                _hidden = True
-            gc.enable()
 
 
 def as_utf8(data: bytes) -> bytes:

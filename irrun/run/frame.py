@@ -134,6 +134,10 @@ class Frame:
                 for number in self._loose:
                     self._arrays[number] = None
 
+    def close(self) -> None:
+        """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
+        self._calls.clear()
+
     def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""
         tensor, offset = self.program.tensors[number], self.program.storage[storage.root].offset

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import allocate
-from irrun.ir.xml import collector_paused
+from irrun.ir.collector import made_to_last
 from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
@@ -73,7 +73,13 @@ class _Block:
     def grow(self, size: int) -> None:
         """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
         if self.memory.nbytes < size:
-            self.memory, self.frames = allocate(size + size // 2), {}
+            self.keep(set())
+            self.memory = allocate(size + size // 2)
+
+    def keep(self, kept: set[_Prepared | None]) -> None:
+        """Keep the frames of these programs, and no others."""
+        for prepared in self.frames.keys() - kept:
+            self.frames.pop(prepared).close()
 
 
 class Preparation:
@@ -153,7 +159,7 @@ class Preparation:
                 self._free.remove(block)
         try:
             if prepared not in block.frames:
-                with collector_paused():
+                with made_to_last():
                     block.grow(prepared.program.size + prepared.program.scratch)
                     block.frames[prepared] = Frame(
                         prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
@@ -166,7 +172,7 @@ class Preparation:
     def release(self, block: _Block) -> None:
         with self._lock:
             kept = {self._general, self._open, *self._kept.values()}
-            block.frames = {prepared: frame for prepared, frame in block.frames.items() if prepared in kept}
+            block.keep(kept)
             self._free.append(block)
 
     def iterations(self) -> Iterations:
@@ -249,7 +255,7 @@ class Preparation:
         return self._prepare(replace(self._setting, shapes=shapes, watched=watched))
 
     def _prepare(self, setting: Setting) -> _Prepared:
-        with suppress(ExecutionError), collector_paused():
+        with suppress(ExecutionError), made_to_last():
             shapes = _known(setting)
             if shapes is None or setting.watched:
                 program = prepare(self.program, setting)
@@ -349,10 +355,16 @@ def _known(setting: Setting) -> Shapes | None:
 
 
 def _grown(before: Shapes, now: Shapes) -> Shapes | None:
-    """The pattern of shapes of which some sizes, but not all, are larger by one than in the run before."""
+    """The pattern of shapes of which some sizes, but not all, are larger by one than in the run before.
+
+    The others are what they were, or 1, as behind a prompt: lengths at random may be larger by one, too.
+    """
     if len(before) != len(now) or any(len(a) != len(b) for a, b in zip(before, now, strict=True)):
         return None
-    grown = {b for old, new in zip(before, now, strict=True) for a, b in zip(old, new, strict=True) if b == a + 1 > 1}
+    sizes = [pair for old, new in zip(before, now, strict=True) for pair in zip(old, new, strict=True)]
+    if any(b not in (a, a + 1, 1) for a, b in sizes):
+        return None
+    grown = {b for a, b in sizes if b == a + 1 > 1}
     names = {size: -number for number, size in enumerate(sorted(grown), 1)}
     pattern = tuple(
         tuple(names[b] if b == a + 1 and b in names else b for a, b in zip(old, new, strict=True))

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import IRError
+from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Model
 from irrun.ir.reader import read
 from irrun.ir.signature import names_of, names_of_results
 from irrun.ir.sources import Source, opened
-from irrun.ir.xml import collector_paused
 from irrun.spec.attributes import REQUIRED
 from irrun.tools.diff.constants import CHUNK, Constants
 from irrun.tools.diff.view import Node, View, entry_text, runtime_info, view_of

@@ -273,6 +273,7 @@ def test_sizes_that_have_grown_by_one():
     assert _grown(((1, 8), (3,)), ((1, 8, 1), (3,))) is None
     assert _grown(((0, 8), (3,)), ((1, 8), (3,))) is None  # 1 broadcasts, and is no size like others
     assert _grown(((1, 8), (3,)), ((1, 8), (3,))) is None
+    assert _grown(((1, 8), (1, 3)), ((1, 5), (1, 4))) is None  # lengths at random
 
 
 def test_shapes_that_fit_a_pattern():

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 DISTRIBUTION, FILE = "onednn-cpu-gomp", "libdnnl.so.3"
@@ -44,8 +45,15 @@ class Version(ctypes.Structure):
     )
 
 
-class Argument(ctypes.Structure):
-    _fields_ = (("number", c_int), ("memory", c_void_p))
+@cache
+def _arguments(count: int) -> Struct:
+    """So many `dnnl_exec_arg_t`: the number of an argument, and where its memory is."""
+    return Struct("iP" * count)
+
+
+def arguments_of(numbered: Sequence[int]) -> bytes:
+    """Arguments for `load_execute`: the number and the memory of each. Structures of ctypes take ten times as long."""
+    return _arguments(len(numbered) // 2).pack(*numbered)
 
 
 class Statuses(dict[int, Any]):
@@ -143,8 +151,8 @@ def load_functions() -> ctypes.CDLL | None:
 def load_execute(dll: ctypes.CDLL) -> Any:
     """dnnl_primitive_execute(primitive, stream, number of arguments, arguments), which raises where its status is bad.
 
-    Whoever calls it has made the arguments, two `c_void_p`, a `c_int` and an array of `Argument`: to look at their
-    types in every call would take a third of what a small one takes.
+    Whoever calls it has made the arguments, two `c_void_p`, a `c_int` and `arguments_of`: to look at their types in
+    every call would take a third of what a small one takes.
     """
     execute = dll["dnnl_primitive_execute"]
     execute.restype = Statuses("dnnl_primitive_execute", DONE).__getitem__

@@ -17,9 +17,9 @@ from irrun.engines.axes import dense_strides
 from irrun.engines.extents import extent_of
 from irrun.engines.onednn.bindings import (
     MAX_AXES,
-    Argument,
     OneDNNError,
     Sizes,
+    arguments_of,
     load_execute,
     load_functions,
     load_threads,
@@ -40,8 +40,8 @@ SCALES, ZERO_POINTS = 4096, 8192
 DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
 """Element types as oneDNN numbers them."""
 
-MAX_LAYOUTS = 4096
-"""Layouts that are remembered."""
+MAX_LAYOUTS, MAX_MEMORIES = 4096, 8192
+"""Layouts, and addresses with what lies there, that are remembered."""
 
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
@@ -120,16 +120,13 @@ class Descriptor:
 
 
 class _Memory:
-    """An array and how it lies; `address` is where oneDNN has noted that.
+    """An address and how what begins there lies; `pointer` is where oneDNN has noted that."""
 
-    It is found by weak references, which see an object while its own `__del__` runs: so the handle is one for itself.
-    """
-
-    __slots__ = ("__weakref__", "_handle", "_layout", "address")
+    __slots__ = ("_handle", "_layout", "pointer")
 
     def __init__(self, handle: _Handle, layout: Descriptor) -> None:
         self._handle, self._layout = handle, layout
-        self.address = handle._as_parameter_.value or 0
+        self.pointer: int = handle._as_parameter_.value or 0
 
 
 class Primitive:
@@ -155,17 +152,19 @@ class Primitive:
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
         memories = [library.memory(layout, array) for _, layout, array in bound]
-        numbered: Any = [(number, memory.address) for (number, _, _), memory in zip(bound, memories, strict=True)]
-        kept = (self, *memories, *(array for _, _, array in bound))
-        return partial(self._execute, c_int(len(bound)), (Argument * len(bound))(*numbered), kept)
+        numbered: list[int] = []
+        for (number, _, _), memory in zip(bound, memories, strict=True):
+            numbered += number, memory.pointer
+        kept = (self, *memories, *[array for _, _, array in bound])
+        return partial(self._execute, c_int(len(bound)), arguments_of(numbered), kept)
 
-    def _executing(self) -> Callable[[c_int, Any, object], object]:
+    def _executing(self) -> Callable[[c_int, bytes, object], object]:
         """What computes with so many arguments; these lie in what is kept beside them."""
         library, threads = self.library, self._threads
         execute, used, use = library.execute, library.threads_used, library.use_threads
         handle, stream = self._handle._as_parameter_, library.stream._as_parameter_
 
-        def call(count: c_int, arguments: Any, kept: object) -> None:
+        def call(count: c_int, arguments: bytes, kept: object) -> None:
             if used() != threads:  # a setting of the calling thread, which other executors and libraries share
                 use(threads)
             execute(handle, stream, count, arguments)
@@ -190,7 +189,7 @@ class Library:
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
-        self._memories: weakref.WeakValueDictionary[tuple[int, int], _Memory] = weakref.WeakValueDictionary()
+        self._memories: dict[tuple[int, int], _Memory] = {}
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
@@ -265,7 +264,7 @@ class Library:
     def memory(self, layout: Descriptor, array: Array) -> _Memory:
         """The memory of an array, which the layout must not reach beyond; it never goes back from the first element.
 
-        What is used already for a layout at an address serves again. Raises OneDNNError where it does reach beyond.
+        What was used before for a layout at an address serves again. Raises OneDNNError where it does reach beyond.
         """
         if not (array.flags.c_contiguous and layout.nbytes <= array.nbytes):
             steps = layout.strides
@@ -283,6 +282,7 @@ class Library:
             self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, address)
             if not pointer:
                 raise OneDNNError("dnnl_memory_create has made nothing")
+            _make_room(self._memories, MAX_MEMORIES)
             found = self._memories[key] = _Memory(_Handle(pointer, self.dll.dnnl_memory_destroy), layout)
         return found
 
@@ -341,9 +341,9 @@ class Library:
         return attributes
 
 
-def _make_room(kept: dict[Any, Descriptor]) -> None:
-    """Forget layouts where there are too many: those in use are held by others, and may be made again."""
-    if len(kept) >= MAX_LAYOUTS:
+def _make_room(kept: dict[Any, Any], most: int = MAX_LAYOUTS) -> None:
+    """Forget all where there is too much: what is in use is held by others, and may be made again."""
+    if len(kept) >= most:
         kept.clear()
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from irrun.diagnostics import IRError
+from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Model
 from irrun.ir.reader import read
 from irrun.ir.sources import Source, opened
-from irrun.ir.xml import collector_paused
 from irrun.tools.diff.accounts import Account
 from irrun.tools.diff.constants import Constants
 from irrun.tools.diff.edits import KINDS, Difference, Edit

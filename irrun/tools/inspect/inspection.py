@@ -11,10 +11,10 @@ from typing import Any
 from irrun.check.infer import Inference, infer
 from irrun.check.validate import GivenShapes, Report, find_input, given_shape, validate
 from irrun.diagnostics import Diagnostic, limited
+from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
 from irrun.ir.sources import Source
-from irrun.ir.xml import collector_paused
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
 from irrun.tools.inspect.contents import Contents
