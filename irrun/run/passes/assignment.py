@@ -157,8 +157,7 @@ class _Assignment:
                     return True
                 self._take(engine, some, work, compiled)
                 weights = tuple(at for at, number in enumerate(some.operands) if self._is_weight(number))
-                first = engine is self.setting.engines[0] and count == len(instruction.posts)
-                if kind is not None and not compiled.coded and (first or not weights):
+                if kind is not None and not compiled.coded:
                     self._taken[kind] = _Taken(engine, count, work, compiled, weights)
                 if instruction.posts[count:]:
                     self.add(_rest(instruction, count))
