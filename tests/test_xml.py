@@ -1,12 +1,10 @@
 """XML parsing: places, what is refused, and the words for what is not well-formed."""
 
 import gc
-import weakref
 
 import pytest
 
 from irrun.diagnostics import NOWHERE, IRError, Span
-from irrun.ir.collector import collector_paused
 from irrun.ir.xml import MAX_DEPTH, Element, attribute_span, parse
 
 
@@ -149,18 +147,3 @@ def test_published_fragment_with_a_port_closed_too_early():
 def test_the_garbage_collector_runs_again_after_an_error():
     refused(b"<a>")
     assert gc.isenabled()
-
-
-def test_what_was_read_before_is_given_back(monkeypatch):
-    class Cycle:
-        def __init__(self):
-            self.itself = self
-
-    monkeypatch.setattr("irrun.ir.xml.LARGE", 0)
-    left = weakref.WeakSet[Cycle]()
-    for _ in range(5):
-        with collector_paused():
-            assert not left
-            left.add(Cycle())
-            kept = [[] for _ in range(1000)]
-    del kept

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import allocate
-from irrun.ir.collector import made_to_last
+from irrun.ir.collector import collector_paused, made_to_last
 from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
@@ -159,7 +159,7 @@ class Preparation:
                 self._free.remove(block)
         try:
             if prepared not in block.frames:
-                with made_to_last():
+                with self._paused():
                     block.grow(prepared.program.size + prepared.program.scratch)
                     block.frames[prepared] = Frame(
                         prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
@@ -255,7 +255,7 @@ class Preparation:
         return self._prepare(replace(self._setting, shapes=shapes, watched=watched))
 
     def _prepare(self, setting: Setting) -> _Prepared:
-        with suppress(ExecutionError), made_to_last():
+        with suppress(ExecutionError), self._paused():
             shapes = _known(setting)
             if shapes is None or setting.watched:
                 program = prepare(self.program, setting)
@@ -264,6 +264,10 @@ class Preparation:
             if program.peak <= setting.limit:
                 return _Prepared(program, self._specializations(program, setting))
         return self._general
+
+    def _paused(self) -> AbstractContextManager[None]:
+        """Without the garbage collector, for a program or a frame; those of other shapes make way for others soon."""
+        return made_to_last() if len(self._kept) > 1 else collector_paused()
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         if all(instruction.by != KERNEL for instruction in program.instructions):
