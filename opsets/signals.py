@@ -319,7 +319,8 @@ def complex_of(data: Array) -> Any:
 
 def pairs_of(values: Array, dtype: np.dtype[Any]) -> Any:
     """Real and imaginary parts along a new last axis."""
-    return np.stack([values.real, values.imag], -1).astype(dtype, copy=False)
+    dense = np.ascontiguousarray(values)
+    return dense.view(dense.real.dtype).reshape(*values.shape, 2).astype(dtype, copy=False)
 
 
 def lengths_of(shape: tuple[int, ...], axes: Array, signal_size: Array | None) -> tuple[list[int], list[int]]:

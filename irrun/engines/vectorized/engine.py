@@ -20,7 +20,7 @@ Compiler = Callable[[Work, Threads], Compiled | None]
 MODULES = (
     *("elementwise", "products", "convolution", "depthwise", "pooling", "reduction", "normalization", "copies"),
     *("gathers", "attention", "resampling", "recurrent", "transposed_convolution", "embeddings"),
-    *("contraction", "binary_convolution", "tables"),
+    *("contraction", "binary_convolution", "tables", "fourier"),
 )
 """Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
 
