@@ -336,7 +336,7 @@ def transformed(name: str, values: Array, along: list[int], lengths: list[int], 
     for axis, size in zip(along, lengths if kept is None else kept, strict=True):
         shape[axis] = size
     if not along:
-        return values
+        return values.copy()
     real = values.real.dtype
     dtype = real if name == "irfftn" else np.result_type(real, np.complex64)
     if not values.size or not all(lengths):  # a sum of no terms is zero
