@@ -7,7 +7,7 @@ from engines.works import computed, plain, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
-from irrun.engines.compiled.selection import COMPILERS, MOST
+from irrun.engines.compiled.selection import COMPILERS, FEW, MOST
 
 ENGINE = CompiledEngine(2)
 
@@ -42,6 +42,17 @@ def test_elements_are_those_of_the_kernel(mode, sort, index):
         numbers = rng.normal(size=shape).astype(np.float32)
         for data in (numbers, numbers.round(), rng.integers(-3, 3, shape).astype(np.int32)):
             same(*selected(data, k, axis, mode, sort, index))
+
+
+@pytest.mark.parametrize(("mode", "sort", "index"), [("max", "value", "i64"), ("min", "index", "i32")])
+def test_few_elements_of_rows_beside_one_another_are_those_of_the_kernel(mode, sort, index):
+    rng = np.random.default_rng(6)
+    strange = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+    for shape, axis, k in (((2, 21, 50), 1, 1), ((40, 8), 0, FEW), ((3, 9, 5, 13), 1, 9), ((2, 1, 33), 1, 1)):
+        limits = rng.choice(np.array([-(2**31), 2**31 - 1, 0, -1, 1], np.int32), shape)
+        for data in (rng.normal(size=shape).astype(np.float32), rng.choice(strange, shape), limits):
+            same(*selected(data, k, axis, mode, sort, index))
+    same(*selected(rng.normal(size=(2, 30, 700)).astype(np.float32), 1, 1, mode, sort, outputs=1))
 
 
 @pytest.mark.parametrize("name", COMPILERS)
