@@ -492,6 +492,7 @@ def nms_rotated(
     sort_result_descending: bool,
     output_type: str,
     clockwise: bool,
+    suppress_rotated: Suppress = unsuppressed_rotated,
 ) -> Any:
     """The best rotated boxes of each class that do not overlap better ones, with their scores.
 
@@ -522,7 +523,7 @@ def nms_rotated(
         "iou_threshold": _number(iou_threshold),
         "most": int(_number(max_output_boxes_per_class)),
     }
-    choose = partial(_hard, **limits, suppress=unsuppressed_rotated)
+    choose = partial(_hard, **limits, suppress=suppress_rotated)
     selected, found = _taken(turned, widened(scores), choose, sort_result_descending)
     return _scored(selected, found, output_type)
 

@@ -13,12 +13,14 @@ from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.turning import unsuppressed_rotated
 from irrun.engines.vectorized.threads import enter_blas, leave_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation
 
 QUICKER: dict[str, Callable[..., Any]] = {
     "suppress": unsuppressed,
+    "suppress_rotated": unsuppressed_rotated,
     "decays": lowest_decays,
     "fade": faded,
     "pool": pooled_regions,
