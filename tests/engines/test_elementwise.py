@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.works import THREADS, comparable, computed, plain, posted, work_of
+from engines.works import THREADS, aligned_empty, comparable, computed, plain, posted, work_of
 
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.posts import posts_of
@@ -190,6 +190,35 @@ def test_selections(dtype: str) -> None:
     attrs = NUMPY
     for a, b, c in [((3, 4), (3, 4), (3, 4)), ((4,), (), (3, 1)), ((2, 1, 3, 1), (3, 5), (1,)), ((9, 300, 100),) * 3]:
         check("Select-1", attrs, numbers(*a) > 0, numbers(*b).astype(dtype), numbers(*c).astype(dtype))
+
+
+@pytest.mark.parametrize("length", [1, 5, 400])
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f8"])
+def test_selections_of_runs(length: int, dtype: str) -> None:
+    """Of all bits, those of NaN and of -0 among them."""
+    mask = np.repeat(rng.integers(0, 2, (7, 400 // length)), length, 1) > 0
+    bits = [rng.integers(-(2**31), 2**31, (3, 7, 800)).astype("i4").view(dtype)[..., :400] for _ in range(2)]
+    expected = np.where(mask, *bits).view("u1")
+    work = work_of("Select-1", NUMPY, [mask, *bits], [(bits[0].shape, element_type(np.dtype(dtype)))])
+    compiled = COMPILERS["Select-1"](work, THREADS)
+    assert compiled is not None
+    output = aligned_empty(bits[0].shape, dtype)
+    compiled.bind([mask, *bits], [output], None)()
+    np.testing.assert_array_equal(output.view("u1"), expected)
+
+
+@pytest.mark.parametrize("divisor", [1, 7, -3, 100])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8"])
+def test_what_a_division_by_a_constant_leaves(divisor: int, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    data = np.append(rng.integers(limits.min, limits.max, 500), [limits.min, limits.max, 0]).astype(dtype)
+    number = np.array(abs(divisor) if limits.min == 0 else divisor, dtype)
+    check("FloorMod-1", NUMPY, data, number, constant=(1,))
+    check("Add-1", NUMPY, data, number, number, posts=[Post("FloorMod-1", NUMPY, 2)], constant=(2,))
+
+
+def test_a_division_by_a_constant_zero_leaves_what_the_kernel_says() -> None:
+    check("FloorMod-1", NUMPY, rng.integers(-9, 9, 50), np.array(0), constant=(1,))
 
 
 TYPES = ["boolean", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bf16"]

@@ -112,7 +112,7 @@ def _wrapped(data: Array, output: Array) -> None:
 
 
 def _select(condition: Array, then: Array, other: Array, output: Array) -> list[Call]:
-    return [partial(np.copyto, output, other), partial(np.copyto, output, then, where=condition)]
+    return [partial(np.copyto, output, other), partial(functions.put, output, then, condition)]
 
 
 def _hard_sigmoid(data: Array, alpha: Array, beta: Array, output: Array) -> list[Call]:

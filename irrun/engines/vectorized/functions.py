@@ -26,6 +26,10 @@ WIDE_EXP2 = sys.platform == "linux" and bool(getattr(_core, "__cpu_features__", 
 """Whether numpy's exp2 is vectorized here, and with that twice as quick as its exp; else it is several times slower."""
 
 
+LONG_RUN = 8
+"""Elements of a mask that are alike, on average, where numpy copies what it chooses quickly."""
+
+
 def _scalar(value: float) -> Array:
     """What ufuncs take with the least ado."""
     return np.array(value, np.float32)
@@ -87,6 +91,31 @@ def temporary(block: Array, number: int = 0) -> Any:
     if buffers[number].size < block.size:
         buffers[number] = np.empty(block.size, np.float32)
     return buffers[number][: block.size].reshape(block.shape)
+
+
+def put(output: Array, values: Array, mask: Array) -> None:
+    """Put `values` where a mask holds. Both broadcast to the output.
+
+    numpy copies runs of what holds quickly, but where it does not foresee these takes ten times as long as to choose by
+    bits, which are the elements' own.
+    """
+    seen = mask[tuple(slice(0, 1) if step == 0 else slice(None) for step in mask.strides)]
+    changes = np.count_nonzero(seen[..., 1:] != seen[..., :-1]) if mask.ndim else 0
+    if output.itemsize != 4 or changes * LONG_RUN < seen.size:
+        np.copyto(output, values, where=mask)
+        return
+    bits, chosen = output.view(np.int32), temporary(output).view(np.int32)
+    np.bitwise_xor(bits, values.view(np.int32), chosen)
+    np.multiply(chosen, mask.view(np.int8), chosen)
+    np.bitwise_xor(bits, chosen, bits)
+
+
+def rest(x: Array, divisor: Array, output: Array) -> None:
+    """What is left of integers by one divisor; numpy divides by it ten times as quickly as it finds that."""
+    quotient = temporary(output).view(output.dtype) if output.itemsize == 4 else np.empty_like(output)
+    np.floor_divide(x, divisor, quotient)
+    np.multiply(quotient, divisor, quotient)
+    np.subtract(x, quotient, output)
 
 
 def negative(x: Array, output: Array) -> None:

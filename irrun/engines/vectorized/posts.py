@@ -154,6 +154,8 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
         types = NUMBERS
+    elif name == "FloorMod-1" and type in INTEGERS and second.value is not None and second.value.size == 1:
+        return partial(_apply, functions.rest if second.value.item() else np.mod)
     else:
         function, types = BINARY.get(name, (None, NUMBERS))
     return partial(_apply, function) if function is not None and type in types else None

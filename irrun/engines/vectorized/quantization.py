@@ -59,8 +59,8 @@ def _masked(
     np.copyto(output, data)
     for call in scaled:
         call()
-    np.copyto(output, first, where=below)
-    np.copyto(output, last, where=above)
+    functions.put(output, first, below)
+    functions.put(output, last, above)
 
 
 def _corrected(clipped: list[Call], data: Array, high: Array, last: Array, output: Array) -> None:
@@ -68,7 +68,7 @@ def _corrected(clipped: list[Call], data: Array, high: Array, last: Array, outpu
     above = np.greater(data, high)
     for call in clipped:
         call()
-    np.copyto(output, last, where=above)
+    functions.put(output, last, above)
 
 
 def _once(array: Array) -> Array:
