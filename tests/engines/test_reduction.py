@@ -66,9 +66,17 @@ def test_strided_data_and_nan(name: str) -> None:
     check(name, data, [0])
 
 
-@pytest.mark.parametrize("name", ["ReduceSum-1", "ReduceMean-1", "ReduceMax-1", "ReduceMin-1", "ReduceProd-1"])
-def test_axes_that_do_not_follow_one_another(name: str) -> None:
-    check(name, numbers(3, 4, 5), [0, 2])
+@pytest.mark.parametrize("name", FLOAT)
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((3, 4, 5), [0, 2]), ((2, 3, 1, 2, 2, 3), [-1, 1, 2, 4]), ((8, 64, 40, 9), [0, 2]), ((2, 30, 7, 5000), [1, 3])],
+)
+def test_axes_that_do_not_follow_one_another(name: str, shape: tuple[int, ...], axes: Any) -> None:
+    scale = np.float32(1 if name != "ReduceProd-1" or len(shape) == 3 else 0.9)
+    data = numbers(*shape) * scale
+    check(name, data, axes)
+    data[0, 1] = np.nan
+    check(name, data, axes)
 
 
 @pytest.mark.parametrize("name", ["ReduceSum-1", "ReduceProd-1", "ReduceMax-1", "ReduceMin-1"])
@@ -92,5 +100,5 @@ def test_posts() -> None:
 def test_what_is_left_to_others() -> None:
     check("ReduceMean-1", np.arange(6).reshape(2, 3), [1], refused=True)
     check("ReduceSum-1", numbers(2, 3).astype(np.float16), [1], refused=True)
-    check("ReduceL2-4", numbers(2, 3, 4), [0, 2], refused=True)
+    check("ReduceL2-4", np.ascontiguousarray(numbers(4, 3, 2).T).T, [0, 2], refused=True)
     check("ReduceSum-1", numbers(2, 3), np.array([], int), refused=True)

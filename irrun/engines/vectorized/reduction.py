@@ -1,5 +1,7 @@
 """Reductions on numpy: lines of a tensor, along axes that follow one another, folded into one element each.
 
+Of axes with others between them the first ones are folded first: of these numpy takes the longest rows at once.
+
 The sums of rows are made by einsum, several times as quick as sum.
 """
 
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
+from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
@@ -36,6 +38,9 @@ INTEGER_REDUCTIONS: dict[str, np.ufunc] = {
 }
 BOOLEAN_REDUCTIONS: dict[str, np.ufunc] = {"ReduceLogicalAnd-1": np.logical_and, "ReduceLogicalOr-1": np.logical_or}
 FLOAT_REDUCTIONS = {**INTEGER_REDUCTIONS, "ReduceMean-1": np.add, "ReduceMax-1": np.fmax, "ReduceMin-1": np.fmin}
+
+FOLDED = {"ReduceL1-4": "ReduceSum-1", "ReduceL2-4": "ReduceSum-1"}
+"""What folds what has been folded along other axes, where that is something else."""
 
 Cut = tuple[slice, slice, slice]
 """Of `[outer, line, inner]`."""
@@ -165,13 +170,40 @@ def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> B
 
 def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, ...], threads: Threads) -> Bind | None:
     count = prod(data.shape[axis] for axis in along)
-    found = lines(data, along)
-    if found is None or found.strides is None:
+    bind = _in_steps(name, data, along, threads)
+    if bind is None:
         if name not in FLOAT_REDUCTIONS:
             return None
-        whole = _of_whole(FLOAT_REDUCTIONS[name], along, kept)
-        return lambda data, output: [*whole(data, output), *_finish(name, output, count)]
-    shape, strides = found.shape, found.strides
+        bind = _of_whole(FLOAT_REDUCTIONS[name], along, kept)
+    return lambda data, output: [*bind(data, output), *_finish(name, output, count)]
+
+
+def _in_steps(name: str, data: Operand, along: Sequence[int], threads: Threads) -> Bind | None:
+    """Folds axes, those that follow one another at once; None where that takes a copy of the data."""
+    found = lines(data, along)
+    if found is not None:
+        return None if found.strides is None else _of_lines(name, found.shape, found.strides, threads)
+    real = [axis for axis in range(len(data.shape)) if data.shape[axis] != 1]
+    ahead = [axis for axis in real if axis in along]
+    if not ahead:
+        return None
+    others = [axis for axis in real if axis > ahead[0] and axis not in along]
+    ahead = [axis for axis in ahead if axis < others[0]]
+    shape = tuple(1 if axis in ahead else size for axis, size in enumerate(data.shape))
+    rest = [axis for axis in along if axis not in ahead]
+    first = _in_steps(name, data, ahead, threads)
+    second = _in_steps(FOLDED.get(name, name), Operand("f32", shape, dense_strides(shape)), rest, threads)
+    if first is None or second is None:
+        return None
+
+    def bind(data: Array, output: Array) -> list[Call]:
+        between = np.empty(shape, np.float32)
+        return [*first(data, between), *second(between, output)]
+
+    return bind
+
+
+def _of_lines(name: str, shape: tuple[int, int, int], strides: tuple[int, ...], threads: Threads) -> Bind:
     sharing = threads.sharing(prod(shape) * ELEMENT_NANOSECONDS)
 
     def bind(data: Array, output: Array) -> list[Call]:
@@ -180,8 +212,7 @@ def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, 
             _fold(name, seen[cut[: seen.ndim]], sums[cut[0], :, *cut[2 : seen.ndim]])
             for cut in line_cuts(shape, sharing)
         ]
-        every = threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
-        return [every, *_finish(name, output, count)]
+        return [threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)]
 
     return bind
 
