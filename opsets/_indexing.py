@@ -196,6 +196,22 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
         target[touched] = total.astype(target.dtype)
 
 
+def places_of(mask: Array) -> Any:
+    """Where a mask of one axis or more holds, in row-major order: [rank, count], as np.nonzero gives it.
+
+    That takes several times as long of more than one axis.
+    """
+    places = np.flatnonzero(mask)
+    found = np.empty((mask.ndim, len(places)), np.int64)
+    for axis in range(mask.ndim - 1, 0, -1):
+        size = max(mask.shape[axis], 1)
+        before = places // size
+        np.subtract(places, before * size, out=found[axis])
+        places = before
+    found[0] = places
+    return found
+
+
 def renumbered(positions: Array, size: int) -> tuple[Array, Array]:
     """The different positions, of those below `size`, in order, and where among them each is: without sorting them."""
     seen = np.zeros(size, np.bool_)

@@ -34,6 +34,7 @@ from irrun.spec import (
 
 from ._bodies import UNKNOWN, arguments, check_declared, infer, output_count, parameter_tensors, union
 from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
+from ._indexing import places_of
 
 
 @op(
@@ -153,7 +154,7 @@ def non_zero(data: Array, *, output_type: str) -> Any:
     places = data != 0
     if data.ndim == 0:
         return np.zeros((0, int(places)), numpy_dtype(output_type))
-    return np.array(np.nonzero(places), numpy_dtype(output_type)).reshape(data.ndim, -1)
+    return places_of(places).astype(numpy_dtype(output_type), copy=False)
 
 
 @non_zero.shapes

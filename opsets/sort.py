@@ -47,6 +47,7 @@ from ._boxes import (
     unsuppressed_rotated,
     up_to,
 )
+from ._indexing import places_of
 from ._precision import widened
 
 SORTS = choice("value", "index", "none")
@@ -117,7 +118,7 @@ def _first(ranks: Array, count: int) -> Array:
     better, equal = ranks < worst, ranks == worst
     room = count - np.count_nonzero(better, -1, keepdims=True)
     taken = better | (equal & (np.cumsum(equal, -1) <= room))
-    return np.nonzero(taken)[-1].reshape(*ranks.shape[:-1], count)
+    return places_of(taken)[-1].reshape(*ranks.shape[:-1], count)
 
 
 def _top_k_shapes(node: Node) -> Shapes:
@@ -296,7 +297,7 @@ def _soft(
     boxes: Array, scores: Array, score_threshold: float, fade: Callable[..., tuple[Array, Array]], **limits: Any
 ) -> tuple[Array, Array, Array]:
     """As `_hard`, by scores that fade."""
-    labels, indices = np.nonzero(scores > score_threshold)
+    labels, indices = places_of(scores > score_threshold)
     ends = ends_of(labels, len(scores))
     chosen, found = fade(boxes[indices], scores[labels, indices], ends, score_threshold=score_threshold, **limits)
     return labels[chosen], indices[chosen], found

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from irrun.opsets._indexing import places_of
 from tolerance import tolerated
 
 from irrun.spec import Body, BodyInput, BodyOutput, Dim, Tensor, Violation, fresh
@@ -254,3 +255,12 @@ def test_bucketize_3_c1_boundaries_that_are_there_twice_are_buckets_without_elem
     given = np.array([1, 5, 6]), np.array([0, 5, 5])
     assert tolerated(BUCKETIZE, *given) == ("C1", "`buckets[1]` is 5, not below `buckets[2]`, 5")
     assert BUCKETIZE.kernel(*given, **BUCKETIZE.defaults).tolist() == [1, 1, 3]
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4, 5), (1, 1, 7), (0, 3), (3, 0), (2, 0, 4), (6, 1)])
+def test_places_of_what_holds_are_those_of_numpy(shape):
+    rng = np.random.default_rng(3)
+    for mask in (rng.random(shape) > 0.5, np.zeros(shape, bool), np.ones(shape, bool), (rng.random(shape) > 0.3).T):
+        found = places_of(mask)
+        np.testing.assert_array_equal(found, np.array(np.nonzero(mask)))
+        assert found.dtype == np.int64
