@@ -118,7 +118,8 @@ def _first(ranks: Array, count: int) -> Array:
     better, equal = ranks < worst, ranks == worst
     room = count - np.count_nonzero(better, -1, keepdims=True)
     taken = better | (equal & (np.cumsum(equal, -1) <= room))
-    return places_of(taken)[-1].reshape(*ranks.shape[:-1], count)
+    places: Array = places_of(taken)[-1]
+    return places.reshape(*ranks.shape[:-1], count)
 
 
 def _top_k_shapes(node: Node) -> Shapes:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.gathers import COMPILERS
-from irrun.engines.work import Post
+from irrun.engines.vectorized.gathers import COMPILERS, open_gather_nd
+from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
 
 rng = np.random.default_rng(6)
@@ -117,3 +117,30 @@ def test_what_is_left_to_others() -> None:
     assert COMPILERS["Gather-8"](outside, no) is None
     strided = work_of("Gather-8", {"batch_dims": 0}, [data.T, places, axis], [((5, 4, 2), "f32")], constant=(1, 2))
     assert COMPILERS["Gather-8"](strided, no) is None
+
+
+def opened(data: Any, tuples: Any, batch_dims: int = 0) -> Any:
+    operands = [Operand(element_type(array.dtype), (-1,) * array.ndim, ()) for array in (data, tuples)]
+    call = open_gather_nd(Work("GatherND-8", {"batch_dims": batch_dims}, operands, operands[:1]), THREADS)
+    return None if call is None else call([data, tuples])
+
+
+def test_slices_at_tuples_of_any_sizes() -> None:
+    for shape, length, count in (((300,), 1, (40,)), ((5, 6, 7), 2, (3, 4)), ((5, 6), 2, ()), ((5, 6), 1, (1,))):
+        for dtype in ("f4", "i8", "?"):
+            data = numbers(*shape, dtype=dtype)
+            tuples = np.stack([rng.integers(0, size, count) for size in shape[:length]], -1)
+            for given in (tuples, tuples.astype(np.int32)):
+                (found,) = opened(data, given)
+                expected = plain("GatherND-8", {"batch_dims": 0}, [data, given])
+                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_slices_that_are_outside_or_many_are_left_to_the_kernel() -> None:
+    data = numbers(5, 6)
+    for tuples in ([[5]], [[-1]], [[0, 6]], [[0, 0, 0]], np.zeros((0, 1), int), np.zeros((3, 0), int), 0):
+        assert opened(data, np.asarray(tuples)) is None
+    assert opened(data.T, np.array([[1]])) is None
+    assert opened(numbers(1, 1000), np.zeros((50, 1), np.int32)) is None  # fifty times as much as there is
+    assert opened(data, np.array([[1], [2], [1], [2], [1]]), 1) is None

@@ -8,6 +8,8 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
 from irrun.engines.compiled.selection import COMPILERS, FEW, MOST
+from irrun.engines.work import Operand, Post, Work
+from irrun.spec.dtypes import element_type
 
 ENGINE = CompiledEngine(2)
 
@@ -84,6 +86,40 @@ def test_rows_that_rise_and_fall_and_many_of_them():
 
 def test_indices_that_nobody_reads_are_left_out():
     same(*selected(np.random.default_rng(5).normal(size=(7, 90)).astype(np.float32), 4, outputs=1))
+
+
+def opened(data, k, axis=-1, mode="max", sort="value", index="i64", posts=()):
+    attrs = {"axis": axis, "mode": mode, "sort": sort, "index_element_type": index, "stable": False}
+    operands = [Operand(element_type(data.dtype), (-1,) * data.ndim, ()), Operand("i64", (), ())]
+    outputs = [Operand(operands[0].type, (-1,) * data.ndim, ()), Operand(index, (-1,) * data.ndim, ())]
+    call = ENGINE.open(Work("TopK-11", attrs, operands, outputs, list(posts)))
+    arrays = [data, np.asarray(k)]
+    return None if call is None else call(arrays), plain("TopK-11", attrs, arrays)
+
+
+@pytest.mark.parametrize("sort", ["value", "index"])
+def test_elements_of_rows_of_any_size_are_those_of_the_kernel(sort):
+    rng = np.random.default_rng(7)
+    for shape, k in (((300,), 20), ((300,), 300), ((2, 3, 70), 2), ((1, 2), 2), ((40, 900), 300)):
+        numbers = rng.normal(size=shape).astype(np.float32)
+        numbers.reshape(-1)[1] = np.nan
+        for data in (numbers, numbers.round(), rng.integers(-3, 3, shape).astype(np.int32)):
+            for mode, index in (("max", "i32"), ("min", "i64")):
+                same(*opened(data, k, numbers.ndim - 1, mode, sort, index))
+
+
+def test_of_rows_of_any_size_others_do_what_they_do_better():
+    data = np.random.default_rng(8).normal(size=(4, 5)).astype(np.float32)
+    for given, k, axis in ((data, 1, -1), (data, 2, 0), (data.T, 2, 1), (np.zeros((0, 5), np.float32), 2, 1)):
+        assert opened(given, k, axis)[0] is None
+    assert opened(data.astype(np.float64), 2)[0] is None
+    assert opened(data, 2, posts=[Post("ReLU-1", {})])[0] is None
+    row = Operand("f32", (-1,), ())
+    attrs = {"axis": 0, "mode": "max", "sort": "value"}
+    call = ENGINE.open(Work("TopK-1", attrs, [row, Operand("i64", (), ())], [row, Operand("i32", (-1,), ())]))
+    for k in (0, -1, 6, [2, 2], []):
+        assert call is not None
+        assert call([data[0], np.array(k)]) is None
 
 
 def test_what_the_kernel_does_better_is_left_to_it():

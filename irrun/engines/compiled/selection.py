@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.compiled.loops import Ints, Longs, looped, unordered
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array
 
 Places: TypeAlias = Array
@@ -216,11 +216,24 @@ def sink(heap: Longs, top: int, hole: int, count: int, key: int) -> None:
     heap[top + hole] = key
 
 
+def _constants(work: Work, type: str, inner: int) -> dict[str, Hashable]:
+    """What is known of a work when it is compiled."""
+    placed = len(work.outputs) > 1
+    return {
+        "REAL": type == "f32",
+        "LARGEST": work.attrs["mode"] == "max",
+        "ORDERED": work.attrs["sort"] == "index",
+        "CLOSE": inner == 1,
+        "PLACED": placed,
+        "Places": "Ints" if placed and work.outputs[1].type == "i32" else "Longs",
+    }
+
+
 def top_k(work: Work, team: Team) -> Compiled | None:
     """TopK of f32 and i32."""
     (data,) = work.required(1)
-    attrs, shape = work.attrs, work.outputs[0].shape
-    axis = attrs["axis"] % len(shape)
+    shape = work.outputs[0].shape
+    axis = work.attrs["axis"] % len(shape)
     size, count = data.shape[axis], shape[axis]
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     rows = int(np.prod(shape, dtype=np.int64)) // count
@@ -228,14 +241,7 @@ def top_k(work: Work, team: Team) -> Compiled | None:
     if work.posts or data.type not in ("f32", "i32") or not (few or 1 < count <= MOST) or size > INDEX:
         return None
     placed = len(work.outputs) > 1
-    constants: dict[str, Hashable] = {
-        "REAL": data.type == "f32",
-        "LARGEST": attrs["mode"] == "max",
-        "ORDERED": attrs["sort"] == "index",
-        "CLOSE": inner == 1,
-        "PLACED": placed,
-        "Places": "Ints" if placed and work.outputs[1].type == "i32" else "Longs",
-    }
+    constants = _constants(work, data.type, inner)
     wants = {number: layout for number, layout in unordered(work).items() if number == 0}
     if few:
         blocks = -(-inner // LANES)
@@ -260,4 +266,30 @@ def top_k(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, scratch=rows * count * 8, wants=wants)
 
 
+def open(work: Work, team: Team) -> OpenCall | None:
+    """TopK of f32 and i32 of any sizes, along the last axis."""
+    (data,) = work.required(1)
+    if work.posts or data.type not in ("f32", "i32") or len(work.outputs) < 2:
+        return None
+    constants = _constants(work, data.type, 1)
+    indices = np.int32 if constants["Places"] == "Ints" else np.int64
+
+    def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
+        data, k = arrays
+        if k.size != 1 or not data.flags.c_contiguous or work.attrs["axis"] not in (-1, data.ndim - 1):
+            return None
+        count, size = int(k.item()), data.shape[-1]
+        if not 1 < count <= min(size, MOST) or size > INDEX or not data.size:
+            return None
+        shape, rows = (*data.shape[:-1], count), data.size // size
+        results = np.empty(shape, data.dtype), np.empty(shape, indices)
+        nanoseconds = rows * (size + count * count.bit_length()) * ELEMENT_NANOSECONDS
+        arguments = (data, *results, np.empty(rows * count, np.int64), size, count, 1)
+        looped(team, select, arguments, rows, nanoseconds, **constants)()
+        return results
+
+    return call
+
+
+OPENERS = dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), open)
 COMPILERS = dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), top_k)

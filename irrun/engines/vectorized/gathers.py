@@ -13,7 +13,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, shared_copies
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads, cuts
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array
 
 
@@ -136,6 +136,30 @@ def gather_nd(work: Work, threads: Threads) -> Compiled | None:
     return _flat(work, places.ravel(), (1, prod(data.shape[:length]), prod(data.shape[length:])), threads)
 
 
+def open_gather_nd(work: Work, _: Threads) -> OpenCall | None:
+    """GatherND-5 and -8 of any sizes, without batch dimensions; what counts from the end is left to the kernel."""
+    if work.posts or work.attrs.get("batch_dims", 0) or "string" in [operand.type for operand in work.required(2)]:
+        return None
+
+    def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
+        data, tuples = arrays
+        length = tuples.shape[-1] if tuples.ndim else 0
+        if not (0 < length <= data.ndim and tuples.size and data.size and data.flags.c_contiguous):
+            return None
+        rest = data.shape[length:]
+        if data.itemsize * (tuples.size // length) * prod(rest) > OPEN_GROWTH * (data.nbytes + tuples.nbytes):
+            return None
+        places: Any = 0
+        for column, size in enumerate(data.shape[:length]):
+            own = tuples[..., column]
+            if own.min() < 0 or own.max() >= size:
+                return None
+            places = places * size + own.astype(np.intp, copy=False)
+        return [np.asarray(data.reshape(-1, *rest).take(places, 0))]
+
+    return call
+
+
 def _flat(work: Work, places: Array, shape: tuple[int, int, int], threads: Threads) -> Compiled | None:
     """Slices of the data, seen as `shape`, `[outer, size, inner]`, at constant places along its second axis."""
     outer, _, inner = shape
@@ -151,3 +175,5 @@ COMPILERS = {
     "GatherElements-6": gather_elements,
     **dict.fromkeys(("GatherND-5", "GatherND-8"), gather_nd),
 }
+
+OPENERS = dict.fromkeys(("GatherND-5", "GatherND-8"), open_gather_nd)
