@@ -92,9 +92,9 @@ def cut_shape(shape: Shape, cuts: Cuts) -> Shape:
 def cut_index(rank: int, start: Array, stop: Array, step: Array, axes: Array | None) -> tuple[slice, ...]:
     """What indexes an array of that rank to select the cuts."""
     index = [slice(None)] * rank
-    numbers = range(len(start)) if axes is None else [int(axis) for axis in axes]
-    for axis, *bounds in zip(numbers, start, stop, step, strict=True):
-        index[axis] = slice(*map(int, bounds))
+    numbers = range(len(start)) if axes is None else axes.tolist()
+    for axis, *bounds in zip(numbers, start.tolist(), stop.tolist(), step.tolist(), strict=True):
+        index[int(axis)] = slice(*map(int, bounds))
     return tuple(index)
 
 
