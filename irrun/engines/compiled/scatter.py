@@ -1,4 +1,4 @@
-"""Elements put, or added, where indices along an axis say, in a copy made piece by piece, each while in the cache."""
+"""Elements put, or reduced, where indices along an axis say, in a copy made piece by piece, each while in the cache."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ SHARED = 1 << 17
 SIZES = (1, 2, 4, 8)
 """Bytes of an element."""
 
-SUMMED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
+REDUCED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
     f"{sign}{8 * size}": ir.IntType(8 * size) for sign in "iu" for size in SIZES
 }
-"""The types whose sums build up in themselves; integers wrap."""
+"""The types that are reduced as they are; integers wrap."""
+
+REDUCTIONS = ("sum", "prod", "max", "min")
 
 MAX_PLACED = 1 << 20
 """Bytes of a result that is put where a plan wants it, from where it is copied if it is given out."""
@@ -74,22 +76,24 @@ _ADDRESSES = slice(2, 2 + len(_ARRAYS))
 @dataclass(frozen=True, slots=True)
 class ScatterKind:
     """What a kernel is compiled for: bytes of an element and of an index, whether the axis is the last one, and whether
-    negative indices count from its end. With `summed` updates of this type are added to what is there."""
+    negative indices count from its end. With a `reduction` updates of a `type` are reduced with what is there."""
 
     item: int
     index: int
     last: bool
     negative: bool
-    summed: str
+    reduction: str
+    type: str
 
 
 def open(work: Work, team: Team) -> _Scatter | None:
     """A call for a work of any sizes."""
     (data, indices), reduction = work.required(2), work.attrs.get("reduction", "none")
-    adds = reduction == "sum" and work.attrs["use_init_val"] and data.type in SUMMED
-    if indices.type not in ("i32", "i64") or not (adds or reduction == "none"):
+    reduces = reduction in REDUCTIONS and work.attrs["use_init_val"] and data.type in REDUCED
+    if indices.type not in ("i32", "i64") or not (reduces or reduction == "none"):
         return None
-    return _Scatter(team, work.name == "ScatterElementsUpdate-12", data.type if adds else "")
+    kind = (reduction, data.type) if reduces else ("", "")
+    return _Scatter(team, work.name == "ScatterElementsUpdate-12", *kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,8 @@ class _Planned:
 class _Scatter:
     """The call of a work. Safe for threads."""
 
-    def __init__(self, team: Team, negative: bool, summed: str) -> None:
-        self._team, self.negative, self.summed = team, negative, summed
+    def __init__(self, team: Team, negative: bool, reduction: str, type: str) -> None:
+        self._team, self.negative, self.reduction, self.type = team, negative, reduction, type
         self._kept: dict[Hashable, _Planned | None] = {}  # None where others have to compute it
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
@@ -120,7 +124,7 @@ class _Scatter:
                 return None
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            planned = self._kept[key] = _planned(self._team, self.negative, self.summed, *key)
+            planned = self._kept[key] = _planned(self._team, self, *key)
             if planned is None:
                 return None
         result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
@@ -132,8 +136,7 @@ class _Scatter:
 
 def _planned(
     team: Team,
-    negative: bool,
-    summed: str,
+    scatter: _Scatter,
     data: tuple[int, ...],
     indices: tuple[int, ...],
     place: int,
@@ -173,7 +176,7 @@ def _planned(
         strips=strips,
         **dict.fromkeys(_ARRAYS, 0),
     )
-    kind = ScatterKind(item, index, inner == 1, negative, summed)
+    kind = ScatterKind(item, index, inner == 1, scatter.negative, scatter.reduction, scatter.type)
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
     return _Planned(address, arguments, prod(data) * item >= SHARED)
 
@@ -188,7 +191,7 @@ def compile(work: Work, team: Team) -> Compiled | None:
     if prod(data.shape) * item > MAX_PLACED or updates.shape != indices.shape or updates.type != data.type:
         return None
     kernel = partial(op.kernel, **work.attrs)
-    planned = _planned(team, opened.negative, opened.summed, data.shape, indices.shape, int(axis.item()), item, index)
+    planned = _planned(team, opened, data.shape, indices.shape, int(axis.item()), item, index)
     if planned is None:
         return None
 
@@ -232,21 +235,35 @@ def _item(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any) -> None:
 def _element(
     kind: ScatterKind, c: Code, at: dict[str, Any], number: Any, outside: Any, place: Callable[[Any], Any]
 ) -> None:
-    """Put the update of a number to the address that `place` gives for its index, or add it, if that is inside."""
+    """Put the update of a number to the address that `place` gives for its index, or reduce it, if that is inside."""
     b = c.b
     index = c.number(c.at(at["indices"], number, kind.index), kind.index)
     if kind.negative:
         index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
     inside = b.icmp_unsigned("<", index, at["size"])
     outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
-    type = SUMMED[kind.summed] if kind.summed else ir.IntType(8 * kind.item)
+    type = REDUCED.get(kind.type, ir.IntType(8 * kind.item))
     value = c.load(c.at(at["updates"], number, kind.item), type, 1)
     with b.if_then(inside, likely=True):
         address = place(index)
-        if kind.summed:
-            add = b.add if isinstance(type, ir.IntType) else b.fadd
-            value = add(c.load(address, type, 1), value)
+        if kind.reduction:
+            value = _reduced(kind, b, c.load(address, type, 1), value)
         c.keep(value, address)
+
+
+def _reduced(kind: ScatterKind, b: ir.IRBuilder, before: Any, value: Any) -> Any:
+    """What is there, and a value, as one; where one is NaN, min and max are."""
+    real = kind.type.startswith("f")
+    if kind.reduction == "sum":
+        return (b.fadd if real else b.add)(before, value)
+    if kind.reduction == "prod":
+        return (b.fmul if real else b.mul)(before, value)
+    sign = ">=" if kind.reduction == "max" else "<="
+    if real:
+        stays = b.or_(b.fcmp_ordered(sign, before, value), b.fcmp_unordered("uno", before, before))
+    else:
+        stays = (b.icmp_unsigned if kind.type.startswith("u") else b.icmp_signed)(sign, before, value)
+    return b.select(stays, before, value)
 
 
 def _fetch(c: Code, address: Any, many: Any) -> None:
