@@ -58,6 +58,23 @@ def accumulate(
                 sums[k] = total
 
 
+def accumulate_rows(begin: int, end: int, data: Elements, result: Elements, length: int, first: int, step: int) -> None:
+    """As `accumulate`, of rows [outer, length]: what is summed up stays in a register."""
+    for number in range(begin, end):
+        place = number * length + first
+        if REAL:  # noqa: SIM108 - as above
+            total = float(data[place])
+        else:
+            total = data[place]
+        result[place] = 0 if EXCLUSIVE else data[place]
+        for _ in range(1, length):
+            place += step
+            before = total
+            total = before + (float(data[place]) if REAL else data[place])
+            given = before if EXCLUSIVE else total
+            result[place] = np.float32(given) if REAL else given
+
+
 def cum_sum(work: Work, team: Team) -> Compiled | None:
     """CumSum-3 of f32, i32 and i64 along a constant axis."""
     (data,), own = work.required(1), work.optional(1)
@@ -73,6 +90,9 @@ def cum_sum(work: Work, team: Team) -> Compiled | None:
     nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        if inner == 1:
+            rows = (inputs[0], outputs[0], length, first, step)
+            return looped(team, accumulate_rows, rows, blocks, nanoseconds, **constants)
         arguments = (inputs[0], outputs[0], length, inner, first, step)
         return looped(team, accumulate, arguments, blocks, nanoseconds, **constants)
 
