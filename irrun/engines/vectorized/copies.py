@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.vectorized.appending import open_concat
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
 from irrun.engines.work import Arrays, Work
 from irrun.spec.op import Array
@@ -225,3 +226,5 @@ COMPILERS = {
     "Tile-1": moving(_tiled),
     "Transpose-1": moving(_transposed),
 }
+
+OPENERS = {"Concat-1": open_concat}
