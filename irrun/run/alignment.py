@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from irrun.engines.memory import allocate
+from irrun.engines.memory import allocate, data_address
 from irrun.spec.op import Array
 
 
@@ -26,7 +26,7 @@ class Alignment:
         below = -sum(reach for reach in reaches if reach < 0)
         length = below + sum(reach for reach in reaches if reach > 0) + array.itemsize
         lowest = array[(*(-1 if reach < 0 else 0 for reach in reaches), None)].view(np.uint8)
-        low = lowest.__array_interface__["data"][0]
+        low = data_address(lowest)
         with self._lock:
             copy = self._copies.get((low, length))
             if copy is None:

@@ -14,6 +14,7 @@ from irrun.engines.compiled.code import INT, LONG, Code
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.translation import translated
+from irrun.engines.memory import data_address
 from irrun.engines.work import Call, Layout, Work
 from irrun.spec.op import Array
 
@@ -101,5 +102,5 @@ def unordered(work: Work) -> dict[int, Layout | None]:
 def _word(argument: Any) -> int:
     if isinstance(argument, np.ndarray):
         assert argument.flags.c_contiguous, "loops read memory as it lies"
-        return int(argument.__array_interface__["data"][0])
+        return data_address(argument)
     return int(np.float64(argument).view(np.int64)) if isinstance(argument, float) else int(argument)

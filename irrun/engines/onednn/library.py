@@ -15,6 +15,7 @@ from typing import Any
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.extents import extent_of
+from irrun.engines.memory import data_address
 from irrun.engines.onednn.bindings import (
     MAX_AXES,
     OneDNNError,
@@ -274,7 +275,7 @@ class Library:
                     f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
                     f"{layout.shape} with {steps}"
                 )
-        address = array.__array_interface__["data"][0]
+        address = data_address(array)
         key = id(layout), address  # which is nobody else's as long as what is found keeps the layout
         found = self._memories.get(key)
         if found is None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from irrun.engines.axes import dense_strides
+from irrun.engines.memory import data_address
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
@@ -230,7 +231,7 @@ class _Assignment:
         inputs = tuple(dense if number == source else number for number in instruction.inputs)
         template = self._template(dense)
         owner = owner_of(template)
-        start = _address(template) - _address(owner)
+        start = data_address(template) - data_address(owner)
         values = [program.constants[number].tobytes() for number in others if number is not None]
         key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
         views = self.setting.views.get(key)
@@ -455,18 +456,13 @@ def _views(instruction: Instruction, arrays: list[Array | None], owner: Array) -
         return []
     if not all(result.size and owner_of(result) is owner for result in results):
         return []
-    begin = _address(owner)
-    return [(result.shape, _spread(result), _address(result) - begin) for result in results]
+    begin = data_address(owner)
+    return [(result.shape, _spread(result), data_address(result) - begin) for result in results]
 
 
 def _spread(array: Array) -> tuple[int, ...] | None:
     """The strides of an array that does not lie in C order."""
     return None if array.strides == dense_strides(array.shape, array.itemsize) else array.strides
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def _rest(instruction: Instruction, count: int) -> Instruction:
