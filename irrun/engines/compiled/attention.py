@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, aligned, allocate
+from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
 from irrun.spec.op import Array
 
@@ -96,8 +96,8 @@ class _Attention:
         _CALL.pack_into(
             room.arguments.data,
             0,
-            *(0, room.memory + plan.kept, query.ctypes.data, key.ctypes.data, value.ctypes.data),
-            *(mask.ctypes.data if plan.masked else 0, result.ctypes.data, room.memory, room.ended),
+            *(0, room.memory + plan.kept, data_address(query), data_address(key), data_address(value)),
+            *(data_address(mask) if plan.masked else 0, data_address(result), room.memory, room.ended),
             plan.factor if scale is None else scale.item(),
         )
         self._team.run(plan.address, room.address, shared=plan.shared)
@@ -142,7 +142,7 @@ class _Room:
         memory = allocate(end + plan.size)
         memory[:end] = 0
         self.arguments = memory[:begin]
-        self.address = memory.ctypes.data
+        self.address = data_address(memory)
         self.ended, self.memory = self.address + begin, self.address + end
 
     def set(self, plan: _Plan) -> None:

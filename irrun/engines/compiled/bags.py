@@ -16,7 +16,7 @@ from irrun.engines.compiled.code import FLOAT, LANES, LONG, Code, Form, Values, 
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.loops import looped
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, aligned
+from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.embeddings import FINDERS, PIECE, Bags, rooms_for_pieces, sum_pieces
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
@@ -91,7 +91,7 @@ def compile(work: Work, team: Team) -> Compiled | None:
         given = inputs[:own]
         every = np.arange(len(target))
         held = [array for array in (rows, target, nothing, every, *given) if array is not None]
-        known = {id(array): array.ctypes.data for array in held}  # to ask each time takes as long as a small bag
+        known = {id(array): data_address(array) for array in held}  # to ask each time takes as long as a small bag
         filler: Any = None if default is None or default >= own else inputs[default]
 
         def call() -> None:
@@ -153,11 +153,11 @@ def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _
     search = looped(team, find, searched, 1, 0, Places="Ints" if indices.itemsize == 4 else "Longs")
     arrays = {"table": table, "indices": indices, "starts": starts, "counts": counts, "places": every}
     arrays |= {"divisors": counts, "target": target, "default": nothing}
-    held = {name: array.ctypes.data for name, array in arrays.items()}
-    held["weights"] = 0 if weights is None else weights.ctypes.data
+    held = {name: data_address(array) for name, array in arrays.items()}
+    held["weights"] = 0 if weights is None else data_address(weights)
     sizes = {"items": -(-bags // CHUNK), "bags": bags, "rows": rows, "total": indices.size}
     arguments = _FORM.of(**sizes, **held)
-    empty, pointer = 1 + _FORM.names.index("default"), arguments.ctypes.data
+    empty, pointer = 1 + _FORM.names.index("default"), data_address(arguments)
     kind = BagKind(columns, indices.itemsize, weights is not None, mean)
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
     shared = (indices.size + bags) * columns * ITEM >= SHARED
@@ -209,10 +209,10 @@ def _sum(
         bags=count,
         rows=len(table),
         total=len(indices),
-        **{name: 0 if array is None else known.get(id(array)) or array.ctypes.data for name, array in given.items()},
+        **{name: 0 if array is None else known.get(id(array)) or data_address(array) for name, array in given.items()},
     )
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
-    team.run(address, arguments.ctypes.data, shared=(len(indices) + count) * target.strides[0] >= SHARED)
+    team.run(address, data_address(arguments), shared=(len(indices) + count) * target.strides[0] >= SHARED)
 
 
 def _chunk(kind: BagKind, c: Code, at: dict[str, Any], item: Any) -> None:

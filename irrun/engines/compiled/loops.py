@@ -83,7 +83,7 @@ def looped(
     shared = team.count > 1 and nanoseconds > SHARED_NANOSECONDS
     chunk = max(-(-count // (team.count * CHUNKS)), 1) if shared else max(count, 1)
     numbers = np.array([0, chunk, count, *map(_word, arguments)], np.int64)
-    pointer = numbers.ctypes.data
+    pointer = data_address(numbers)
     held = (numbers, *arguments)
 
     def call(_: object = held) -> None:

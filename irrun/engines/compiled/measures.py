@@ -12,6 +12,7 @@ from irrun.engines.compiled.histogram import histogram
 from irrun.engines.compiled.loops import looped
 from irrun.engines.compiled.measure_kernel import Limits, addresses_of
 from irrun.engines.compiled.team import Team
+from irrun.engines.memory import data_address
 from irrun.spec.op import Array
 
 SHARED_BYTES = 1 << 19
@@ -31,7 +32,7 @@ class Measure:
     def __init__(self, look: int, merge: int, block: int, factors: Array) -> None:
         self._address, self._block, self._factors = look, block, factors
         self._look, self._merge = (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address) for address in (look, merge))
-        self._factors_begin = factors.ctypes.data
+        self._factors_begin = data_address(factors)
 
     @staticmethod
     def of(type: str, limits: Limits, names: tuple[str, ...], block: int, factors: Array) -> Measure | None:
@@ -42,9 +43,9 @@ class Measure:
     def __call__(self, flat: Array, rows: Array) -> None:
         """Fill rows, one for each block; then the first one is of all, but for its sum."""
         block = self._block // flat.itemsize
-        values = (0, len(rows), flat.size, block, flat.ctypes.data, self._factors_begin, rows.ctypes.data)
+        values = (0, len(rows), flat.size, block, data_address(flat), self._factors_begin, data_address(rows))
         arguments = np.array(values, np.uint64)
-        pointer = arguments.ctypes.data
+        pointer = data_address(arguments)
         if flat.nbytes < SHARED_BYTES:
             self._look(pointer)
         else:
@@ -59,7 +60,7 @@ def counted(flat: Array, block: int, factors: Array) -> tuple[Array, Array]:
     data = flat.view(np.uint8)
     blocks = -(-data.size // block)
     sums, counts = np.empty(blocks, np.int64), np.empty((blocks, 256), np.int64)
-    content = data if data.size % 8 == 0 and data.ctypes.data % 8 == 0 else _padded(data)
+    content = data if data.size % 8 == 0 and data_address(data) % 8 == 0 else _padded(data)
     arguments = (content, content.view(np.int64), factors.view(np.int64), data.size, block, sums, counts)
     looped(_team(), histogram, arguments, blocks, data.size * BYTE_NANOSECONDS)()
     return sums.view(np.uint64), counts.sum(axis=0)

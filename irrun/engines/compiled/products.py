@@ -16,7 +16,7 @@ from irrun.engines.compiled.product_kernel import ARGUMENTS, BLOCK_WIDTH, Produc
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
-from irrun.engines.memory import ALIGNMENT, ITEM, aligned
+from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
 from irrun.engines.onednn.library import DST, SRC, WEIGHTS
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
@@ -105,16 +105,16 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
     step = bytes_of_step(weights.type)
     arguments = {
         "columns": columns,
-        "codes": weights.codes.ctypes.data,
+        "codes": data_address(weights.codes),
         "code_row": inner // STEP * step,
         "groups": count,
         "steps": size // STEP,
     }
     if weights.type in PACKED:
-        arguments["numbers"] = numbers_of(weights.type).ctypes.data
+        arguments["numbers"] = data_address(numbers_of(weights.type))
     for name, factor in factors.items():
         if factor is not None:
-            arguments[name] = factor.ctypes.data
+            arguments[name] = data_address(factor)
             arguments[f"{name}_row"] = prod(factor.shape[1:]) * ITEM if factor.shape[0] > 1 else 0
             arguments[f"{name}_group"] = ITEM if prod(factor.shape[1:]) > 1 else 0
     return _Groups(weights, count, size // STEP, arguments)
@@ -210,7 +210,7 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
         for start in range(0, columns, panel):
             size = min(panel, columns - start)
             own = {"columns": size, "chunk": min(CHUNK, -(-size // team.count))}
-            own |= {"result": made.ctypes.data, "result_row": inner * ITEM}
+            own |= {"result": data_address(made), "result_row": inner * ITEM}
             for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
                 own[name] = groups.arguments.get(name, 0) + start * groups.arguments.get(step, 0)
             array = groups.packed(**own)
@@ -276,10 +276,10 @@ def _compiled(
         first, data = layout(inputs[0], scratch)
         row = inner * ITEM if copied else strides[0]
         output = outputs[0].reshape(rows, columns)
-        own = {"data": data.ctypes.data, "data_row": row, "rows": rows}
-        own |= {"result": output.ctypes.data, "result_row": columns * ITEM}
+        own = {"data": data_address(data), "data_row": row, "rows": rows}
+        own |= {"result": data_address(output), "result_row": columns * ITEM}
         if kind.blocks:
-            own["room"] = scratch[copied:].ctypes.data
+            own["room"] = data_address(scratch[copied:])
         held = (groups.weights, data, output, scratch)
         array = groups.packed(**sizes, **own)
         return chain([*first, team.call(address, array, held, shared=threads > 1), *posts.bind(inputs, output)(...)])

@@ -16,6 +16,7 @@ from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
+from irrun.engines.memory import data_address
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -129,8 +130,8 @@ class _Scatter:
                 return None
         result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
         arguments = planned.arguments.copy()
-        arguments[_ADDRESSES] = [array.ctypes.data for array in (data, indices, updates, result, outside)]
-        self._team.run(planned.address, arguments.ctypes.data, shared=planned.shared)
+        arguments[_ADDRESSES] = [data_address(array) for array in (data, indices, updates, result, outside)]
+        self._team.run(planned.address, data_address(arguments), shared=planned.shared)
         return None if outside[0] else (result,)
 
 
@@ -201,8 +202,8 @@ def compile(work: Work, team: Team) -> Compiled | None:
     def judging(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
         outside, arguments = np.zeros(1, np.uint64), planned.arguments.copy()
         arrays = (*inputs[:3], outputs[0], outside)
-        arguments[_ADDRESSES] = [array.ctypes.data for array in arrays]
-        pointer = arguments.ctypes.data
+        arguments[_ADDRESSES] = [data_address(array) for array in arrays]
+        pointer = data_address(arguments)
 
         def call(_: object = arrays) -> bool:
             arguments[0] = outside[0] = 0

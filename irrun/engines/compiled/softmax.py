@@ -13,7 +13,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM
+from irrun.engines.memory import ITEM, data_address
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -44,9 +44,9 @@ def softmax(work: Work, team: Team) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled("softmax", lambda function: _FORM.shared(function, _chunk))
-        places = {"data": inputs[0].ctypes.data, "target": outputs[0].ctypes.data}
+        places = {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
         arguments = _FORM.of(items=-(-rows // chunk), rows=rows, chunk=chunk, length=length, **places)
-        pointer = arguments.ctypes.data
+        pointer = data_address(arguments)
 
         def call(_: object = (inputs[0], outputs[0])) -> None:
             arguments[0] = 0

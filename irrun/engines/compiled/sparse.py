@@ -15,6 +15,7 @@ from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.elements import MEMORY
 from irrun.engines.compiled.loops import Bytes, Longs, looped
 from irrun.engines.compiled.team import Team
+from irrun.engines.memory import data_address
 from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
 from irrun.spec.op import Array
 
@@ -83,14 +84,14 @@ def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     shifts = {"row_shift": number_bits + column_bits, "column_shift": number_bits}
     chunks = -(-count // CHUNK)
     keys, found = np.empty(count, np.int64), np.empty(chunks, np.uint64)
-    about: dict[str, int] = {"items": chunks, "count": count, "keys": keys.ctypes.data, "found": found.ctypes.data}
+    about: dict[str, int] = {"items": chunks, "count": count, "keys": data_address(keys), "found": data_address(found)}
 
     def run(step: str, form: Form, **own: int) -> None:
         kind = SparseKind(step, indices.itemsize, values.itemsize if step == "write" else 0)
         arguments = form.of(**{name: own.get(name, about.get(name, 0)) for name in form.names})
-        team.run(_address_of(kind), arguments.ctypes.data, shared=count >= SHARED)
+        team.run(_address_of(kind), data_address(arguments), shared=count >= SHARED)
 
-    run("pack", _PACK, places=indices.ctypes.data, rows=rows, columns=columns, **shifts)
+    run("pack", _PACK, places=data_address(indices), rows=rows, columns=columns, **shifts)
     seen = int(np.bitwise_or.reduce(found))
     if seen & OUTSIDE:  # which the op's rule says where
         return None
@@ -103,8 +104,8 @@ def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     places, results = np.empty((total, 2), indices.dtype), np.empty(total, values.dtype)
     empty = np.empty(rows, np.bool_)
     masks = {"column_mask": (1 << column_bits) - 1, "number_mask": (1 << number_bits) - 1}
-    given = {"values": values.ctypes.data, "default": default.ctypes.data, "before": before.ctypes.data}
-    made = {"places": places.ctypes.data, "results": results.ctypes.data, "empty": empty.ctypes.data}
+    given = {"values": data_address(values), "default": data_address(default), "before": data_address(before)}
+    made = {"places": data_address(places), "results": data_address(results), "empty": data_address(empty)}
     run("write", _WRITE, rows=rows, **shifts, **masks, **given, **made)
     return places, results, empty
 

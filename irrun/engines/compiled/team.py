@@ -19,7 +19,7 @@ from typing import Any
 
 from irrun.engines.compiled.helping import helping
 from irrun.engines.compiled.product_kernel import ARGUMENTS, COUNTERS
-from irrun.engines.memory import allocate
+from irrun.engines.memory import allocate, data_address
 from irrun.engines.work import Call
 from irrun.spec.op import Array
 
@@ -48,11 +48,12 @@ class Team:
         self._helpers: list[_Helper] = []
         self._state = allocate(256)  # what native code shares: see `helping`
         self._state[...] = 0
+        self._at = data_address(self._state)
 
     def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool) -> Call:
         """What runs a kernel, `shared` or by the caller alone, with the same arguments each time; their memory is in
         `held`."""
-        kernel, pointer = _KERNEL(address), arguments.ctypes.data
+        kernel, pointer = _KERNEL(address), data_address(arguments)
         counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
         holding = (arguments, *held)
 
@@ -69,7 +70,7 @@ class Team:
                 for number, begin in counters:
                     arguments[number] = begin
                 self._wake()
-                _functions()[0](self._state.ctypes.data, address, pointer)
+                _functions()[0](self._at, address, pointer)
             finally:
                 self._busy.release()
 
@@ -82,7 +83,7 @@ class Team:
             return
         try:
             self._wake()
-            _functions()[0](self._state.ctypes.data, address, arguments)
+            _functions()[0](self._at, address, arguments)
         finally:
             self._busy.release()
 
@@ -116,7 +117,7 @@ def _serve(helper: _Helper, state: Array) -> None:
             avoided = helper.caller
             with suppress(OSError):
                 os.sched_setaffinity(0, allowed - {avoided})
-        last = help(state.ctypes.data, last, SPINS)
+        last = help(data_address(state), last, SPINS)
         helper.asleep = True
         helper.start.acquire()
 
