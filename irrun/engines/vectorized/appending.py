@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import data_address
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import OpenCall, Work
 from irrun.spec.op import Array
@@ -77,5 +78,4 @@ class _Appending(threading.local):
 
 def _begins(array: Array, block: Array) -> bool:
     """Whether an array is the start of a block: of the block itself, which lives as long as it does."""
-    own, other = array.__array_interface__["data"][0], block.__array_interface__["data"][0]
-    return bool(own == other)
+    return data_address(array) == data_address(block)
