@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import field
+
+from irrun.records import NamedTuple, dataclass
 
 MAX_ALIKE = 2000
 """Diagnostics of one code that are listed; a file may be broken in a million places."""

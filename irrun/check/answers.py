@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from irrun.records import NamedTuple
 from irrun.spec.body import Body
 from irrun.spec.dims import serial
 from irrun.spec.op import Array, Inferred, Op, Tensor

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
 from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
+from irrun.records import NamedTuple
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr, EachAxis
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op

@@ -6,7 +6,6 @@ A constant whose other elements are all 0 is left alone where it has infinities 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Model
 from irrun.ir.weights import NEAR, Array, WeightsError
 from irrun.ir.xml import attribute_span
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
 MAX_SEARCHED = 1 << 26

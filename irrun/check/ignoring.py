@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import wraps
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, IRError, Note
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.spec.body import Body
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Inferred, Op, Tensor, Violation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from irrun.ir.stored import Stored
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
+from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.op import Concern, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text

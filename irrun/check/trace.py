@@ -7,7 +7,7 @@ the result becomes unknown, that thing is a cause. So this knows nothing of any 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,7 @@ from irrun.check.attributes import read_attributes
 from irrun.check.infer import Inference, InferredLayer, body_of, with_values
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 from irrun.ir.graph import Layer, Value
+from irrun.records import dataclass
 from irrun.spec.dims import Dim, fresh, same
 from irrun.spec.op import Op, Tensor, Violation
 from irrun.spec.patterns import shape_text

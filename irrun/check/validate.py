@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
+from irrun.records import dataclass
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor

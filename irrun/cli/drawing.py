@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from rich.text import Text
 
 from irrun.check.render.text import one_line
 from irrun.cli.progress import Progress
+from irrun.records import dataclass
 
 EVERY = 0.5
 """Seconds between two looks at how far it is; each takes some milliseconds of the runs that `--repeat` measures."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ import click
 from irrun.cli.files import existing_folder
 from irrun.cli.options import say, show
 from irrun.diagnostics import counted
+from irrun.records import dataclass
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor

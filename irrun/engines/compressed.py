@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 
 import numpy as np
 
 from irrun.ir.weights import unpacked
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES, NF4, numpy_dtype
 from irrun.spec.op import Array
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

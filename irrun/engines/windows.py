@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from irrun.engines.work import Work
+from irrun.records import NamedTuple
 from irrun.spec import windows as spec
 
 

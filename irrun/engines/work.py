@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Grid
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 BUFFER = 512

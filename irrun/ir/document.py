@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from irrun.ir.bodies import MAP_OF, UNCONNECTED
@@ -14,6 +13,7 @@ from irrun.ir.layers import tensor_names
 from irrun.ir.lines import NO_FILE
 from irrun.ir.markup import Markup, Unwritable
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 
 _ORDER = ("data", "rt_info", *MAP_OF.values(), "back_edges", "input", "output", *MAP_OF)

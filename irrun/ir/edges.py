@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from irrun.diagnostics import Note
@@ -13,6 +13,7 @@ from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.plain import PlainEdge
 from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
 from irrun.ir.xml import Deferred, Element
+from irrun.records import dataclass
 
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 

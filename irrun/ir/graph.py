@@ -6,12 +6,13 @@ This is what the file says, not whether it is right: the reader fills it, `irrun
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irrun.diagnostics import LayerName, Span
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 
 if TYPE_CHECKING:
     from irrun.ir.signature import TensorInfo

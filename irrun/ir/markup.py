@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from irrun.ir.lines import NO_FILE, Source
 from irrun.ir.remnants import DOCUMENT, Aside, Remnant, remnants
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 
 _XML = "{http://www.w3.org/XML/1998/namespace}"
 

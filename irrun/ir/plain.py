@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES
 
 MAX_REMEMBERED = 4096

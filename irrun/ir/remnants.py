@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irrun.ir.lines import Source
 from irrun.ir.xml import parser_of
+from irrun.records import dataclass
 
 DOCUMENT = -1
 """Where a remnant stands that comes behind the root element."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from irrun.ir.graph import Graph, Layer, Port
 from irrun.ir.naming import layout_marks, name_sizes
+from irrun.records import dataclass
 from irrun.spec.attributes import parse_shape
 from irrun.spec.dims import Shape, Size
 from irrun.spec.dtypes import numpy_dtype

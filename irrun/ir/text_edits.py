@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from irrun.ir.graph import Layer
 from irrun.ir.lines import Source
 from irrun.ir.xml import Element, as_utf8, parse, parser_of
+from irrun.records import dataclass
 
 PRECISE = "precise"
 """The runtime info of a layer that keeps it from being computed in 16 bits."""

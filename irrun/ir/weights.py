@@ -20,10 +20,11 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
 

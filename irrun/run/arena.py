@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from irrun.engines.memory import ALIGNMENT
+from irrun.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -17,12 +17,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
 from irrun.diagnostics import InputError, clipped
 from irrun.files import open_regular, whole_file
+from irrun.records import NamedTuple
 from irrun.run.memory import as_text, available
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array

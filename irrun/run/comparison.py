@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Note
+from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.kernels import Kernels
 from irrun.run.program import Instruction

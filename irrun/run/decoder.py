@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of
+from irrun.records import NamedTuple
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
 from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
+from irrun.records import NamedTuple
 from irrun.run.frame import Frame
 from irrun.run.inputs import Inputs, bind_inputs, random_inputs
 from irrun.run.kernels import Kernels

@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from operator import length_hint
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Judging, Layout, Operand
+from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels

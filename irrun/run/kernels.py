@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.weights import Weights
+from irrun.records import NamedTuple
 from irrun.run.bodies import Prepared
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program

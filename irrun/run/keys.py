@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from irrun.ir.graph import Graph, Layer
+from irrun.records import NamedTuple
 
 MAX_NAME = 1000
 """Characters of a name, written out, that a key has; files of many arrays allow no more than 65,535 bytes in all."""

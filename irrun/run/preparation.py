@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import allocate
 from irrun.ir.collector import collector_paused, made_to_last
+from irrun.records import dataclass
 from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from irrun.records import dataclass
 from irrun.run.passes.assignment import REORDER
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Products

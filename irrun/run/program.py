@@ -6,13 +6,14 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Op, Tensor
 from irrun.spec.patterns import shape_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple
 
+from irrun.records import NamedTuple
 from irrun.run.memory import tensor_bytes
 from irrun.run.program import Instruction, Program
 from irrun.spec.body import Body

@@ -6,13 +6,14 @@ Executors and programs are shared by threads and never change; whatever a run le
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from irrun.engines.work import Call
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.run.variables import Buffer, Declared, Variables
 from irrun.spec.op import Array, Op
 

@@ -6,12 +6,12 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from irrun.engines.memory import allocate
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work
+from irrun.records import NamedTuple
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.assignment import compile_work, dense_operand, log, work_of

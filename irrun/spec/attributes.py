@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from irrun.records import NamedTuple
 from irrun.spec.dims import Shape, Size, fresh
 from irrun.spec.dtypes import ELEMENT_TYPES
 

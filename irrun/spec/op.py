@@ -6,15 +6,16 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypedDict, TypeVar, Unpack
+from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from irrun.diagnostics import counted
+from irrun.records import NamedTuple, dataclass
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product

@@ -7,8 +7,9 @@ The same name is the same dimension wherever it stands.
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from irrun.records import NamedTuple
 from irrun.spec.dims import Dim, Shape, Size, fresh
 
 

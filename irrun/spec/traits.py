@@ -7,10 +7,11 @@ quick to declare, and there are many; one that says nothing but that it is there
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.records import NamedTuple
 from irrun.spec.dims import Shape, Size
 
 if TYPE_CHECKING:

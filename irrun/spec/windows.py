@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from irrun.records import NamedTuple
 from irrun.spec.dims import Size, largest, smallest
 
 

@@ -6,12 +6,13 @@ What is right is our own run; whether a set of marks is enough, and is heeded, t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, runtime_checkable
 
 from irrun.ir.text_edits import mark_precise
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.session import Event
 from irrun.spec.op import Array

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -20,6 +20,7 @@ from irrun.check.infer import Inference
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 IN_RUNS = "layer is not constant"

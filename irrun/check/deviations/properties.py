@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from irrun.records import dataclass
 from irrun.spec.op import FLOAT, Array
 
 REALS = FLOAT | {"f8e4m3", "f8e5m2", "f8e8m0"}

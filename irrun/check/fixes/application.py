@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from irrun.check.finite import MAX_SEARCHED
@@ -14,6 +13,7 @@ from irrun.diagnostics import Diagnostic, Fix
 from irrun.ir.sources import Source
 from irrun.ir.text_edits import Edit, apply
 from irrun.ir.xml import as_utf8
+from irrun.records import dataclass
 
 MAX_ROUNDS = 50
 """Times that a model is validated and changed; one error may hide the next, as those of the text hide all."""

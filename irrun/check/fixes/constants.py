@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irrun.check.fixes.place import Case
 from irrun.check.fixes.words import element_type_of
@@ -13,6 +12,7 @@ from irrun.ir.graph import Layer
 from irrun.ir.text_edits import Edit
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.weights import Blob, WeightsError, read_blob
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from xml.sax.saxutils import quoteattr
 
@@ -15,6 +14,7 @@ from irrun.ir.lines import Source
 from irrun.ir.text_edits import Edit, Extent, extents
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 
 _TAG = re.compile(rb"[^\s/>]+")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 from irrun.diagnostics import Diagnostic
+from irrun.records import NamedTuple
 
 MAX_LINES = 10
 """Lines of further places that are listed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from irrun.check.render.text import one_line
+from irrun.records import dataclass
 from irrun.spec.dims import Atom, Dim
 
 if TYPE_CHECKING:

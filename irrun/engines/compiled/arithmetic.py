@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTE, FLOAT, INT, LONG, long
+from irrun.records import dataclass
 
 Value = Any
 """Of an expression: a number that is known (or a string), a value of the code, or memory."""

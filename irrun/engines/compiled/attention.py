@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, Atte
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 MAX_FEW = 64

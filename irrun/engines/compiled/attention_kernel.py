@@ -6,7 +6,6 @@ Heads are shared out among threads, and of long caches parts of the keys; who en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -15,6 +14,7 @@ from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LANES, 
 from irrun.engines.compiled.compiler import compiled, features
 from irrun.engines.memory import ITEM
 from irrun.engines.work import MASKED
+from irrun.records import dataclass
 
 ARGUMENTS = (
     *("next", "room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -20,6 +19,7 @@ from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.embeddings import FINDERS, PIECE, Bags, rooms_for_pieces, sum_pieces
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 CHUNK = 32

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from irrun.engines.memory import ITEM
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 LANES = 16

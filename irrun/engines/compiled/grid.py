@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from irrun.engines.compiled.loops import Doubles, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 SIZE = 2

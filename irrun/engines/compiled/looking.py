@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from irrun.engines.compiled.arithmetic import DOUBLE
 from irrun.engines.compiled.code import FLOAT, INT, LONG, Code, Variable, long
+from irrun.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

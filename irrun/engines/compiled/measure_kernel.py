@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from irrun.engines.compiled.code import INT, LONG, Code, Form, long
 from irrun.engines.compiled.compiler import addresses
 from irrun.engines.compiled.decoding import is_possible
 from irrun.engines.compiled.looking import KINDS, SHORT, Kind, Look
+from irrun.records import dataclass
 
 FORM = Form(("items", "count", "block", "data", "factors", "target"))
 """`items` are blocks of `block` elements, of the `count` at `data`. Of each, as many values of 8 bytes go to `target`

@@ -7,7 +7,6 @@ that they are multiplied with come in that order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -16,6 +15,7 @@ from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, L
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.decoding import STEP, Decoder, bytes_of_step
 from irrun.engines.memory import ITEM
+from irrun.records import dataclass
 
 AHEAD = 4096
 """Bytes of codes, at least, that are brought into the cache before they are read: rows are too short for the processor

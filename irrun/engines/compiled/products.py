@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
 from irrun.engines.onednn.library import DST, SRC, WEIGHTS
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,6 +17,7 @@ from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
+from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

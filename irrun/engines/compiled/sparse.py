@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ from irrun.engines.compiled.loops import Bytes, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 CHUNK = 1 << 14

@@ -15,7 +15,6 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from llvmlite import ir
 
 from irrun.engines.compiled.arithmetic import BOOL, DOUBLE, FUNCTIONS, Arithmetic, Value, alike, has_type, typed
 from irrun.engines.compiled.code import BYTE, FLOAT, INT, LONG, long
+from irrun.records import dataclass
 
 NUMBERS: dict[str, ir.Type] = {"int": LONG, "float": DOUBLE, "np.float32": FLOAT}
 ELEMENTS: dict[str, ir.Type] = {"Floats": FLOAT, "Doubles": DOUBLE, "Ints": INT, "Longs": LONG, "Bytes": BYTE}

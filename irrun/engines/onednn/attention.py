@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from irrun.engines.onednn.normalization import SOFTMAX
 from irrun.engines.onednn.posts import ADD, LINEAR, MIN, scalar
 from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, itemsize, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 MAX_OF_A_HEAD = 4 << 20

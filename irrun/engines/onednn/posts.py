@@ -10,7 +10,7 @@ Results below 1e-30 may be 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 from typing import Any
 
@@ -21,6 +21,7 @@ from irrun.engines.grid import Coding, Grid
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
+from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

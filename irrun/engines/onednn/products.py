@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
@@ -14,6 +14,7 @@ from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout, with_others
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from irrun.engines.onednn.library import (
 from irrun.engines.onednn.posts import LOGISTIC, TANH
 from irrun.engines.onednn.tensors import Packed, given_as, packed
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 DIRECTIONS = {"forward": 1, "reverse": 2, "bidirectional": 3}

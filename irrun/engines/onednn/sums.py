@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from irrun.engines.onednn.library import POST, SCALES, SRC, SRC_1, WEIGHTS, ZERO_POINTS
 from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RECTIFY, Chain
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 

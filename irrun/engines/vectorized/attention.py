@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, OpenCall, Work, chain
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 BLOCK = 3 << 17

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
@@ -15,6 +15,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

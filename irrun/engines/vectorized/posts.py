@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from types import EllipsisType
@@ -17,6 +17,7 @@ from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

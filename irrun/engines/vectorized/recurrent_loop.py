@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Arrays, Call
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 HALF = np.array(0.5, np.float32)

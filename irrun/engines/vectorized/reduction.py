@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Call, Compiled, Operand, Work, chain
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 LONG = 4096

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from irrun.engines.memory import data_address
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.ir.graph import Layer
+from irrun.records import NamedTuple
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.kinds import Kinds

@@ -8,8 +8,9 @@ all sizes of the row are there.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from irrun.records import dataclass
 from irrun.run.memory import tensor_bytes
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.setting import Setting

@@ -7,11 +7,10 @@ multiplies codes, f32 is multiplied instead.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
+from irrun.records import NamedTuple
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import integer_product

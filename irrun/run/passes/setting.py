@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import field
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Engine
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
+from irrun.records import NamedTuple, dataclass
 from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation

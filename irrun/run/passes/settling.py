@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
+from irrun.records import NamedTuple
 from irrun.run.passes.folding import Folding, fold
 from irrun.run.passes.kinds import forms, known_of
 from irrun.run.passes.setting import Form, Setting

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from irrun.records import NamedTuple
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Instruction, Program, Quick
 from irrun.run.session import Run

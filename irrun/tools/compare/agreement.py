@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.compare.blocks import BLOCK, numbers
 

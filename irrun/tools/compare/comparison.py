@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.signature import names_of, names_of_results
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.inputs import Inputs
 from irrun.run.keys import key

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from irrun.records import dataclass
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.tools.compare.blocks import Distribution, bits, blocks, is_exact, is_number, numbers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.spec.op import Array, Op
 from irrun.tools.compare.tolerances import Tolerance
 

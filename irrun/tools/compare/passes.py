@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from irrun.diagnostics import InputError, IRError
 from irrun.ir.graph import Model
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
 from irrun.tools.compare.metrics import Metrics, measure

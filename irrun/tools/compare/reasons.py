@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.run.session import Calculation, Event, Observer
 from irrun.spec.op import Array, Op
 from irrun.tools.compare.blocks import is_exact, is_number

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 
 import numpy as np
 
 from irrun.ir.graph import Model
 from irrun.ir.signature import names_of_results
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.results import Results
 from irrun.run.session import Event, Observer

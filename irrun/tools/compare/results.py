@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
+from irrun.records import dataclass
 from irrun.tools.compare.metrics import Metrics
 from irrun.tools.compare.tolerances import Tolerance
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from irrun.check.deviations.facts import constant_layers
 from irrun.check.infer import Inference
 from irrun.diagnostics import IRError
+from irrun.records import dataclass
 from irrun.spec.op import Array, Op, Violation
 from irrun.spec.traits import (
     Cutting,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from irrun.check.attributes import read_attributes
+from irrun.records import dataclass
 from irrun.spec.dtypes import CODES
 from irrun.spec.op import Violation
 from irrun.spec.traits import Converting

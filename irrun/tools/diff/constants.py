@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from irrun.diagnostics import Diagnostic, IRError
 from irrun.files import open_regular
 from irrun.ir.graph import Layer, Model
 from irrun.ir.weights import Blob, WeightsError, decode
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES, NF4, numpy_dtype
 
 Array = np.ndarray[Any, Any]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from irrun.diagnostics import LayerName
+from irrun.records import dataclass
 
 KINDS = {
     "input": "an input of the model is there in only one of them, or has other names",

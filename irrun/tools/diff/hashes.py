@@ -7,9 +7,9 @@ graph; the same upwards. They are numbers of a table, not hashes of bytes, so th
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.spec.traits import Converting, Elementwise, Quantizing
 from irrun.tools.diff.constants import Constants
 from irrun.tools.diff.view import Node, View

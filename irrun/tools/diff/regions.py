@@ -4,8 +4,9 @@ side. What is told of them is the matter of accounts."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from irrun.records import dataclass
 from irrun.tools.diff.view import Node, View
 
 Slot = tuple[Node, int]

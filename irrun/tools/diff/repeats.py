@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.tools.diff.edits import SILENT, Edit
 
 _DIGITS = re.compile(r"(\d+)")

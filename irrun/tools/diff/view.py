@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from irrun.check.attributes import FOREIGN
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 from irrun.spec.attributes import ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, REQUIRED, SHAPE, Attr
 from irrun.spec.op import FLOAT, Op
 from irrun.spec.registry import registry

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from irrun.diagnostics import IRError
 from irrun.ir.graph import Model
+from irrun.records import dataclass
 from irrun.tools.edit.cleaning import dedup, fold, strip
 from irrun.tools.edit.cutting import add_output, cut_from, cut_to
 from irrun.tools.edit.lowering import lower

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import numpy as np
 
 from irrun.ir.graph import Layer, Model, Value
+from irrun.records import dataclass
 from irrun.spec.attributes import parse_shape
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import FLOAT, Array, Op

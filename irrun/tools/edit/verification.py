@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from irrun.ir.graph import Model
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
 

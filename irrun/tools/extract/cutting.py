@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 
 from irrun.diagnostics import IRError
 from irrun.ir.editing import disconnect
 from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.ir.signature import names_of
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 from irrun.spec.dims import Dim
 from irrun.spec.op import Tensor
 from irrun.tools.editing import redeclare

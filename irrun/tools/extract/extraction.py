@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 from irrun.check.infer import infer
 from irrun.diagnostics import IRError
 from irrun.ir.graph import Model, Value
 from irrun.ir.reader import read_model
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.inputs import Inputs
 from irrun.run.results import Results

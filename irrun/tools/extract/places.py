@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Graph, Layer, Model
+from irrun.records import dataclass
 from irrun.run.keys import unique
 from irrun.spelling import close_matches
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.ir.structure import topological_order
+from irrun.records import dataclass
 from irrun.spec.registry import registry
 from irrun.tools.extract.places import Place
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.spec.dims import UNDECIDED, Dim
 from irrun.tools.inspect.costs import LayerCost
 from irrun.tools.inspect.inspection import Inspection

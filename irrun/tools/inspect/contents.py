@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Blob, WeightsError, read_blob
+from irrun.records import dataclass
 from irrun.spec.dims import Size, product
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Tensor

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 
 from irrun.check.infer import InferredLayer, body_of
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size, Undecided, fresh, same
 from irrun.spec.traits import Accumulating, Branching, Iterating, Lookup, Products
 from irrun.tools.inspect.contents import Contents

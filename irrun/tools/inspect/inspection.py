@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
 from irrun.tools.inspect.contents import Contents

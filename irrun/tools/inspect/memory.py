@@ -7,9 +7,9 @@ takes nothing. Weights are not counted, nor what layers need while they compute.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size, Undecided, product
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.traits import Reading, Storing

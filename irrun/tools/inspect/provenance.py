@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from irrun.diagnostics import clipped
 from irrun.ir.graph import Graph, Layer, LayerBody
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 from irrun.spec.registry import registry
 from irrun.spec.traits import Reading, Storing
 from irrun.tools.inspect.contents import Contents

@@ -11,13 +11,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
+from irrun.records import dataclass
 from irrun.spec.registry import opset_number
 from irrun.tools.inspect.contents import Contents
 

@@ -7,9 +7,10 @@ Sizes that broadcast to each other are taken to be equal, which they are whereve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.spec.dims import Atom, Dim, Size
 
 _LONGEST = 90

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from irrun.files import open_regular
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Blob, Weights
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
 MOST_READ = 1 << 26

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from irrun.ir.graph import Layer, Value
 from irrun.ir.weights import Blob
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.traits import Converting, Elementwise, Reshaping
 from irrun.tools.inspect.contents import Contents

@@ -8,11 +8,11 @@ import shlex
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from irrun.records import dataclass
 from irrun.tools.reduce.outcome import Outcome
 
 MAX_READ = 1 << 20

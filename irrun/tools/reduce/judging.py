@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from irrun.records import dataclass
 from irrun.spec.registry import load_ops
 from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker

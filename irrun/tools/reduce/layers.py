@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 
 from irrun.check.infer import infer
 from irrun.diagnostics import ExecutionError, IRError
 from irrun.ir.graph import Layer, Model, Value, leading_to
 from irrun.ir.structure import topological_order
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.session import Event
 from irrun.spec.op import Array

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from irrun.ir.document import xml_text
 from irrun.ir.graph import Model
+from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.reduce.journal import Journal, content_hash
 from irrun.tools.reduce.layers import Subject, fewer_layers, inside_bodies

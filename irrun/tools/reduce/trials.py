@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from irrun.diagnostics import IRError, counted
 from irrun.ir.graph import Graph, Model
 from irrun.ir.writer import write_model
+from irrun.records import dataclass
 from irrun.run.arrays import write_npz
 from irrun.spec.op import Array
 from irrun.tools.reduce.journal import Journal, content_hash

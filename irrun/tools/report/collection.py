@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
@@ -18,6 +18,7 @@ from irrun.diagnostics import Diagnostic, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.lines import Source as Text
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.tools.compare.results import Comparison
 from irrun.tools.diff import Difference
 from irrun.tools.inspect.contents import Contents

@@ -6,9 +6,10 @@ What is in a box is never too much to be laid out; how it is drawn is the page's
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from irrun.ir.graph import Graph, Layer
+from irrun.records import dataclass
 from irrun.tools.inspect.contents import Contents
 from irrun.tools.report.blocks import repeats, stretches
 from irrun.tools.report.scopes import Scope, scopes

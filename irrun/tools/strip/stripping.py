@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from irrun.ir.document import xml_text
 from irrun.ir.graph import Model
+from irrun.records import dataclass
 from irrun.tools.strip.names import strip_names, strip_remarks
 from irrun.tools.strip.weights import strip_weights
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from irrun.check.render.text import one_line
 from irrun.diagnostics import EngineError
+from irrun.records import dataclass
 from irrun.tools.sweep.rows import OK, STATUSES, Row
 
 TEMPLATE = Path(__file__).with_name("matrix.html")

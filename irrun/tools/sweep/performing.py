@@ -10,13 +10,14 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import Any
 
 from irrun.engines import processors
+from irrun.records import dataclass
 from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker
 from irrun.tools.sweep.rows import CRASHED, NOT_DONE, TIMED_OUT, Row

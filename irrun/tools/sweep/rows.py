@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
+
+from irrun.records import dataclass
 
 SCHEMA = 1
 """Raised when a column changes its meaning or goes; new ones may come at any time."""

@@ -6,10 +6,10 @@ import gc
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -15,6 +15,7 @@ from typing import Any
 
 from irrun.engines import processors
 from irrun.ir.discovery import find_models
+from irrun.records import dataclass
 from irrun.tools.sweep.course import Course, Tell
 from irrun.tools.sweep.log import Log
 from irrun.tools.sweep.performing import Batch, Workers, perform

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +16,7 @@ from pathlib import Path
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.engines import processors
 from irrun.files import open_regular
+from irrun.records import dataclass
 from irrun.tools.sweep.rows import SCHEMA, Place
 
 DO = ("validate", "inspect", "execute", "compare")

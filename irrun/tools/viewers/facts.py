@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from irrun.check.infer import Inference
 from irrun.check.validate import Report
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, LayerName, Span, clipped
 from irrun.ir.graph import Graph, Layer, Model
+from irrun.records import dataclass
 from irrun.run.keys import unique
 from irrun.run.profile import Profile
 from irrun.spec.dims import Size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import inf, isfinite
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.vectorized.threads import Threads
+from irrun.records import dataclass
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 

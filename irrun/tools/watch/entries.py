@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from irrun.diagnostics import InputError, clipped
+from irrun.records import dataclass
 from irrun.run.keys import place
 from irrun.run.session import Event
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type

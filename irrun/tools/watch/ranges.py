@@ -8,7 +8,7 @@ results' own; and -inf among nothing but zeros is taken for a mask of scores. Na
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, isfinite
 
 import numpy as np
@@ -17,6 +17,7 @@ from irrun.check.finite import not_finite
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import names_of
+from irrun.records import dataclass
 from irrun.run.session import Event, Fused
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array

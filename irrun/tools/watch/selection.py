@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
 from irrun.ir.graph import Graph, Layer
+from irrun.records import dataclass
 from irrun.run.session import Event
 
 Kept = TypeVar("Kept")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ import numpy as np
 
 from irrun.engines import processors
 from irrun.engines.vectorized.threads import Threads
+from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.watch.blocks import (
     FLUSHED_BF16,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from irrun.diagnostics import IRError
+from irrun.records import dataclass
 from irrun.spec.op import Array, Violation
 from irrun.tools.compare.blocks import blocks, is_exact, is_number, numbers
 from irrun.tools.compare.metrics import Metrics, measure

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from irrun.ir.graph import Graph, Layer, Value
+from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.structure import Surroundings, ordered
 from irrun.tools.compare.sides.tensors import key_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from irrun.diagnostics import ExecutionError, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.sources import Source
+from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.profile import Profile
 from irrun.run.results import Results

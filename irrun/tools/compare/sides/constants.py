@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from irrun.ir.graph import Layer, Model
+from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.alignment import Pair
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span, clipped
+from irrun.records import dataclass
 from irrun.spec.op import Array
 
 PHASES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import disk_usage
@@ -12,6 +12,7 @@ from typing import Any
 
 from irrun.diagnostics import EngineError
 from irrun.ir.graph import Model, Value
+from irrun.records import dataclass
 from irrun.spec.dtypes import PRECISIONS
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed, Steps

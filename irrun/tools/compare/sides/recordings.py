@@ -11,7 +11,6 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 
 from irrun.diagnostics import EngineError, InputError, clipped
 from irrun.files import open_regular
+from irrun.records import dataclass
 from irrun.run.arrays import parse_npy, read_npy
 from irrun.run.memory import as_text, available
 from irrun.spec.dtypes import element_type

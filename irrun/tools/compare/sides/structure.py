@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from irrun.ir.graph import Graph, Layer
+from irrun.records import NamedTuple
 
 
 def ordered(graph: Graph) -> list[Layer]:
