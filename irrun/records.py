@@ -7,12 +7,12 @@ model. Here classes share their methods but the one that makes an object, which 
 from __future__ import annotations
 
 import dataclasses
-from collections import namedtuple
-from collections.abc import Callable
+from collections import _tuplegetter  # type: ignore[attr-defined]
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, FrozenInstanceError, fields
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -37,16 +37,62 @@ else:
         def __new__(cls, name, bases, own):
             if not bases:
                 return super().__new__(cls, name, bases, own)
-            types = own.pop("__annotations__", {})
-            defaults = [own.pop(field) for field in types if field in own]
-            made = namedtuple(name, types, defaults=defaults, module=own.pop("__module__"))
-            made.__annotations__ = types
-            for name, value in own.items():
-                setattr(made, name, value)
+            fields = tuple(own.get("__annotations__", ()))
+            defaults = {field: own[field] for field in fields if field in own}
+            own |= {"__slots__": (), "_fields": fields, "__match_args__": fields, "_field_defaults": defaults}
+            own |= {field: _tuplegetter(number, field) for number, field in enumerate(fields)}
+            made = type(name, (_Named,), own)
+            made.__new__ = _tuple_maker(made)
             return made
 
     class NamedTuple(metaclass=_NamedTupleMeta):
         """The base class of `typing`."""
+
+
+class _Named(tuple[Any, ...]):
+    """What all of these have in common."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...]
+    _field_defaults: dict[str, Any]
+
+    @classmethod
+    def _make(cls, values: Iterable[Any]) -> Self:
+        made = tuple.__new__(cls, values)
+        if len(made) != len(cls._fields):
+            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+        return made
+
+    def _replace(self, /, **changed: Any) -> Self:
+        made = self._make(map(changed.pop, self._fields, self))
+        if changed:
+            raise ValueError(f"Got unexpected field names: {list(changed)!r}")
+        return made
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(zip(self._fields, self, strict=True))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        return f"{type(self).__name__}({shown})"
+
+
+def _tuple_maker(cls: type[_Named]) -> Callable[..., Any]:
+    """The method `__new__`, which is compiled when it is called first."""
+
+    def make(_cls: type[_Named], *given: Any, **named: Any) -> Any:
+        names = ", ".join(cls._fields)
+        text = f"lambda _cls, {names}: _new(_cls, ({names},))" if names else "lambda _cls: _new(_cls)"
+        compiled = eval(text, {"_new": tuple.__new__})
+        compiled.__defaults__ = tuple(cls._field_defaults.values())
+        compiled.__qualname__ = f"{cls.__qualname__}.__new__"
+        cls.__new__ = compiled  # type: ignore[method-assign]
+        return compiled(_cls, *given, **named)
+
+    return make
 
 
 def _methods(cls: type[Any], repr: bool, eq: bool, frozen: bool, slots: bool) -> dict[str, Any]:
