@@ -17,13 +17,48 @@ from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
 
-MODULES = (
-    *("elementwise", "products", "convolution", "depthwise", "pooling", "reduction", "normalization", "copies"),
-    *("gathers", "attention", "resampling", "recurrent", "transposed_convolution", "embeddings"),
-    *("contraction", "binary_convolution", "tables", "fourier"),
-)
-"""Each has a table `COMPILERS` of the ops that it computes. They are loaded in this order, as far as a model needs."""
+MODULES = {
+    "elementwise": """
+        Abs-1 Acos-1 Acosh-4 Asin-1 Asinh-4 Atan-1 Atanh-4 BitwiseNot-13 Ceiling-1 Cos-1 Cosh-1 Erf-1 Exp-1 Floor-1
+        Gelu-2 HSigmoid-5 HSwish-4 Log-1 LogicalNot-1 Mish-4 Negative-1 Sigmoid-1 Sign-1 Sin-1 Sinh-1 SoftPlus-4
+        SoftSign-9 Sqrt-1 Swish-4 Tan-1 Tanh-1 Add-1 BitwiseAnd-13 BitwiseOr-13 BitwiseXor-13 Equal-1 FloorMod-1
+        Greater-1 GreaterEqual-1 Less-1 LessEqual-1 LogicalAnd-1 LogicalOr-1 LogicalXor-1 Maximum-1 Minimum-1 Mod-1
+        Multiply-1 NotEqual-1 PReLU-1 Subtract-1 Xor-1 Clamp-1 Convert-1 Divide-1 Elu-1 Gelu-7 HardSigmoid-1 Power-1
+        ReLU-1 Round-5 FakeQuantize-1 Select-1 SquaredDifference-1
+    """,
+    "products": "MatMul-1",
+    "convolution": "Convolution-1",
+    "depthwise": "GroupConvolution-1",
+    "pooling": "MaxPool-1 MaxPool-8 MaxPool-14 AvgPool-1 AvgPool-14 AvgPool-16",
+    "reduction": """
+        ReduceSum-1 ReduceProd-1 ReduceMax-1 ReduceMin-1 ReduceMean-1 ReduceLogicalAnd-1 ReduceLogicalOr-1
+        ReduceL1-4 ReduceL2-4
+    """,
+    "normalization": """
+        SoftMax-1 SoftMax-8 LogSoftmax-5 BatchNormInference-1 BatchNormInference-5 GroupNormalization-12 MVN-1 MVN-6
+        NormalizeL2-1 RootMeanSquare-0
+    """,
+    "copies": """
+        Reshape-1 Squeeze-1 Squeeze-15 Unsqueeze-1 Broadcast-1 Broadcast-3 Concat-1 DepthToSpace-1 Pad-1 Pad-12
+        Roll-7 ShuffleChannels-1 Slice-8 SpaceToDepth-1 Split-1 VariadicSplit-1 StridedSlice-1 Tile-1 Transpose-1
+    """,
+    "gathers": "Gather-1 Gather-7 Gather-8 GatherElements-6 GatherND-5 GatherND-8",
+    "attention": "ScaledDotProductAttention-13",
+    "resampling": "Interpolate-4 Interpolate-11",
+    "recurrent": "GRUCell-3 LSTMCell-1 LSTMCell-4 RNNCell-3 GRUSequence-5 LSTMSequence-5 RNNSequence-5",
+    "transposed_convolution": "ConvolutionBackpropData-1 GroupConvolutionBackpropData-1",
+    "embeddings": """
+        EmbeddingSegmentsSum-3 EmbeddingBagOffsetsSum-3 EmbeddingBagOffsets-15 EmbeddingBagPackedSum-3
+        EmbeddingBagPacked-15
+    """,
+    "contraction": "Einsum-7",
+    "binary_convolution": "BinaryConvolution-1",
+    "tables": "Table-0",
+    "fourier": "DFT-7 IDFT-7 RDFT-9 IRDFT-9",
+}
+"""Each has a table `COMPILERS` of these ops, which it computes. They are loaded as far as a model needs them."""
 
+_MODULE_OF = {op: module for module, ops in MODULES.items() for op in ops.split()}
 
 MOVING = frozenset({"copies", "gathers"})
 """Modules of ops that only move elements, of whatever type."""
@@ -38,10 +73,9 @@ def compilers_of(module: str) -> dict[str, Compiler]:
     return compilers
 
 
-@cache
 def module_of(op: str) -> str | None:
     """The module that computes an op."""
-    return next((module for module in MODULES if op in compilers_of(module)), None)
+    return _MODULE_OF.get(op)
 
 
 @cache
