@@ -19,6 +19,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     The type of a further output that nothing reads is an info.
     """
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
+    fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     for node in inference.nodes.values():
         sized = sizes and node.layer.graph not in inference.mistaken
         outputs = node.outputs if node.op.outputs else ()  # that of a Result is reported, or one of old converters
@@ -28,7 +29,12 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 code = "W932" if value.consumers or not value.index else "I902"
                 yield from _compare_types(node, port, tensor, f"output {value.index}", code)
             if port.dims:
-                if sized and contradicts(port.dims, tensor):
+                pair = id(port.dims), id(tensor.shape)
+                if pair in fitting:
+                    continue
+                if not contradicts(port.dims, tensor):
+                    fitting.add(pair)
+                elif sized:
                     yield _other_shape(node, port, tensor, f"output {value.index}")
             elif tensor.shape and (tensor.static or not node.op.inputs):
                 silent.append((node, port, tensor, f"output {value.index}"))

@@ -141,7 +141,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
     for layer in topological_order(graph):
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
-        node = None if given is not None else _unchanged(layer, inference)
+        node = None if given is not None or inference.known is None else _unchanged(layer, inference.known, inference)
         if node is None:
             node = infer_layer(layer, inference)
         if node is not None:
@@ -151,14 +151,15 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
         # bodies that the rule did not ask for are checked by what they declare
-        inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
+        if layer.bodies:
+            inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
 
 
-def _unchanged(layer: Layer, inference: Inference) -> InferredLayer | None:
+def _unchanged(layer: Layer, known: Inference, inference: Inference) -> InferredLayer | None:
     """What is known already of a layer whose inputs are those that it was found with."""
-    if inference.known is None or layer.bodies:
+    if layer.bodies:
         return None
-    before, now = inference.known.nodes, inference.nodes
+    before, now = known.nodes, inference.nodes
     unchanged = all(value is not None and now.get(value.layer) is before.get(value.layer) for value in layer.inputs)
     return before.get(layer) if unchanged else None
 
@@ -179,7 +180,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     if attrs is None or layer.broken:
         return None
     inputs = [inference.tensor(value) for value in layer.inputs]
-    bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()}
+    bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()} if layer.bodies else {}
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
@@ -413,10 +414,10 @@ def with_values(
     """The outputs with their values, as far as these can be computed before the run and are worth it."""
     if layer.type == "Const":
         return [_constant(layer, outputs[0], inference)]
-    if any(tensor.content is not None for tensor in outputs):
+    if [tensor for tensor in outputs if tensor.content is not None]:
         return outputs
     connected = [tensor for tensor in inputs if tensor is not None]
-    if connected and all(tensor.content is not None for tensor in connected):
+    if connected and not [tensor for tensor in connected if tensor.content is None]:
         found = computed_ahead(op, attrs, inputs, outputs, types, inference)
         if found is not None:
             return found

@@ -276,7 +276,8 @@ def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> Weigh
         if error.code in ("E501", "E503"):
             return error
         findings.add(error.code, str(error), layer.data or layer.element, error.attribute, layer=layer, help=error.help)
-    else:
+        return None
+    if blob.size > blob.needed:
         _warn_of_excess(layer, blob, findings)
     return None
 

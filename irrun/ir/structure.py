@@ -115,12 +115,21 @@ def _report_cycle(cycle: list[Layer], findings: Findings) -> None:
 
 
 def _warn_of_names(graph: Graph, findings: Findings) -> None:
-    layers: dict[str, Layer] = {}
-    values: dict[str, Value] = {}
     _warn_of_output_names(graph, findings)
     for layer in graph.layers:
         if layer.outputs and layer.type == "Result":
             _report_outputs(layer, findings)
+    names = [layer.name for layer in graph.layers if layer.name]
+    of_tensors = [name for layer in graph.layers for value in layer.outputs for name in value.port.names]
+    if len(set(names)) < len(names) or len(set(of_tensors)) < len(of_tensors):
+        _warn_of_shared_names(graph, findings)
+
+
+def _warn_of_shared_names(graph: Graph, findings: Findings) -> None:
+    """Report names that several layers, or several tensors, have."""
+    layers: dict[str, Layer] = {}
+    values: dict[str, Value] = {}
+    for layer in graph.layers:
         if layer.name:
             first = layers.setdefault(layer.name, layer)
             if first is not layer:
@@ -224,6 +233,8 @@ def _loose(layer: Layer) -> bool:
 def _warn_of_unreachable(graph: Graph, findings: Findings) -> None:
     """One warning for each layer that nothing reads; those that only feed it are counted with it."""
     alive = leading_to(graph.sinks)
+    if len(alive) == len(graph.layers):
+        return
     # a Parameter is an input all the same, and OpenVINO itself leaves Consts behind that nothing reads
     harmless = {layer for layer in graph.layers if layer.type == "Parameter" or _loose(layer)}
     dead = {layer for layer in graph.layers if layer not in alive and layer not in harmless}

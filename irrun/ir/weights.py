@@ -58,6 +58,7 @@ NEAR = 1 << 18
 MAX_REMEMBERED = 4096
 """Texts of shapes whose meaning is kept."""
 
+_OF_BLOB = {"element_type": None, "shape": None, "offset": None, "size": None}.keys()
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
@@ -110,8 +111,8 @@ def read_blob(attributes: dict[str, str]) -> Blob:
             "write the value to the .bin file and give its `offset` and `size`; OpenVINO reads the text's bytes as data"
         )
         raise WeightsError("E507", "a Const cannot have its value inline", "value", help)
-    missing = [name for name in ("element_type", "shape", "offset", "size") if name not in attributes]
-    if missing:
+    if not attributes.keys() >= _OF_BLOB:
+        missing = [name for name in _OF_BLOB if name not in attributes]
         raise WeightsError("E505", f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}")
     element_type = attributes["element_type"]
     if element_type not in ELEMENT_TYPES or element_type == "dynamic":
