@@ -245,7 +245,8 @@ def _constants(graph: Graph) -> list[Layer]:
         for layer in pending.pop().layers:
             if layer.type == "Const":
                 found.append(layer)
-            pending.extend(body.graph for body in layer.bodies.values())
+            if layer.bodies:
+                pending.extend(body.graph for body in layer.bodies.values())
     return found
 
 
