@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.products import pieces_of
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 SHORT, SHORT_REAL = 96, 256
