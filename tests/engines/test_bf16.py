@@ -185,7 +185,6 @@ UNARY = {
     "Negative-1": {},
     "ReLU-1": {},
     "Sigmoid-1": {},
-    "SoftPlus-4": {},
     "Swish-4": {},
     "Tanh-1": {},
 }

@@ -35,7 +35,7 @@ def _scalar(value: float) -> Array:
     return np.array(value, np.float32)
 
 
-ZERO, ONE, THREE, SIX, MINUS_ONE = map(_scalar, (0, 1, 3, 6, -1))
+ZERO, ONE, TWO, THREE, SIX, TWENTY, MINUS_ONE = map(_scalar, (0, 1, 2, 3, 6, 20, -1))
 SIXTH = _scalar(1 / 6)
 INFINITY = _scalar(math.inf)
 LOG2_E = _scalar(math.log2(math.e))
@@ -212,11 +212,14 @@ def any_prelu(x: Array, slope: Array, output: Array) -> None:
 
 
 def mish(x: Array, output: Array) -> None:
-    """x * tanh(log(1 + exp(x)))."""
-    factor = temporary(output)
-    np.exp(x, factor)
-    np.log1p(factor, factor)
-    np.tanh(factor, factor)
+    """x * tanh(log(1 + exp(x))), as x * n / (n + 2), where n is exp(x) * (exp(x) + 2); from 20 on that is x."""
+    factor, divisor = temporary(output), temporary(output, 1)
+    clip(x, -INFINITY, TWENTY, factor)
+    exp(factor, factor)
+    np.add(factor, TWO, divisor)
+    np.multiply(factor, divisor, factor)
+    np.add(factor, TWO, divisor)
+    np.divide(factor, divisor, factor)
     np.multiply(x, factor, output)
 
 
