@@ -121,6 +121,14 @@ def test_what_changes_results_needs_unsafe(tmp_path):
     assert b'auto_pad="same_upper"' in fixed(text, tmp_path, unsafe=True)
 
 
+def test_a_word_for_a_boolean_is_what_openvino_goes_on_with_or_needs_unsafe(tmp_path):
+    """It ignores what it cannot read: without keep_dims it is false."""
+    text = next(path for path in INVALID if path.stem == "unreadable_boolean").read_bytes()
+    assert fixed(text, tmp_path) == text
+    assert b'keep_dims="true"' in fixed(text, tmp_path, unsafe=True)
+    assert b'keep_dims="false"' in fixed(text.replace(b'"yes"', b'"no"'), tmp_path)
+
+
 def test_errors_that_hide_others_are_mended_round_by_round(tmp_path):
     text = sample_defects().replace(b"<edges>", b"<edge_list>").replace(b"</edges>", b"</edge_list>")
     text = text.replace(b'name="image"', b"name=image", 1) + b"\nwritten by a tool\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
@@ -232,10 +233,9 @@ def unreadable_value(case: Case) -> Iterator[Fix]:
 def _meant(attr: Attr, text: str) -> Iterator[tuple[str, bool]]:
     bare = text.strip().strip("\"'").strip()
     if attr.kind is BOOL:
-        yield _TRUTH.get(bare.lower(), bare), True
         close = close_matches(bare, ("true", "false"))
-        if len(close) == 1:
-            yield close[0], True
+        for word in (_TRUTH.get(bare.lower(), bare), *(close if len(close) == 1 else ())):
+            yield word, _readable(attr, word) and attr.parse(word) is _gone_on_with(attr)
     elif attr.kind is ELEMENT_TYPE:
         yield element_type_of(bare), True
         close = close_matches(bare, ELEMENT_TYPES)
@@ -257,6 +257,11 @@ def _meant(attr: Attr, text: str) -> Iterator[tuple[str, bool]]:
         close = close_matches(bare, words)
         if close:
             yield close[0], _certain(bare, close, words) == close[0]
+
+
+def _gone_on_with(attr: Attr) -> Any:
+    """What OpenVINO computes with where it cannot read an attribute, as it ignores words that are no booleans."""
+    return attr.assumed if attr.default is REQUIRED else attr.default
 
 
 def element_type_of(text: str) -> str:
