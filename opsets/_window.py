@@ -25,14 +25,27 @@ COLUMN_BYTES = 64 << 20
 """How much memory the columns of one block of windows may take."""
 
 
-def check_lengths(node: Node, label: str, rank: int, names: Sequence[str], optional: Sequence[str] = ()) -> None:
-    """Require the list attributes `names` to have one value per spatial axis; `optional` ones may be empty."""
+def check_lengths(
+    node: Node,
+    label: str,
+    rank: int,
+    names: Sequence[str],
+    optional: Sequence[str] = (),
+    assumed: Sequence[str] = (),
+) -> None:
+    """Require the list attributes `names` to have one value per spatial axis.
+
+    `optional` ones may be empty, and so may pads that nothing reads; of those that are `assumed` OpenVINO takes the
+    usual values then.
+    """
+    automatic = node.attrs.get("auto_pad", "explicit") != "explicit"
     for name in names:
-        values = node.attrs[name]
-        if name in ("pads_begin", "pads_end") and node.attrs.get("auto_pad", "explicit") != "explicit":
+        values, pads = node.attrs[name], name in ("pads_begin", "pads_end")
+        if len(values) == rank or (not values and (name in optional or (pads and automatic))):
             continue
-        if len(values) != rank and not (name in optional and not values):
-            node.fail(label, f"`{name}` has {len(values)} values for {rank} spatial axes", about=[name])
+        does = f"takes {0 if pads else 1} for every axis" if not values and name in assumed else ""
+        message = f"`{name}` has {len(values) or 'no'} values for {rank} spatial axes"
+        node.require(label, False, message, about=[name], lenient=does)
 
 
 def check_windows(node: Node, label: str, grid: Sequence[Axis]) -> tuple[Size, ...]:

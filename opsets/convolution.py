@@ -95,7 +95,7 @@ def convolution(data: Array, filters: Array, **window: Any) -> Array:
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes, and filters has as many.
-        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: strides, dilations and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the dilated kernel has an element and fits into the padded data.
 
     Choice: strides and dilations of 0, which the page allows, are refused as in OpenVINO.
@@ -130,7 +130,7 @@ def group_convolution(data: Array, filters: Array, **window: Any) -> Array:
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes, and filters has as many.
-        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: strides, dilations and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the dilated kernel has an element and fits into the padded data.
         C4: data has GROUPS * C_IN channels.
 
@@ -175,8 +175,8 @@ def convolution_backprop_data(data: Array, filters: Array, output_shape: Array |
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes, and filters and output_shape have as many.
-        C2: strides, dilations, output_padding where given, and, unless auto_pad makes them ignored, pads have one
-            value per spatial axis.
+        C2: strides, dilations, pads, and output_padding where given, have one value per spatial axis; pads that
+            auto_pad makes ignored may have none.
         C3: the kernel and the result have an element on every spatial axis.
 
     Deviation: with output_shape, pads_begin and pads_end are ignored and the padding is distributed as the page says,
@@ -218,8 +218,8 @@ def group_convolution_backprop_data(
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes, and filters and output_shape have as many.
-        C2: strides, dilations, output_padding where given, and, unless auto_pad makes them ignored, pads have one
-            value per spatial axis.
+        C2: strides, dilations, pads, and output_padding where given, have one value per spatial axis; pads that
+            auto_pad makes ignored may have none.
         C3: the kernel and the result have an element on every spatial axis.
         C4: data has GROUPS * C_IN channels.
 
@@ -256,7 +256,7 @@ def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: flo
 
     Constraints:
         C1: data has 2 spatial axes, and filters has as many.
-        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: strides, dilations and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the dilated kernel has an element and fits into the padded data.
 
     Choice: padding is -1 or 1 as bits are, by a pad_value of -1 or 1, and counts for nothing where that is 0, as in
@@ -308,7 +308,7 @@ def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attr
 
     Constraints:
         C1: data has 2 spatial axes, and filters has as many.
-        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: strides, dilations and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the dilated kernel has an element and fits into the padded data.
         C4: data has group * C_IN channels, and group divides the features.
         C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
@@ -347,7 +347,7 @@ def deformable_convolution(
 
     Constraints:
         C1: data has 2 spatial axes, and filters has as many.
-        C2: strides, dilations and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: strides, dilations and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the dilated kernel has an element and fits into the padded data.
         C4: data has group * C_IN channels, and group divides the features.
         C5: offsets has deformable_group * 2 channels per tap, and deformable_group divides the channels of data.
@@ -513,7 +513,7 @@ def between_pixels(
 def convolution_windows(node: Node) -> tuple[Size, ...]:
     """Check the geometry of a convolution and count its windows."""
     spatial, kernel = checked_spatial(node)
-    check_lengths(node, "C2", len(spatial), LISTS)
+    check_lengths(node, "C2", len(spatial), LISTS, assumed=LISTS)
     attrs = {name: node.attrs[name] for name in (*LISTS, "auto_pad")}
     return check_windows(node, "C3", axes_of(spatial, kernel, **attrs))
 
@@ -549,7 +549,7 @@ def transposed_sizes(node: Node) -> tuple[Size, ...]:
     """Check the geometry of a transposed convolution and compute the spatial sizes of its result."""
     spatial, kernel = checked_spatial(node)
     rank = len(spatial)
-    check_lengths(node, "C2", rank, (*LISTS, "output_padding"), optional=["output_padding"])
+    check_lengths(node, "C2", rank, (*LISTS, "output_padding"), optional=["output_padding"], assumed=LISTS)
     sizes: Sequence[Size] = transposed_lengths(transposed_axes_of(spatial, kernel, **node.attrs), **node.attrs)
     if node.inputs["output_shape"] is not None:
         count = node.dims.get("axes", rank)

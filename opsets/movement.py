@@ -842,9 +842,9 @@ def _(node: Node) -> None:
     attrs=[
         Attr("begin_mask", INTS, least=0, most=1),
         Attr("end_mask", INTS, least=0, most=1, assumed=()),
-        Attr("new_axis_mask", INTS, (0,), least=0, most=1),
-        Attr("shrink_axis_mask", INTS, (0,), least=0, most=1),
-        Attr("ellipsis_mask", INTS, (0,), least=0, most=1),
+        Attr("new_axis_mask", INTS, (), least=0, most=1),
+        Attr("shrink_axis_mask", INTS, (), least=0, most=1),
+        Attr("ellipsis_mask", INTS, (), least=0, most=1),
     ],
     symbolic=True,
     view_of="data",
@@ -871,6 +871,7 @@ def strided_slice(
         C2: there are at most as many slices as dimensions, new axes and an ellipsis apart.
         C3: ellipsis_mask has at most one 1.
         C4: where a dimension of size s is removed, begin lies in [-s, s).
+        C5: the masks that have values have as many as begin_mask.
 
     Deviation: where the page contradicts itself we do as Python and OpenVINO: begin equal to end selects nothing,
     and end_mask with a negative stride includes element 0. begin_mask also holds where a dimension is removed, by
@@ -906,6 +907,11 @@ def _(node: Node) -> Shapes:
             f"`ellipsis_mask` has {sum(attrs['ellipsis_mask'])} ones, expected one at most",
             about=["ellipsis_mask"],
         )
+    given = len(attrs["begin_mask"])
+    for name in ("end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"):
+        found = len(attrs[name])
+        if found not in (0, given):
+            node.fail("C5", f"`{name}` has {found} values, but `begin_mask` {given}", about=[name, "begin_mask"])
     data, count = node.shape("data"), int(node.dims["m"])
     masks = (attrs["new_axis_mask"], attrs["shrink_axis_mask"], attrs["ellipsis_mask"])
     parts = strided_parts(len(data), count, *masks)

@@ -71,7 +71,7 @@ def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: kernel, strides and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the kernel fits into the padded data.
 
     Choice: as in the reference, padding counts as the lowest finite value, so that is what a window gives that has
@@ -104,8 +104,8 @@ def max_pool_8(
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
-            spatial axis.
+        C2: kernel, strides, pads, and dilations where given, have one value per spatial axis; pads that auto_pad
+            makes ignored may have none.
         C3: the dilated kernel fits into the padded data.
         C4: axis lies in [-r, r), r the rank of data.
 
@@ -146,8 +146,8 @@ def max_pool(
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
-            spatial axis.
+        C2: kernel, strides, pads, and dilations where given, have one value per spatial axis; pads that auto_pad
+            makes ignored may have none.
         C3: the dilated kernel fits into the padded data.
         C4: axis lies in [-r, r), r the rank of data.
 
@@ -177,7 +177,7 @@ def avg_pool_1(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **windo
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: kernel, strides and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the kernel fits into the padded data.
 
     Choice: without exclude-pad the sum is divided by the number of kernel elements, also where a window sticks out
@@ -209,7 +209,7 @@ def avg_pool_14(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **wind
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides and, unless auto_pad makes them ignored, pads have one value per spatial axis.
+        C2: kernel, strides and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the kernel fits into the padded data.
 
     Choice: as AvgPool-1.
@@ -245,8 +245,8 @@ def avg_pool(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window:
 
     Constraints:
         C1: data has 1, 2 or 3 spatial axes.
-        C2: kernel, strides, dilations where given, and, unless auto_pad makes them ignored, pads have one value per
-            spatial axis.
+        C2: kernel, strides, pads, and dilations where given, have one value per spatial axis; pads that auto_pad
+            makes ignored may have none.
         C3: the dilated kernel fits into the padded data.
 
     Choice: as AvgPool-1.
@@ -388,7 +388,7 @@ def pooling_windows(node: Node) -> tuple[Size, ...]:
     if len(spatial) not in (1, 2, 3):
         node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3", about=["data"])
     lists = [name for name in ("kernel", "strides", "dilations", "pads_begin", "pads_end") if name in node.attrs]
-    check_lengths(node, "C2", len(spatial), lists, optional=["dilations"])
+    check_lengths(node, "C2", len(spatial), lists, optional=["dilations"], assumed=["pads_begin", "pads_end"])
     attrs = {name: node.attrs[name] for name in (*lists[1:], "auto_pad", "rounding_type")}
     return check_windows(node, "C3", axes_of(spatial, node.attrs["kernel"], **attrs))
 

@@ -84,10 +84,13 @@ def axes_of(
     auto_pad: str = "explicit",
     rounding_type: str = "floor",
 ) -> list[Axis]:
-    """The spatial axes of an op, from its attributes; pads are ignored unless auto_pad is `explicit`."""
-    none = (0,) * len(spatial)
-    begins, ends = (pads_begin, pads_end) if auto_pad == "explicit" else (none, none)
-    parts = zip(spatial, kernel, strides, dilations or (1,) * len(spatial), begins, ends, strict=True)
+    """The spatial axes of an op, from its attributes; pads are ignored unless auto_pad is `explicit`.
+
+    Lists without values mean a stride or dilation of 1, and no padding.
+    """
+    none, one = (0,) * len(spatial), (1,) * len(spatial)
+    begins, ends = (pads_begin or none, pads_end or none) if auto_pad == "explicit" else (none, none)
+    parts = zip(spatial, kernel, strides or one, dilations or one, begins, ends, strict=True)
     return [
         Axis(size, taps, stride, dilation, begin, end, auto_pad, rounding_type)
         for size, taps, stride, dilation, begin, end in parts

@@ -274,9 +274,32 @@ def test_convolution_c2_a_list_of_another_length(name):
         with pytest.raises(Violation, match=f"`{attr}` has 1 values for 2 spatial axes") as caught:
             shape_of(name, data, filters, **{attr: (1,)})
         assert caught.value.label == "C2"
-    shape_of(name, data, filters, pads_begin=(), pads_end=(1,), auto_pad="valid")
     if name in TRANSPOSED:
         assert fails(name, data, filters, output_padding=(1,)).label == "C2"
+
+
+@pytest.mark.parametrize("auto_pad", ["same_upper", "same_lower", "valid"])
+@pytest.mark.parametrize("name", ALL)
+def test_convolution_c2_pads_that_nothing_reads(name, auto_pad):
+    data, filters = (1, 2, 5, 5), filters_for(name)
+    for attr in ("pads_begin", "pads_end"):
+        for pads in ((0,), (0, 0, 0)):
+            assert fails(name, data, filters, auto_pad=auto_pad, **{attr: pads}).label == "C2"
+    shape_of(name, data, filters, pads_begin=(), pads_end=(), auto_pad=auto_pad)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_convolution_takes_lists_without_values_for_the_usual_ones(name):
+    """OpenVINO writes them where ranks are unknown."""
+    random = np.random.default_rng(3)
+    shapes = (1, 2, 5, 5), (2, 1, 1, 3, 3) if name in GROUPED else (2, 2, 3, 3)
+    data, filters = (random.integers(-4, 5, shape).astype(np.float32) for shape in shapes)
+    empty = dict.fromkeys(("strides", "dilations", "pads_begin", "pads_end"), ())
+    without = ops[name](data, filters, **window(2) | empty)
+    assert np.array_equal(without, ops[name](data, filters, **window(2)))
+    tensors = [Tensor.of(data), Tensor.of(filters)]
+    found = ops[name].infer(tensors, ops[name].defaults | window(2) | empty)
+    assert [each.does for each in found.tolerated] == ["takes 1 for every axis"] * 2 + ["takes 0 for every axis"] * 2
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

@@ -1072,8 +1072,11 @@ def test_slicescatter_15_c4_updates_of_the_wrong_shape():
 
 
 def masks(begin=(), end=(), new=(), shrink=(), ellipsis=()):
+    """The masks, filled up with zeros to the length of the longest."""
     names = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
-    return dict(zip(names, (begin, end, new, shrink, ellipsis), strict=True))
+    given = (begin, end, new, shrink, ellipsis)
+    count = max(map(len, given))
+    return {name: (*mask, *[0] * (count - len(mask))) for name, mask in zip(names, given, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -1166,6 +1169,20 @@ def test_stridedslice_1_c3_two_ellipses():
 def test_stridedslice_1_c4_removed_dimension_has_no_such_element():
     message = "`begin[0]` is 7, outside [-2, 2)"
     refuses(strided_slice, "C4", message, f32([1, 2]), i64(7), i64(8), i64(1), **masks(shrink=(1,)))
+
+
+@pytest.mark.parametrize("name", ["end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"])
+@pytest.mark.parametrize("values", [(0,), (0, 0, 0)])
+def test_stridedslice_1_c5_masks_of_different_lengths(name, values):
+    message = f"`{name}` has {len(values)} values, but `begin_mask` 2"
+    given = {**masks((0, 0)), name: values}
+    refuses(strided_slice, "C5", message, f32([[1, 2]]), i64(0, 0), i64(1, 1), i64(1, 1), **given)
+
+
+def test_stridedslice_takes_masks_without_values():
+    nothing = dict.fromkeys(("end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), ())
+    got = strided_slice(i64(1, 2, 3), i64(1), i64(3), begin_mask=(1,), **nothing)
+    assert got.tolist() == [1, 2, 3]
 
 
 # Broadcast and Tile

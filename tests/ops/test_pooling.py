@@ -247,7 +247,31 @@ def test_pools_c2_a_list_of_another_length(name):
         with pytest.raises(Violation, match=f"`{attr}` has 1 values for 2 spatial axes") as caught:
             inferred(name, (1, 1, 5, 5), **short)
         assert caught.value.label == "C2"
-    assert inferred(name, (1, 1, 5, 5), (2, 2), pads_begin=(), auto_pad="valid") == (1, 1, 4, 4)
+
+
+@pytest.mark.parametrize("auto_pad", ["same_upper", "same_lower", "valid"])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_c2_pads_that_nothing_reads(name, auto_pad):
+    for attr in ("pads_begin", "pads_end"):
+        for pads in ((0,), (0, 0, 0)):
+            with pytest.raises(Violation, match=f"`{attr}` has {len(pads)} values for 2 spatial axes"):
+                inferred(name, (1, 1, 5, 5), (2, 2), auto_pad=auto_pad, **{attr: pads})
+    size = 4 if auto_pad == "valid" else 5
+    assert inferred(name, (1, 1, 5, 5), (2, 2), pads_begin=(), auto_pad=auto_pad) == (1, 1, size, size)
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_take_no_pads_for_none(name):
+    data = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
+    without = pooled(name, data, (2, 2), pads_begin=(), pads_end=())
+    assert without == pooled(name, data, (2, 2))
+    op = ops[name]
+    tensors = [Tensor.of(data)]
+    found = op.infer(tensors, op.defaults | window(name, (2, 2), pads_begin=(), pads_end=()))
+    assert [str(each.violation) for each in found.tolerated] == [
+        "`pads_begin` has no values for 2 spatial axes",
+        "`pads_end` has no values for 2 spatial axes",
+    ]
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -229,7 +229,7 @@ class _Rewriting:
         if any((*begins[:2], *ends[:2])):
             return False
         for name, more in ((trait.begins, begins), (trait.ends, ends)):
-            own = attrs[name] if attrs[trait.auto_pad] == "explicit" else (0,) * (len(more) - 2)
+            own = (attrs[name] if attrs[trait.auto_pad] == "explicit" else ()) or (0,) * (len(more) - 2)
             attrs[name] = tuple(a + b for a, b in zip(own, more[2:], strict=True))
         attrs[trait.auto_pad] = "explicit"
         self._append(instruction.changed(attrs=attrs, inputs=(maker.inputs[0], *instruction.inputs[1:])))

@@ -98,6 +98,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes("the functions that it has are all there", RECURRENT, "C1"),
     yes(ARITHMETIC, ".*", "E307"),
     # constraints
+    yes(DEFAULT, r".*Convolution.*|(Avg|Max)Pool-\d+", "C2", "has no values"),
     yes(ONCE, r"Reduce.*|NormalizeL2-1", "C2"),
     yes(WRAPS, "GatherElements-6|GatherND-5", "C4", "is -1, outside"),
     yes(WRAPS, "ScatterNDUpdate-3", "C3", "is -1, outside"),
