@@ -309,6 +309,42 @@ def test_wrong_use_is_status_2(tmp_path):
     irrun("unknown", status=2)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("validate", CNN),
+        ("inspect", CNN),
+        ("execute", CNN, "--random", 1),
+        ("compare", CNN, "engine:numpy", "--random", 1),
+        ("extract", CNN, "--to", "Relu_50", "-o", "part.xml", "--random", 1),
+        ("report", CNN, "-o", "report.html", "--random", 1),
+        ("tune", CNN, "-o", "tuned.xml", "--random", 1),
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_shape_of_no_input_is_wrong_use(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = irrun(*command, "--shape", "q=5", status=2)
+    assert "`q` is no input of the model; its inputs are `image`" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_shape_that_nothing_reads_is_wrong_use():
+    given = ("--inputs", CNN.with_name("inputs.npz"), "--shape", "image=1,3,8,8")
+    assert "--shape is the shape of an input that --random makes up" in irrun("execute", CNN, *given, status=2).stderr
+    done = irrun("execute", CNN, *given, "--random", 1, status=2)
+    assert "there is an array for `image`, so that it is not made up" in done.stderr
+
+
+def test_the_weights_go_by_one_name_everywhere(tmp_path):
+    model = tmp_path / "alone.xml"
+    model.write_bytes(CNN.read_bytes())
+    for command in (("validate",), ("inspect",), ("execute", "--random", 1), ("print",)):
+        irrun(*command, model, "--bin", CNN.with_suffix(".bin"))
+    assert "--weights" not in irrun("execute", "--help").stdout
+    irrun("execute", model, "--random", 1, "--weights", CNN.with_suffix(".bin"))
+
+
 def test_an_output_that_is_a_link_to_itself(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
@@ -331,8 +367,8 @@ def test_an_output_that_is_a_link_to_itself(tmp_path):
     ids=["digits", "zeros", "bound", "large", "input"],
 )
 def test_numbers_that_python_refuses_to_convert(shape, message):
-    for command, status in ((("validate", CNN), 2), (("execute", CNN, "--random", 1), 1)):
-        done = irrun(*command, "--shape", shape, status=status)
+    for command in (("validate", CNN), ("execute", CNN, "--random", 1)):
+        done = irrun(*command, "--shape", shape, status=2)
         assert message in done.stderr
         assert "set_int_max_str_digits" not in done.stderr
         assert len(done.stderr) < 1000

@@ -1,5 +1,8 @@
 """Files that are not what they are called: pointers, pages, missing ones; and weights that are no numbers."""
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +41,29 @@ def test_a_model_that_is_something_else(content, what, help, tmp_path):
     (found,) = library.validate(path).errors
     assert found.code == "E107"
     assert what in found.message
+    assert help in found.help
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "help"),
+    [
+        (gzip.compress(b"<net/>"), "a gzip file", "gunzip -c FILE"),
+        (bz2.compress(b"<net/>"), "a bzip2 file", "bunzip2"),
+        (lzma.compress(b"<net/>"), "an xz file", "unxz"),
+        (b"\x28\xb5\x2f\xfd\x04\x58", "a Zstandard file", "unzstd"),
+        (b"PK\x03\x04\x14\x00", "a zip archive", "the .xml that was in it"),
+        (b"\x08\x07\x12\x07pytorch\x1a\x052.1.0", "an ONNX model", "`ovc FILE`"),
+        (b"\x1c\x00\x00\x00TFL3", "a model of TensorFlow Lite", "`ovc FILE`"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "Keras"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_model_in_another_form(content, what, help, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    (found,) = library.validate(path).errors
+    assert found.code == "E107"
+    assert found.message == f"`{path}` is {what}, not the .xml of an IR"
     assert help in found.help
 
 

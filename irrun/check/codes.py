@@ -362,13 +362,13 @@ CODES: dict[str, Code] = {
         "The model has constants whose data are in the weights file, but there is none. It lies beside the .xml "
         "under the same name with the ending .bin, unless its path is given. A model without constants needs no "
         ".bin.",
-        ("irrun validate model.xml, alone in its folder", "irrun validate model.xml --weights other/model.bin"),
+        ("irrun validate model.xml, alone in its folder", "irrun validate model.xml --bin other/model.bin"),
     ),
     "E502": Code(
         "unreadable .bin",
         "The path of the weights leads to a directory, a pipe or a device, or the system refuses to read it. The "
         "weights are mapped into memory, which needs a regular file.",
-        ("--weights models/", "--weights models/model.bin"),
+        ("--bin models/", "--bin models/model.bin"),
     ),
     "E503": Code(
         "Const beyond the end of the .bin",

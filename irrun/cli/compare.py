@@ -97,7 +97,7 @@ def compare(
         options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
         with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("comparing") as shown:
             executor = reference(model, weights, max_memory)
-            courses = courses_of(executor, archives, seed, shapes, steps)
+            courses = courses_of(context, executor, archives, seed, shapes, steps)
             try:
                 with closing(open_side(other, executor.model, options)) as side:
                     found = compared(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import RANDOM, RANDOM_SHAPES
+from irrun.cli.options import RANDOM, RANDOM_SHAPES, made_up
 
 if TYPE_CHECKING:
     from irrun.run.executor import GraphExecutor
@@ -98,20 +98,21 @@ def advice(archives: Sequence[Path], seed: int | None, _: str) -> str | None:
 
 
 def courses_of(
+    context: click.Context,
     executor: GraphExecutor,
     archives: Sequence[Path],
     seed: int | None,
     shapes: dict[str, list[str]],
     steps: bool,
 ) -> list[Course]:
-    """The runs that files of inputs are. Raises InputError."""
+    """The runs that files of inputs are. Raises click.UsageError and InputError."""
     from irrun.run.arrays import read_npz
     from irrun.tools.compare.replay import Course
 
     given = [(path.name, read_npz(path, executor.max_memory)) for path in archives] or [("random inputs", {})]
     listed = []
     for name, arrays in given:
-        inputs = arrays if seed is None else executor.random_inputs(seed, shapes, arrays)
+        inputs = made_up(context, executor, seed, shapes, arrays)
         listed.append((name, executor.named(inputs)))
     if steps:
         return [Course(listed[0][0], [inputs for _, inputs in listed])]

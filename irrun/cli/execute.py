@@ -24,6 +24,7 @@ from irrun.cli.options import (
     codes_option,
     colour,
     failures_said,
+    made_up,
     ops_option,
     paint,
     say,
@@ -202,7 +203,7 @@ def execute(
         loaded = True
         hidden = tuple(code for code in ignore if code[0] == "W")
         show([found for found in executor.report.warnings if not found.code.startswith(hidden)])
-        inputs = _inputs(executor, archive, files, seed, shapes)
+        inputs = _inputs(context, executor, archive, files, seed, shapes)
         if verbose:
             say("note", executor.engines)
         if save_inputs is not None:
@@ -288,6 +289,7 @@ def _not_finite(results: Mapping[str, Array]) -> str:
 
 
 def _inputs(
+    context: click.Context,
     executor: GraphExecutor,
     archive: Path | None,
     files: dict[str, Path],
@@ -306,9 +308,7 @@ def _inputs(
     for name, array in inputs.items():
         if not array.dtype.isnative:
             say("note", f"input `{name}` is in the byte order of other machines ({array.dtype}) and was converted")
-    if seed is not None:
-        return executor.random_inputs(seed, shapes, inputs)
-    return inputs
+    return made_up(context, executor, seed, shapes, inputs)
 
 
 def _described(name: str, array: Array) -> str:

@@ -18,6 +18,7 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     WEIGHTS,
     failures_said,
+    made_up,
     ops_option,
     say,
     warnings_said,
@@ -104,6 +105,8 @@ def extract(
     running = archive is not None or seed is not None
     if not running and (save_inputs or save_outputs or dynamic == "static"):
         raise click.UsageError("this needs a run of the model: give --inputs FILE or --random SEED", context)
+    if shapes and seed is None:
+        raise click.UsageError("--shape is the shape of an input that --random makes up", context)
     if around is not None and (begins or ends):
         raise click.UsageError("--around does not go with --from and --to", context)
     if not (begins or ends or around or body):
@@ -127,7 +130,7 @@ def extract(
         if running:
             executor = GraphExecutor(given, engine="reference", precision="auto", max_memory=max_memory)
             inputs = read_npz(archive, executor.max_memory) if archive else {}
-            inputs = inputs if seed is None else executor.random_inputs(seed, shapes, inputs)
+            inputs = made_up(context, executor, seed, shapes, inputs)
         try:
             found = extraction.extract(
                 given,

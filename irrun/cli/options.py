@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,26 @@ from irrun.engines import ENGINES, PRECISIONS
 
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
+    from irrun.run.executor import GraphExecutor
+
+
+class Renamed(click.Option):
+    """An option that is also taken by the names that it had before, which its help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
+
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
 WEIGHTS = click.option(
+    "--bin",
     "--weights",
+    "weights",
+    cls=Renamed,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The .bin file; the one beside the model by default.",
@@ -202,6 +218,38 @@ RANDOM_SHAPES = click.option(
     callback=parse_shape_option,
     help="The shape of an input that --random makes up.",
 )
+
+
+def made_up(
+    context: click.Context,
+    executor: GraphExecutor,
+    seed: int | None,
+    shapes: Mapping[str, list[str]],
+    arrays: Mapping[str, Any],
+) -> dict[str, Any]:
+    """`arrays`, and with a `seed` made-up ones for all other inputs, of the shapes that --shape gives.
+
+    Raises click.UsageError where a shape is of no input, or of one that is not made up, and InputError.
+    """
+    from irrun.check.validate import find_input, given_shape
+
+    if seed is None:
+        if shapes:
+            raise click.UsageError("--shape is the shape of an input that --random makes up", context)
+        return dict(arrays)
+    try:
+        asked = {find_input(executor.model, name): name for name in shapes}
+        for name, sizes in shapes.items():
+            given_shape(sizes, name, {})
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param_hint="--shape") from None
+    inputs = executor.random_inputs(seed, shapes, arrays)  # which knows the names of the arrays
+    for name in arrays:
+        twice = asked.get(find_input(executor.model, name))
+        if twice is not None:
+            message = f"there is an array for `{twice}`, so that it is not made up and has no shape of its own"
+            raise click.BadParameter(message, context, param_hint="--shape")
+    return inputs
 
 
 def show(diagnostics: Sequence[Diagnostic]) -> None:

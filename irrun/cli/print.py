@@ -40,7 +40,7 @@ def print_(
     """
     no_weights |= textconv
     if no_weights and weights is not None:
-        raise click.UsageError("--weights does not go with --no-weights and --textconv", context)
+        raise click.UsageError("--bin does not go with --no-weights and --textconv", context)
     require_files(context, model, weights)
 
     from irrun.diagnostics import IRError

@@ -20,6 +20,7 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     WEIGHTS,
     failures_said,
+    made_up,
     ops_option,
     say,
     warnings_said,
@@ -121,6 +122,8 @@ def reduce(
     if (fail_code is not None or pattern is not None) and command is None:
         raise click.UsageError("--fail-code and --fail-regex go with --check", context)
     running = archive is not None or seed is not None
+    if shapes and seed is None:
+        raise click.UsageError("--shape is the shape of an input that --random makes up", context)
     if not running and device is None and diagnostic is None:
         raise click.UsageError("this check runs the model: give --inputs FILE or --random SEED", context)
     if command is not None and "{model}" not in command:
@@ -160,7 +163,7 @@ def reduce(
         if running:
             executor = GraphExecutor(given, engine="reference", precision="auto", max_memory=max_memory)
             arrays = read_npz(archive, executor.max_memory) if archive else {}
-            inputs = executor.named(arrays if seed is None else executor.random_inputs(seed, shapes, arrays))
+            inputs = executor.named(made_up(context, executor, seed, shapes, arrays))
             del executor
         try:
             with writing(context, folder):

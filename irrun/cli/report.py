@@ -107,7 +107,8 @@ def report(
 
     held = {} if max_memory is None else {"max_bytes": max_memory}
     options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
-    inputs = partial(courses_of, archives=archives, seed=seed, shapes=shapes, steps=steps)
+    drawn = {} if seed is None else shapes
+    inputs = partial(courses_of, context, archives=archives, seed=seed, shapes=drawn, steps=steps)
     with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("reading") as shown:
         sizes = _sizes(archives, max_memory) | shapes
         try:

@@ -79,7 +79,7 @@ def tune(
     options = Options(config, timeout, **held)  # type: ignore[arg-type]
     with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("tuning") as shown:
         executor = reference(model, weights, max_memory)
-        courses = courses_of(executor, archives, seed, shapes, steps)
+        courses = courses_of(context, executor, archives, seed, shapes, steps)
         try:
             with closing(open_side(device, executor.model, options)) as side:
                 if not isinstance(side, Marking):

@@ -114,7 +114,7 @@ def validate(
         raise click.UsageError("--fix changes files; from standard input there is --diff", context)
     paths, skipped = _found(context, models, skip_foreign)
     if weights is not None and len(paths) > 1:
-        raise click.UsageError("--weights goes with one model", context)
+        raise click.UsageError("--bin goes with one model", context)
 
     from irrun.ir.collector import collector_paused
 

@@ -46,6 +46,33 @@ _WORDS = {
 }
 
 
+_ONNX = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
+"""A version of the format, and the next field of a protobuf message that is a model."""
+
+_CONVERTED = "convert it to an IR first, as OpenVINO's `ovc FILE` does"
+_OTHERS = (
+    (b"\x1f\x8b", "a gzip file", "unpack it: gunzip -c FILE > model.xml"),
+    (b"BZh", "a bzip2 file", "unpack it: bunzip2 -c FILE > model.xml"),
+    (b"\xfd7zXZ\x00", "an xz file", "unpack it: unxz -c FILE > model.xml"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it: unzstd -c FILE > model.xml"),
+    (b"PK\x03\x04", "a zip archive", "unpack it, and give the .xml that was in it; the .bin belongs beside that"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it, and give the .xml that was in it"),
+    (b"\x89HDF\r\n", "an HDF5 file", f"models of Keras are kept so: {_CONVERTED}"),
+)
+
+
+def mistaken(head: bytes) -> tuple[str, str] | None:
+    """What a file is that begins so and is no XML, and what to do about it."""
+    for start, what, help in _OTHERS:
+        if head.startswith(start):
+            return what, help
+    if head[4:8] == b"TFL3":
+        return "a model of TensorFlow Lite", _CONVERTED
+    if _ONNX.match(head):
+        return "an ONNX model", _CONVERTED
+    return None
+
+
 def explained(code: int, source: Source, offset: int, stack: list[Element]) -> Diagnostic:
     """The diagnostic for expat's error `code` at byte `offset`, while `stack` was open."""
     span, data = source.span(offset), source.data

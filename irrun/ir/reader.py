@@ -16,6 +16,7 @@ from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
+from irrun.ir.malformed import mistaken
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
@@ -141,6 +142,9 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     foreign = _foreign(data[:1024])
     if foreign is not None:
         raise _refusal("E107", f"`{path}` is {foreign[0]}, not a model", foreign[1])
+    other = None if start == b"<" else mistaken(data[:1024])
+    if other is not None:
+        raise _refusal("E107", f"`{path}` is {other[0]}, not the .xml of an IR", other[1])
     if start not in (b"<", b""):
         raise _refusal(
             "E107", f"`{path}` is not XML", "the model file of an IR is the .xml, whose first character is <"
