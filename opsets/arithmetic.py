@@ -19,6 +19,7 @@ from irrun.spec import (
     Array,
     Attr,
     Elementwise,
+    Filling,
     Input,
     Node,
     Op,
@@ -581,6 +582,7 @@ round_ = unary(
     ],
     outputs=[Output("result", "T", "[segments, *inner]")],
     attrs=[Attr("fill_mode", choice("ZERO", "LOWEST"), assumed="ZERO")],
+    traits=[Filling("fill_mode", "LOWEST")],
 )
 def segment_max(data: Array, segment_ids: Array, num_segments: Array | None = None, *, fill_mode: str) -> Any:
     """The maximum of the slices of each segment; an empty segment is 0 or the lowest finite value of the type.

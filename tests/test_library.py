@@ -19,6 +19,7 @@ from irrun.spec import (
     Convolving,
     Cutting,
     Elementwise,
+    Filling,
     Joining,
     Lookup,
     MatrixProduct,
@@ -413,6 +414,12 @@ def test_parts_lie_one_behind_the_other_along_the_axis_of_the_trait(op):
     parts = call(op, data, *(others[port.name] for port in op.inputs[1:]), **({"num_splits": 3} if op.attrs else {}))
     assert len(parts) == 3
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), data)
+
+
+@ops_that_are(Filling)
+def test_what_nothing_makes_is_the_lowest_of_its_type(op):
+    trait = op.trait(Filling)
+    assert call(op, np.float16([7]), np.array([1]), **{trait.mode: trait.word}).tolist() == [-65504, 7]
 
 
 @ops_that_are(Quantizing)

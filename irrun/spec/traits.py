@@ -229,6 +229,16 @@ class Overwriting(NamedTuple):
         return shape[: where.ndim - self.depth]
 
 
+class Filling(NamedTuple):
+    """Elements of the first output that nothing makes are the lowest of its type, where the attribute `mode` is `word`.
+
+    So they are other ones where the op computes in another type.
+    """
+
+    mode: str
+    word: str
+
+
 class Selecting:
     """Each element of the first output is one of the first input; which one, only their order may decide."""
 
@@ -260,6 +270,7 @@ Trait = (
     | Branching
     | Bounded
     | Converting
+    | Filling
     | Joining
     | Lookup
     | MatrixProduct

@@ -531,3 +531,28 @@ def test_declared_roundings_in_a_chain_are_made(engine, tmp_path):
     m.result(y)
     ours = irrun.GraphExecutor(m.save(tmp_path), engine=engine, precision="declared")
     assert ours.run(np.full((2, 8), -0.99999, np.float32))[0].tolist() == [[1.0] * 8] * 2
+
+
+@ENGINES
+@pytest.mark.parametrize("precision", ["auto", "declared", "f32", "f64"])
+def test_what_f16_does_not_hold_is_infinite_in_a_result(engine, precision, tmp_path):
+    m = Model()
+    large = m.constant(np.float32([70000, 1, -80000]))
+    m.result(m.layer("Convert", [large], [("f16", (3,))], destination_type="f16")[0])
+    executor = irrun.GraphExecutor(m.save(tmp_path), engine=engine, precision=precision)
+    (found,) = executor.run({}).values()
+    assert found.tolist() == [np.inf, 1, -np.inf]
+
+
+@ENGINES
+@pytest.mark.parametrize("precision", ["auto", "declared", "f32"])
+def test_the_lowest_of_f16_stays_that(engine, precision, tmp_path):
+    m = Model()
+    x, segments = m.parameter("x", "f16", (2,)), m.constant(np.int64([0, 2]))
+    (found,) = m.layer("SegmentMax", [x, segments], [("f16", (3,))], "opset16", fill_mode="LOWEST")
+    m.result(m.layer("Multiply", [found, m.constant(np.float16([2]))], [("f16", (3,))], auto_broadcast="numpy")[0])
+    m.result(found)
+    executor = irrun.GraphExecutor(m.save(tmp_path), engine=engine, precision=precision)
+    doubled, found = executor.run({"x": np.float16([1, 5])}).values()
+    assert found.tolist() == [1, -65504, 5]
+    assert doubled.tolist() == [2, -np.inf, 10]

@@ -2,9 +2,10 @@
 
 Inputs come and results go in the types that the model declares; between them a tensor is of the type that `TYPES` says
 for the declared one. An instruction whose op refuses that is left as it is, with conversions around it: so is one of
-random numbers, and one that meets a tensor whose type only a run tells. A conversion between types that are now the
-same disappears. Types of integers never change. Bodies are retyped with the program that they belong to, down to what
-they are given and give, and so are variables: `Program.borders` and `Program.variables` have what the model says.
+random numbers, one that fills with the lowest number of its type, and one that meets a tensor whose type only a run
+tells. A conversion between types that are now the same disappears. Types of integers never change. Bodies are retyped
+with the program that they belong to, down to what they are given and give, and so are variables: `Program.borders` and
+`Program.variables` have what the model says.
 
 Where floats become narrower, two kinds of layers stay in f32: those that the model marks as precise, and those that
 compute from integers of 16 bits and more alone: sizes, positions and counts, of which f16 and bf16 have too few.
@@ -25,7 +26,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import INTEGER, Inferred, Tensor
 from irrun.spec.registry import registry
-from irrun.spec.traits import Converting, Reading, Storing
+from irrun.spec.traits import Converting, Filling, Reading, Storing
 
 MAX_SATURATED = 64
 """Elements of a constant that is looked through for numbers that f16 or bf16 does not have."""
@@ -150,7 +151,7 @@ class Retyping:
         if tensor.type == type:
             return number
         found = self._converted.get((number, type))
-        if found is None and type in NARROW and number in self.program.constants:
+        if found is None and self._types.get(tensor.type) == type in NARROW and number in self.program.constants:
             found = self._saturated(number, type)
         if found is None:
             assert layer is not None, "what comes from outside is given, and handed out, in one type"
@@ -254,7 +255,8 @@ class Retyping:
     def _types_of(self, instruction: Instruction) -> Mapping[str, str]:
         if "state" in instruction.op.context:
             return self._types if _variable(instruction) in self._variables else {}
-        if not instruction.op.pure:
+        filling = instruction.op.trait(Filling)
+        if not instruction.op.pure or (filling is not None and instruction.attrs[filling.mode] == filling.word):
             return {}
         narrowed = self._types.get("f32") in NARROW and not instruction.bodies
         return WIDE if narrowed and (instruction.layer.precise or instruction in self._unrounded) else self._types
