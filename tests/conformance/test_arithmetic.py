@@ -274,6 +274,17 @@ SEGMENT_MAX = [
     Case("SegmentMax-16", "i32 lowest", segment_max("LOWEST"), [np.array([3, 1, -4, 1, 5], i32), Const(SEGMENTS)]),
     Case(
         "SegmentMax-16",
+        "f16 lowest",
+        segment_max("LOWEST"),
+        [np.array([3, 1, -4, 1, 5], np.float16), Const(SEGMENTS)],
+        deviates=Departure(
+            "fills with the lowest f32, which is -inf in f16; by the page it is the lowest number of the type",
+            "data is f16; fill_mode = LOWEST",
+        ),
+        expected=[np.array([3, -65504, -4, 5], np.float16)],
+    ),
+    Case(
+        "SegmentMax-16",
         "rows and more segments",
         segment_max("ZERO"),
         [np.arange(10, dtype=f32).reshape(5, 2) - 20, Const(SEGMENTS), Const(np.array(6))],

@@ -194,4 +194,20 @@ CASES += [
     )
 ]
 
+CASES += [
+    Case(
+        "GroupConvolutionBackpropData-1",
+        "one group",
+        lambda data, taps: opset1.group_convolution_backprop_data(
+            data, taps, strides=[1], pads_begin=[0], pads_end=[0], dilations=[1]
+        ),
+        [np.float32([[[1, 2], [3, 4]]]), Const(np.ones((1, 2, 1, 1), np.float32))],
+        deviates=Departure(
+            "refuses a single group of several channels; the page has any number of groups",
+            "axis 0 of filters = 1; axis 1 of filters > 1 | axis 2 of filters > 1",
+        ),
+        expected=[np.float32([[[4, 6]]])],
+    ),
+]
+
 test_agrees_with_openvino = conformance(CASES)

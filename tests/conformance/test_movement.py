@@ -365,6 +365,27 @@ PADS = [
         )
         for mode in ("constant", "edge", "reflect", "symmetric")
     ),
+    *(
+        Case(
+            f"Pad-{version}",
+            "a value that is given",
+            partial(pad, opset, mode="constant"),
+            [np.float32([[1, 2]]), c(0, 1), c(0, 1), np.float32(7)],
+            deviates=Departure(
+                "pads with 0 where shapes are known and the value is no constant; the page pads with the value",
+                "pad_mode = constant; pad_value is connected; pad_value is not constant; layer is not dynamic",
+            ),
+            expected=[np.float32([[7, 1, 2, 7]])],
+        )
+        for version, opset in ((1, opset1), (12, opset12))
+    ),
+    Case(
+        "Pad-12",
+        "a value that is given, dynamic",
+        partial(pad, opset12, mode="constant"),
+        [np.float32([[1, 2]]), c(0, 1), c(0, 1), np.float32(7)],
+        dynamic=True,
+    ),
 ]
 
 ORDERS = [
@@ -486,6 +507,20 @@ OTHERS = [
             [random.integers(0, 9, (1, 4, 9)).astype(np.int32), c(4, 4), c(2, 2)],
             attrs(True, strides=[1, 1], dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0]),
         ),
+        (
+            "no pads",
+            [np.ones((1, 1, 4), np.float32), c(2, 2), c(1, 1)],
+            {
+                **attrs(strides=[1, 1], dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0]),
+                "left_out": ["pads_begin", "pads_end"],
+                "deviates": Departure(
+                    "crashes without pads or dilations; the page has 0 and 1 for them",
+                    "pads_begin is left out | pads_end is left out | dilations is left out",
+                ),
+                "expected": [np.ones((1, 1, 2, 2), np.float32)],
+                "crashes": True,
+            },
+        ),
     ),
     *cases(
         "ExtractImagePatches-3",
@@ -537,6 +572,21 @@ CASES += [
                 "refuses results of unknown rank; the page does not tell them from others", "output is of unknown rank"
             ),
             expected=[CUBE[[0, 1], [1, 2], [2, 3]]],
+        )
+        for op, make in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
+    ),
+    *(
+        Case(
+            op,
+            "indices of no axis",
+            partial(make, batch_dims=0),
+            [CUBE[0], Const(np.zeros((2, 0), np.int64))],
+            deviates=Departure(
+                "leaves the result as it is in memory; by the page an index of no axis is that of all the data",
+                "indices is empty; size of output > 0",
+            ),
+            expected=[np.stack([CUBE[0], CUBE[0]])],
+            crashes=True,
         )
         for op, make in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
     ),

@@ -84,7 +84,16 @@ CASES += [
             "data is f32; rounding data to f16 changes the result",
         ),
         expected=[np.array([18], np.float32)],
-    )
+    ),
+    *(
+        fake_convert(
+            *("NaN" if to == "f8e4m3" else f"NaN to {to}", np.array([np.nan, 1], np.float32), 1.0),
+            to=to,
+            deviates=Departure("gives the lowest number for NaN; both types have NaN", "data has nan"),
+            expected=[np.array([np.nan, 1], np.float32)],
+        )
+        for to in ("f8e4m3", "f8e5m2")
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

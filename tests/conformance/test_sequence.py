@@ -207,6 +207,20 @@ CASES = [
         [INDICES.astype(np.int32), Const(np.int32(4)), Const(np.array(True)), Const(np.array(False))],
     ),
     Case("OneHot-1", "types apart", one_hot_1(1), [INDICES.astype(np.int32), DEPTH, ON, OFF]),
+    *(
+        Case(
+            op,
+            "strings",
+            build,
+            [np.int64([1, 0]), Const(np.int64(2)), np.array("yes"), np.array("no")],
+            deviates=Departure(
+                "crashes, as it copies the bytes of strings; the page has any type", "on_value is string"
+            ),
+            expected=[np.array([["no", "yes"], ["yes", "no"]])],
+            crashes=True,
+        )
+        for op, build in (("OneHot-1", one_hot_1(-1)), ("OneHot-16", one_hot(-1, "normalize")))
+    ),
     Case("OneHot-16", "normalized", one_hot(-1, "normalize"), [INDICES, DEPTH, ON, OFF]),
     Case("OneHot-16", "ignored", one_hot(-1, "ignore_negative"), [INDICES, DEPTH, ON, OFF]),
     Case("OneHot-16", "default", one_hot(1, None), [INDICES, DEPTH, ON, OFF], dynamic=True),

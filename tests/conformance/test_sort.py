@@ -67,6 +67,15 @@ CASES += [
     search("f16", ROWS.astype(np.float16), WANTED.astype(np.float16)),
     search("i64", ROWS.astype(np.int64), WANTED.astype(np.int64), right=True),
     search("dynamic", ROWS, WANTED, dynamic=True),
+    search(
+        *("empty rows", ROWS[0, :, :0], WANTED[0]),
+        deviates=Departure(
+            "leaves the result as it is in memory; the place in an empty row is 0",
+            "sorted is empty; size of values > 0",
+        ),
+        expected=[np.zeros((3, 5), np.int64)],
+        crashes=True,
+    ),
 ]
 
 

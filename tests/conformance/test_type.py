@@ -14,8 +14,8 @@ def to(type):
     return lambda x: opset1.convert(x, type)
 
 
-def there_and_back(type):
-    return lambda x: opset1.convert(opset1.convert(x, type), "f32")
+def there_and_back(type, back="f32"):
+    return lambda x: opset1.convert(opset1.convert(x, type), back)
 
 
 def promote(**attrs):
@@ -64,6 +64,32 @@ CASES = [
             "destination_type = i64; data is f16, bf16, f32, f64; data has numbers beyond i32",
         ),
         expected=[np.array([3_000_000_000])],
+    ),
+    *(
+        Case(
+            "Convert-1",
+            f"i32 to {type} in a run",
+            there_and_back(type, "i32"),
+            [np.int32([1, -3, 9, 16])],
+            deviates=Departure(
+                "keeps 8 bits; the reference wraps around in 4",
+                f"destination_type = {type}; {beyond}",
+            ),
+            expected=[np.int32(expected)],
+        )
+        for type, beyond, expected in (
+            ("i4", "data < -8 | data > 7", [1, -3, -7, 0]),
+            ("u4", "data < 0 | data > 15", [1, 13, 9, 0]),
+        )
+    ),
+    Case(
+        "Convert-1",
+        "i32 to u1 in a run",
+        there_and_back("u1", "i32"),
+        [np.int32([1, 0, 3, 2])],
+        deviates=Departure("crashes; the page has u1 as any type", "destination_type = u1"),
+        expected=[np.int32([1, 0, 1, 0])],
+        crashes=True,
     ),
     Case(
         "Convert-1",
