@@ -137,5 +137,18 @@ CASES += [
     grouped("i32", ROWS.astype(np.int32), np.ones((2, 5, 3), np.int32), np.array([2, 4])),
     grouped("f16", ROWS.astype(np.float16), GROUPS.astype(np.float16), np.array([2, 4]), rtol=1e-3, atol=1e-3),
 ]
+CASES += [
+    Case(
+        "Einsum-7",
+        "sums of nothing",
+        einsum("ij,kj->ik"),
+        [f32(2, 0), f32(3, 0)],
+        deviates=Departure(
+            "refuses empty operands whose sums are results; a sum of nothing is 0",
+            "(operands are empty, the result not)",
+        ),
+        expected=[np.zeros((2, 3), np.float32)],
+    ),
+]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -134,6 +134,39 @@ CASES += [
         expected=[np.float32([1, 0, 1, 1]).reshape(DEEP.shape)],
     ),
     Case(
+        "MVN-6",
+        "no axes",
+        lambda data, axes: opset6.mvn(data, axes, True, 0.25, "inside_sqrt"),
+        [f32(2, 3), i64()],
+        deviates=Departure(
+            "hands the data on, or what lies in memory where shapes are dynamic; each number is its own mean",
+            "axes is empty",
+        ),
+        expected=[np.zeros((2, 3), np.float32)],
+    ),
+    Case(
+        "LRN-1",
+        "negative axis",
+        lrn(3.0, 1.0, 1.0, 3),
+        [np.array([[[1.0], [2.0], [2.0]]], np.float32), i64(-2)],
+        deviates=Departure(
+            "refuses negative axes, which its own check of the op takes; they count from the end", "axes < 0"
+        ),
+        expected=[np.float32([[[1 / 6], [2 / 10], [2 / 9]]])],
+    ),
+    Case(
+        "GroupNormalization-12",
+        "rank 2, dynamic",
+        group_norm(1, 3.0),
+        [np.float32([[-1, 1]]), np.float32([2, 2]), np.float32([0, 1])],
+        dynamic=True,
+        deviates=Departure(
+            "refuses data without spatial axes of dynamic shapes; the page does not tell them from others",
+            "layer is dynamic; rank of data = 2",
+        ),
+        expected=[np.float32([[-1, 2]])],
+    ),
+    Case(
         "GroupNormalization-12",
         "bf16, two groups",
         group_norm(2, 0.25),
