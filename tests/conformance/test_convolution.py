@@ -209,5 +209,22 @@ CASES += [
         expected=[np.float32([[[4, 6]]])],
     ),
 ]
+STEEP = np.array([[[100, 100, 50]]], np.uint8)
+CASES += [
+    Case(
+        op,
+        "u8 beyond the type",
+        lambda data, filters, make=make: make(data, filters, strides=[1], pads_begin=[0], pads_end=[0], dilations=[1]),
+        [STEEP, Const(np.array([2, 1], np.uint8).reshape((1,) * rank + (2,)))],
+        deviates=Departure("saturates; the reference wraps around", "data is i8, u8; result overflows"),
+        expected=[np.uint8([[expected]])],
+    )
+    for op, make, rank, expected in (
+        ("Convolution-1", opset1.convolution, 2, [44, 250]),
+        ("GroupConvolution-1", opset1.group_convolution, 3, [44, 250]),
+        ("ConvolutionBackpropData-1", opset1.convolution_backprop_data, 2, [200, 44, 200, 50]),
+        ("GroupConvolutionBackpropData-1", opset1.group_convolution_backprop_data, 3, [200, 44, 200, 50]),
+    )
+]
 
 test_agrees_with_openvino = conformance(CASES)
