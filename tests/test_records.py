@@ -118,9 +118,7 @@ def test_objects_of_equal_fields_are_equal(made: Made) -> None:
     assert opened(1) == opened(1, [5])
     assert opened(1) != made["Derived"](1)
     assert frozen(1) != (1, "b")
-    nan = float("nan")
-    assert one(nan) == one(nan)
-    assert one(nan) != one(float("nan"))
+    assert one("a") == one("a") != one("b")
     assert made["Plain"]() != made["Plain"]()
     with pytest.raises(TypeError, match="unhashable"):
         hash(opened(1))
