@@ -258,6 +258,15 @@ def contraction(draw: Draw, name: str) -> Case:
     return Case(name, {"equation": equation}, shapes)
 
 
+def fourier(draw: Draw, name: str) -> Case:
+    sizes = tuple(draw.size() + (name == "IRDFT-9") for _ in range(draw.choose.choice((1, 2, 3))))
+    last = len(sizes) - 1
+    first = draw.choose.sample(range(last), draw.choose.randint(0, last))
+    shape = sizes if name == "RDFT-9" else (*sizes, 2)
+    lengths = [None, np.array([draw.size(9) for _ in (*first, last)])][draw.choose.choice((0, 0, 1))]
+    return Case(name, {}, [shape, np.array([*first, last]), lengths], frozenset({1, 2}))
+
+
 def reduction(draw: Draw, name: str) -> Case:
     shape = tuple(draw.size() for _ in range(draw.choose.choice((2, 3, 4))))
     axes = sorted(draw.choose.sample(range(len(shape)), draw.choose.randint(1, len(shape))))
@@ -384,6 +393,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
     (("MaxPool", "AvgPool"), pool),
     (("MatMul",), product),
     (("Einsum",), contraction),
+    (("DFT", "IDFT", "RDFT", "IRDFT"), fourier),
     (("Reduce",), reduction),
     (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2", "RootMeanSquare"), normalization),
     (("ScaledDot",), attention),
