@@ -72,6 +72,12 @@ def test_integers_have_to_be_equal_and_nan_is_equal_to_nan(tmp_path):
     assert sentence.endswith("most at [1]: inf, expected -inf")
 
 
+def test_inputs_are_made_up_by_seed_0_where_none_is_given(doubled, tmp_path):
+    irrun("execute", doubled, "--random", "-o", tmp_path / "a.npz")
+    irrun("execute", doubled, "--random", 0, "-o", tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
 def test_inputs_that_were_made_up_are_saved(doubled, tmp_path):
     kept = tmp_path / "kept.npz"
     irrun("execute", doubled, "--random", 3, "--save-inputs", kept, "-o", tmp_path / "y.npz")

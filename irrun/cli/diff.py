@@ -58,7 +58,15 @@ def _aspects(context: click.Context, parameter: click.Parameter, given: tuple[st
     metavar="FILE",
     help="Run both models on the inputs in an .npz file, too, and name the first tensor whose values differ.",
 )
-@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Run both models on random inputs.")
+@click.option(
+    "--random",
+    "seed",
+    type=click.IntRange(0),
+    is_flag=False,
+    flag_value="0",
+    metavar="[SEED]",
+    help="Run both models on random inputs; the seed is 0 where none is given.",
+)
 @click.option("--format", type=click.Choice(FORMATS), default="text", show_default=True)
 @MAX_MEMORY
 @ops_option

@@ -208,7 +208,13 @@ INPUTS = click.option(
     help="An .npz file with an array per input.",
 )
 RANDOM = click.option(
-    "--random", "seed", type=click.IntRange(0), metavar="SEED", help="Make up the inputs that are not given."
+    "--random",
+    "seed",
+    type=click.IntRange(0),
+    is_flag=False,
+    flag_value="0",
+    metavar="[SEED]",
+    help="Make up the inputs that are not given; the seed is 0 where none is.",
 )
 RANDOM_SHAPES = click.option(
     "--shape",
