@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ from ir_builder import Model
 
 import irrun
 from irrun.ir import collector
-from irrun.ir.collector import collector_paused, made_to_last
+from irrun.ir.collector import collector_paused
+
+made_to_last = partial(collector_paused, lasting=True)
 
 
 class Cycle:

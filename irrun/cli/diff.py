@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from irrun.cli.files import require_files, write_text
-from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, warnings_said
+from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, random_option, warnings_said
 from irrun.cli.progress import progress
 
 ASPECTS = ("names", "ids", "order", "rt_info", "weights", "precision", "shapes")
@@ -58,15 +58,7 @@ def _aspects(context: click.Context, parameter: click.Parameter, given: tuple[st
     metavar="FILE",
     help="Run both models on the inputs in an .npz file, too, and name the first tensor whose values differ.",
 )
-@click.option(
-    "--random",
-    "seed",
-    type=click.IntRange(0),
-    is_flag=False,
-    flag_value="0",
-    metavar="[SEED]",
-    help="Run both models on random inputs; the seed is 0 where none is given.",
-)
+@random_option("Run both models on random inputs")
 @click.option("--format", type=click.Choice(FORMATS), default="text", show_default=True)
 @MAX_MEMORY
 @ops_option

@@ -20,6 +20,7 @@ from irrun.cli.options import (
     failures_said,
     made_up,
     ops_option,
+    require_random,
     say,
     warnings_said,
 )
@@ -105,8 +106,7 @@ def extract(
     running = archive is not None or seed is not None
     if not running and (save_inputs or save_outputs or dynamic == "static"):
         raise click.UsageError("this needs a run of the model: give --inputs FILE or --random SEED", context)
-    if shapes and seed is None:
-        raise click.UsageError("--shape is the shape of an input that --random makes up", context)
+    require_random(context, seed, shapes)
     if around is not None and (begins or ends):
         raise click.UsageError("--around does not go with --from and --to", context)
     if not (begins or ends or around or body):

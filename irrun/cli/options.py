@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,6 +18,9 @@ from irrun.engines import ENGINES, PRECISIONS
 if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
     from irrun.run.executor import GraphExecutor
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Renamed(click.Option):
@@ -207,15 +210,17 @@ INPUTS = click.option(
     callback=at_most_one,
     help="An .npz file with an array per input.",
 )
-RANDOM = click.option(
-    "--random",
-    "seed",
-    type=click.IntRange(0),
-    is_flag=False,
-    flag_value="0",
-    metavar="[SEED]",
-    help="Make up the inputs that are not given; the seed is 0 where none is.",
-)
+
+
+def random_option(help: str) -> Callable[[Command], Command]:
+    """--random, which may be given without its seed."""
+    text = f"{help}; the seed is 0 where none is given."
+    return click.option(
+        "--random", "seed", type=click.IntRange(0), is_flag=False, flag_value="0", metavar="[SEED]", help=text
+    )
+
+
+RANDOM = random_option("Make up the inputs that are not given")
 RANDOM_SHAPES = click.option(
     "--shape",
     "shapes",
@@ -224,6 +229,12 @@ RANDOM_SHAPES = click.option(
     callback=parse_shape_option,
     help="The shape of an input that --random makes up.",
 )
+
+
+def require_random(context: click.Context, seed: int | None, shapes: Mapping[str, list[str]]) -> None:
+    """Raises click.UsageError where there are shapes for inputs, and none is made up."""
+    if shapes and seed is None:
+        raise click.UsageError("--shape is the shape of an input that --random makes up", context)
 
 
 def made_up(
@@ -239,9 +250,8 @@ def made_up(
     """
     from irrun.check.validate import find_input, given_shape
 
+    require_random(context, seed, shapes)
     if seed is None:
-        if shapes:
-            raise click.UsageError("--shape is the shape of an input that --random makes up", context)
         return dict(arrays)
     try:
         asked = {find_input(executor.model, name): name for name in shapes}

@@ -22,6 +22,7 @@ from irrun.cli.options import (
     failures_said,
     made_up,
     ops_option,
+    require_random,
     say,
     warnings_said,
 )
@@ -122,8 +123,7 @@ def reduce(
     if (fail_code is not None or pattern is not None) and command is None:
         raise click.UsageError("--fail-code and --fail-regex go with --check", context)
     running = archive is not None or seed is not None
-    if shapes and seed is None:
-        raise click.UsageError("--shape is the shape of an input that --random makes up", context)
+    require_random(context, seed, shapes)
     if not running and device is None and diagnostic is None:
         raise click.UsageError("this check runs the model: give --inputs FILE or --random SEED", context)
     if command is not None and "{model}" not in command:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from irrun.cli.files import existing_folder
-from irrun.cli.options import say, show
+from irrun.cli.options import Command, say, show
 from irrun.diagnostics import counted
 from irrun.records import dataclass
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from irrun.tools.watch.ranges import Glance, Search
     from irrun.tools.watch.selection import Selection
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 MAX_NAMED = 5
 """Layers that a note names."""

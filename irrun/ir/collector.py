@@ -14,58 +14,34 @@ LARGE = 50_000
 """Containers that are worth keeping from the collector: a megabyte of XML makes more."""
 
 FEW, SELDOM = 8, 100
-"""How often something is `made_to_last` until the next who reads a graph has it looked at, and anyone."""
+"""How often something lasting is made until the next who reads a graph has it looked at, and who makes more."""
 
 _large = False
 """Whether LARGE has become old that the collector has not seen."""
 
 _lasting = 0
-"""How often something has that was `made_to_last`."""
+"""How often something has that was lasting."""
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Without the collector: it would walk the growing tree again and again, a third of the time of parsing."""
-    global _large
-    enabled = gc.isenabled()
-    if enabled and (_large or _lasting >= FEW):
-        _collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if gc.get_count()[0] > LARGE:
-                _large = _made_old() or _large
-            gc.enable()
+def collector_paused(*, lasting: bool = False) -> Iterator[None]:
+    """Without the collector: it would walk the growing tree again and again, a third of the time of parsing.
 
-
-@contextmanager
-def made_to_last() -> Iterator[None]:
-    """Without the collector, for what holds no cycles when it is let go: it takes a fifth of the time of such work."""
-    global _lasting
-    enabled = gc.isenabled()
-    if enabled and _lasting >= SELDOM:
-        _collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            _lasting += _made_old()
-            gc.enable()
-
-
-def _collect() -> None:
+    What is `lasting` holds no cycles when it is let go, and is old however little it is.
+    """
     global _large, _lasting
-    gc.collect()
-    _large, _lasting = False, 0
-
-
-def _made_old() -> bool:
-    """Have all that there is be old; False where others have frozen something, which stays so."""
-    if gc.get_freeze_count():
-        return False
-    gc.freeze()
-    gc.unfreeze()
-    return True
+    enabled = gc.isenabled()
+    if enabled and (_lasting >= SELDOM if lasting else _large or _lasting >= FEW):
+        gc.collect()
+        _large, _lasting = False, 0
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            large = gc.get_count()[0] > LARGE
+            if (lasting or large) and not gc.get_freeze_count():  # what others have frozen stays so
+                gc.freeze()
+                gc.unfreeze()
+                _large, _lasting = _large or not lasting, _lasting + lasting
+            gc.enable()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import allocate
-from irrun.ir.collector import collector_paused, made_to_last
+from irrun.ir.collector import collector_paused
 from irrun.records import dataclass
 from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
@@ -268,7 +268,7 @@ class Preparation:
 
     def _paused(self) -> AbstractContextManager[None]:
         """Without the garbage collector, for a program or a frame; those of other shapes make way for others soon."""
-        return made_to_last() if len(self._kept) > 1 else collector_paused()
+        return collector_paused(lasting=len(self._kept) > 1)
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         if all(instruction.by != KERNEL for instruction in program.instructions):
