@@ -20,6 +20,7 @@ from engines.onednn_works import (
     work_of,
 )
 
+from irrun.engines.onednn.products import _apart
 from irrun.engines.work import Post
 from irrun.spec.op import Array
 
@@ -92,8 +93,10 @@ def test_scale_bias_and_residual() -> None:
     check("MatMul-1", {"transpose_a": False, "transpose_b": True}, arrays, [1, 2, 3], posts)
 
 
-def test_every_call_gives_the_same_whether_weights_are_packed_yet_or_not() -> None:
-    arrays = [normal(130, 256), normal(512, 256)]
+@pytest.mark.parametrize("sizes", [(130, 256, 512), (64, 96, 1024), (1, 96, 1024), (7, 33, 2048)], ids=str)
+def test_every_call_gives_the_same_whether_weights_are_packed_yet_or_not(sizes: tuple[int, int, int]) -> None:
+    rows, inner, columns = sizes
+    arrays = [normal(rows, inner), normal(columns, inner)]
     attrs = {"transpose_a": False, "transpose_b": True}
     work = work_of("MatMul-1", attrs, arrays, expected("MatMul-1", attrs, arrays, []), [1])
     compiled = prepared(work)
@@ -102,6 +105,24 @@ def test_every_call_gives_the_same_whether_weights_are_packed_yet_or_not() -> No
     (first,) = computed(work, compiled, arrays, calls=1)
     (later,) = computed(work, compiled, arrays, calls=4)
     np.testing.assert_allclose(first, later, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(later, arrays[0] @ arrays[1].T, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(96, 1024), (3, 96, 1024), (2, 3, 40, 2048)], ids=str)
+def test_rows_of_whole_pages(shape: tuple[int, ...]) -> None:
+    check("MatMul-1", PLAIN, [normal(65, shape[-2]), normal(*shape)], [1])
+
+
+def test_no_step_between_rows_is_a_whole_page() -> None:
+    assert ENGINE is not None
+    library = ENGINE._library
+    found = _apart(library, library.dense((3, 8, 1024)))
+    assert found is not None
+    assert found.strides == (8 * 4160, 4160, 4)
+    assert _apart(library, library.dense((8, 1000))) is None
+    turned = library.strided((8, 1024), (4, 32))
+    assert turned is not None
+    assert _apart(library, turned) is None
 
 
 def test_products_that_are_not_taken() -> None:

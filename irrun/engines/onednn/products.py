@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from irrun.engines.axes import broadcast_strides, matrix_of, merged
+from irrun.engines.axes import broadcast_strides, dense_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
@@ -16,6 +16,9 @@ from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, pack
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
+
+PAGE, GAP = 4096, 64
+"""Bytes of a page, and of a line of the processor's caches."""
 
 
 class Product(NamedTuple):
@@ -47,7 +50,7 @@ class Product(NamedTuple):
         often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
         often.again = partial(self._again, library, replace(often))  # whoever is given it may change how it is bound
         plain = None if weights.ready or weights.shared else self.plain()
-        if plain is None or not plain.implementation.startswith("brg"):
+        if plain is None or plain.implementation != self.primitive.implementation:  # which may be much slower
             return often
         return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), value, weights)
 
@@ -115,23 +118,33 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     if sums is not None:
         sums, posts = sums._replace(bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
-    constant = right.value is not None
     few = FEW_PRODUCTS if sums is None else FEW_CODES
-    small = prod(shape) * inner < 5 * few  # models with such products leave the other threads asleep
-    primitive = library.primitive(
-        "matmul",
-        *(source, library.any(matrix.shape, matrix.type) if constant else matrix, shift, target),
-        posts=posts.posts,
-        small=small,
-        quantities=() if sums is None else sums.masks(1 << len(sizes)),
-    )
+
+    def primitive_of(weights: Descriptor, quantities: Sequence[tuple[int, int]] = ()) -> Primitive | None:
+        small = prod(shape) * inner < 5 * few  # models with such products leave the other threads asleep
+        operands = (source, weights, shift, target)
+        return library.primitive("matmul", *operands, posts=posts.posts, small=small, quantities=quantities)
+
+    wanted = matrix if right.value is None else library.any(matrix.shape, matrix.type)
+    primitive = primitive_of(wanted, () if sums is None else sums.masks(1 << len(sizes)))
     if primitive is None:
         return None
+    if right.value is not None and (apart := _apart(library, primitive.layout(WEIGHTS))) is not None:
+        primitive = primitive_of(apart) or primitive
     inputs = {SRC: 0, **posts.inputs}
     if added is not None and sums is None:
         inputs[BIAS] = added
-    plain = partial(library.primitive, "matmul", *(source, matrix, shift, target), posts=posts.posts, small=small)
-    return Product(primitive, inputs, matrix, plain, sums, posts.constants)
+    return Product(primitive, inputs, matrix, partial(primitive_of, matrix), sums, posts.constants)
+
+
+def _apart(library: Library, layout: Descriptor) -> Descriptor | None:
+    """A layout of rows in C order whose steps are no whole pages, as the processor's caches have few places for what
+    lies pages apart; None where they are none, or oneDNN has a layout of its own."""
+    *others, columns = layout.shape
+    steps = dense_strides(layout.shape, layout.itemsize)
+    if layout.strides != steps or steps[-2] % PAGE:
+        return None
+    return library.strided(layout.shape, dense_strides((*others, columns + GAP // layout.itemsize), layout.itemsize))
 
 
 def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:
