@@ -4,7 +4,7 @@ import numpy as np
 from openvino import opset1, opset10
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import WIDE, Case, Const, Departure, conformance
 
 f16, f32, f64, i32, i64 = np.float16, np.float32, np.float64, np.int32, np.int64
 inf, nan = np.inf, np.nan
@@ -41,7 +41,7 @@ def binary():
                 build,
                 numbers,
                 deviates=Departure(
-                    "says that NaN is greater; the reference compares as IEEE 754 does", "a has nan | b has nan"
+                    "says that NaN is greater; the reference compares as IEEE 754 does", "a has nan | b has nan", WIDE
                 ),
                 expected=expected,
             )
@@ -97,6 +97,7 @@ CASES = [
         deviates=Departure(
             "takes numbers below the least normal one for infinite; they are finite",
             "data is bf16, f32; data > 0 | data < 0",
+            WIDE,
         ),
         expected=[np.array([True, True])],
     ),

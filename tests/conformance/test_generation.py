@@ -7,7 +7,7 @@ import numpy as np
 from openvino import opset1, opset8, opset9, opset13, opset14
 from openvino.utils.node_factory import _get_node_factory
 
-from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance
+from conformance.harness import ANY_INTEGER, NARROW, Case, Const, Departure, conformance
 
 
 def numbers(*values, dtype=np.int64, const=False):
@@ -121,7 +121,23 @@ def drawn_twice(probs, number):
 
 
 CASES += [
-    Case("RandomUniform-8", "bf16", uniform("bf16"), [SHAPE, *limits(0, 1, ml_dtypes.bfloat16)]),
+    Case(
+        "RandomUniform-8",
+        "bf16",
+        uniform("bf16"),
+        [SHAPE, *limits(0, 1, ml_dtypes.bfloat16)],
+        deviates=Departure("draws other numbers; the page makes bf16 of 7 random bits", "output is bf16", NARROW),
+        expected=[
+            np.array(
+                [
+                    [0.8359375, 0.453125, 0.65625, 0.0703125, 0.2890625],
+                    [0.6640625, 0.3515625, 0.671875, 0.6875, 0.7578125],
+                    [0.234375, 0.03125, 0.78125, 0.953125, 0.3046875],
+                ],
+                ml_dtypes.bfloat16,
+            )
+        ],
+    ),
     Case(
         "RandomUniform-8",
         "f16",
