@@ -20,7 +20,6 @@ from irrun.engines import ENGINES
 from irrun.engines.onednn import load as load_onednn
 from irrun.spec.dtypes import element_type
 
-
 WIDE, NARROW = "with AVX-512", "without AVX-512"
 """Processors on which OpenVINO does something else than on others."""
 
