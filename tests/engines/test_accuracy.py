@@ -104,7 +104,8 @@ def normalized(x: Any, axes: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("mean", [1, 100])
 def test_mean_variance_normalization(shape, axes, mean, engine, tmp_path):
-    """oneDNN, which takes lines of rows that are not too long, rounds the mean to f32: its last digit is lost there."""
+    """oneDNN, which takes lines of rows that are not too long, rounds their sum and the mean to f32, each of which costs a
+    last digit there."""
     data = numbers(shape, mean)
     expected = normalized(data.astype(np.float64), axes)
     lost = np.spacing(np.float32(mean)) / np.abs(expected).max()
@@ -113,7 +114,7 @@ def test_mean_variance_normalization(shape, axes, mean, engine, tmp_path):
         *(engine, tmp_path, lambda b, x: b.layer("MVN", [x, indices(b, axes)], [("f32", shape)], "opset6", **attrs)),
         *(data, expected),
     )
-    assert found < BOUND + lost * (engine == "auto")
+    assert found < BOUND + 2 * lost * (engine == "auto")
 
 
 @ENGINES

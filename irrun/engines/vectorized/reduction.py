@@ -88,26 +88,33 @@ def summation(values: Array, sums: Array) -> Call:
     """Adds up the lines along axis 1; those of rows by einsum, several times as quick as sum, in parts if long."""
     if values.ndim > 2:
         return _by_parts(partial(np.add.reduce, axis=1, keepdims=True), values, sums)
-    parts = _parts(values)
-    if parts is None:
-        return partial(np.add.reduce, values, axis=1, keepdims=True, out=sums)
-    if parts.shape[1] == 1:
-        return partial(np.einsum, "ij->i", values, out=sums[:, 0])
-    between = np.empty(parts.shape[:2], np.float32)
-    return chain(
-        [partial(np.einsum, "ijk->ij", parts, out=between), partial(np.einsum, "ij->i", between, out=sums[:, 0])]
-    )
+    return _rows_by_parts(_additions, values, sums[:, 0])
 
 
 def square_summation(values: Array, sums: Array) -> Call:
     """Adds up the squares of the lines along axis 1, as `summation`."""
     if values.ndim > 2:
         return _by_parts(lambda part, out: np.einsum("ijk,ijk->ik", part, part, out=out[:, 0]), values, sums)
-    parts = _parts(values)
-    if parts is None or parts.shape[1] == 1:
-        return _dots(values, sums[:, 0])
-    between = np.empty(parts.shape[:2], np.float32)
-    return chain([_dots(parts, between), partial(np.einsum, "ij->i", between, out=sums[:, 0])])
+    return _rows_by_parts(_dots, values, sums[:, 0])
+
+
+def _rows_by_parts(add: Callable[[Array, Array], Call], values: Array, sums: Array) -> Call:
+    """Adds up `[rows, line]` along the last axis, a long line in parts: no sum is over too many elements."""
+    rows, line = values.shape
+    if line <= LONG:
+        return add(values, sums)
+    count, rest = divmod(line, LONG)
+    step, item = values.strides
+    between = np.empty((rows, count + (rest > 0)), np.float32)
+    calls = [add(view(values, (rows, count, LONG), (step, LONG * item, item)), between[:, :count])]
+    if rest:
+        calls.append(add(values[:, -rest:], between[:, count]))
+    return chain([*calls, _rows_by_parts(_additions, between, sums)])
+
+
+def _additions(values: Array, sums: Array) -> Call:
+    """The sums of the lines along the last axis."""
+    return partial(np.einsum, "...i->...", values, out=sums)
 
 
 def _by_parts(add: Callable[..., object], values: Array, sums: Array) -> Call:
@@ -129,17 +136,6 @@ def _dots(values: Array, sums: Array) -> Call:
     if hasattr(np, "vecdot") and values.strides[-1] == values.itemsize:  # numpy 2: BLAS for each line
         return partial(np.vecdot, values, values, out=sums)
     return partial(np.einsum, "...i,...i->...", values, values, out=sums)
-
-
-def _parts(values: Array) -> Any:
-    """Rows as `[rows, parts, part]`, so that no sum is over too many elements; None where they cannot be divided."""
-    rows, line = values.shape
-    count = next((n for n in range(-(-line // LONG), LONG) if line % n == 0), None)
-    if count is None or line // count < LONG // 16:
-        return None
-    part = line // count
-    strides = values.strides[0], part * values.strides[1], values.strides[1]
-    return view(values, (rows, count, part), strides)
 
 
 def reduction(work: Work, threads: Threads) -> Compiled | None:

@@ -202,14 +202,15 @@ def test_a_model_from_memory(block, cpu):
 def test_a_message_names_our_layer(cpu, tmp_path):
     b = Builder()
     x = b.parameter("x", "f32", ("?", "?"))
-    (y,) = b.layer("MatMul", [x, b.constant(np.zeros((3, 2), F32))], [("f32", (-1, 2))], name="the product")
+    shape = b.constant(np.array([3, 2]))
+    (y,) = b.layer("Reshape", [x, shape], [("f32", (3, 2))], special_zero="false", name="the shape")
     b.result(y)
     model = irrun.read_model(b.save(tmp_path))
     side = cpu(model)
     with pytest.raises(SideFailed) as failed:
         side.outputs([{"x": np.zeros((2, 4), F32)}])
     assert failed.value.phase == "run"
-    assert failed.value.layer.name == "the product"
+    assert failed.value.layer.name == "the shape"
     assert failed.value.span.line == model.graph.layers[2].span.line
     assert "Exception from" not in str(failed.value)
 
