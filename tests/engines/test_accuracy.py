@@ -104,8 +104,8 @@ def normalized(x: Any, axes: tuple[int, ...]) -> Any:
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
 @pytest.mark.parametrize("mean", [1, 100])
 def test_mean_variance_normalization(shape, axes, mean, engine, tmp_path):
-    """oneDNN, which takes lines of rows that are not too long, rounds their sum and the mean to f32, each of which costs a
-    last digit there."""
+    """oneDNN, which takes lines of rows that are not too long, rounds their sum and the mean to f32, each of which
+    costs a last digit there."""
     data = numbers(shape, mean)
     expected = normalized(data.astype(np.float64), axes)
     lost = np.spacing(np.float32(mean)) / np.abs(expected).max()
