@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+from types import ModuleType
 
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
@@ -14,6 +15,10 @@ search all that a command loads takes 10 ms."""
 SPINNING = 17
 """The clock cycles, as a power of 2, that threads of numpy's BLAS look for work before they sleep: some 50 us. There is
 next to none for them, as engines have threads of their own; 28, the default, is a tenth of a second at every start."""
+
+UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
+"""Modules of numpy that do nothing but write the docstrings of its functions, for which nobody asks a command: to write
+them is a tenth of the time that numpy takes to load."""
 
 
 def run() -> None:
@@ -35,6 +40,7 @@ def run() -> None:
     atexit.register(end)  # the first one, which is called behind all others
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
+    sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
     from irrun.cli import main  # now that nothing searches what it loads
 
     try:

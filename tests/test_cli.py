@@ -84,6 +84,30 @@ def test_an_exception_is_no_silent_end():
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_numpy_loads_without_its_docstrings_and_with_all_else():
+    script = (
+        "import sys, numpy\n"
+        "from irrun.__main__ import UNREAD\n"
+        "print(all(vars(sys.modules[name]).get('__file__') for name in UNREAD), numpy.__version__)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    there, version = done.stdout.split()
+    assert there == "True" or version < "2", "numpy has them elsewhere now"
+    script = (
+        "import sys; sys.argv = ['irrun', '--version']\n"
+        "import atexit, irrun.__main__\n"
+        "def late():\n"
+        "    import numpy.typing, numpy.testing, scipy.special, ml_dtypes\n"
+        "    print(numpy.add(1, 2), numpy.array.__doc__)\n"
+        "irrun.cli.main = lambda **_: late()\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "import irrun.cli\n" + script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("3 ")
+
+
 def loaded(*arguments):
     """`["numpy"]` where a command loads that, and does not only make it ready to be loaded."""
     script = (
