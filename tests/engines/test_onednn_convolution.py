@@ -29,6 +29,7 @@ from engines.onednn_works import (
 
 from irrun.engines.work import Operand, Post
 from irrun.spec.op import Array
+from irrun.spec.registry import registry
 
 pytestmark = needs_onednn
 
@@ -321,3 +322,50 @@ def test_an_operand_of_a_transposed_convolution_is_no_output_shape() -> None:
     attrs = window(2, strides=(2, 2), pads_begin=(1, 0), pads_end=(0, 1))
     check("ConvolutionBackpropData-1", attrs, [normal(1, 8, 5, 6), normal(8, 8, 3, 3), normal(8, 1, 1)], [1], [add(2)])
     check_if_taken("ConvolutionBackpropData-1", attrs, [normal(1, 8, 5, 6), normal(8, 8, 3, 3)])
+
+
+@pytest.mark.parametrize("channels", [1, 7, 16, 33])
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("sizes", [(5, 6), (9,)], ids=str)
+@pytest.mark.parametrize("each", [(True, True), (True, False), (False, True)], ids=str)
+def test_levels_of_each_channel(channels: int, group: bool, sizes: tuple[int, ...], each: tuple[bool, bool]) -> None:
+    """Numbers next to the middle between two levels may come to either."""
+    rank = len(sizes)
+    name, filters = "Convolution-1", normal(channels, channels, *(1,) * rank)
+    if group:
+        name, filters = "GroupConvolution-1", normal(channels, 1, 1, *(3,) * rank)
+    attrs = window(rank, pads_begin=(int(group),) * rank, pads_end=(int(group),) * rank)
+    arrays = [normal(2, channels, *sizes), filters]
+    (middle,) = expected(name, attrs, arrays, [])
+    shapes = [(1, channels, *(1,) * rank) if own else () for own in each]
+    low, first = (np.asarray(-1 - np.abs(normal(*shape)), np.float32) for shape in shapes)
+    high, last = (np.asarray(1 + np.abs(normal(*shape)), np.float32) for shape in shapes)
+    limits, levels = [low, high, first, last], {"levels": 256, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    post = Post("FakeQuantize-1", levels, parameters=(2, 3, 4, 5))
+    work = work_of(name, attrs, [*arrays, *limits], [middle], [1, 2, 3, 4, 5], [post])
+    compiled = prepared(work)
+    assert compiled is not None
+    (found,) = computed(work, compiled, [*arrays, *limits])
+    wanted = registry().ops["FakeQuantize-1"].kernel(middle, *limits, **levels)
+    apart = np.abs(found - wanted)
+    assert (apart <= 1.001 * (last - first) / 255).all()
+    assert (apart > 1e-5).mean() < 0.01
+
+
+def test_limits_that_no_convolution_takes() -> None:
+    arrays, attrs = [normal(1, 4, 5, 6), normal(4, 4, 1, 1)], window(2)
+    (middle,) = expected("Convolution-1", attrs, arrays, [])
+    levels = {"levels": 256, "auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    high, one = np.ones((1, 4, 1, 1), np.float32), np.ones((), np.float32)
+    mixed = high * [[[[-1]], [[-1]], [[2]], [[-1]]]]  # above the high one in a channel
+    along = np.ones((1, 1, 1, 6), np.float32)
+    for low, upper, constants in (
+        (mixed.astype(np.float32), high, [1, 2, 3, 4, 5]),
+        (-along, along, [1, 2, 3, 4, 5]),
+        (-high, high, [1, 4, 5]),
+        (-np.ones((1, 4, 5, 6), np.float32), one, [1, 2, 3, 4, 5]),
+        (np.full_like(high, -np.inf), high, [1, 2, 3, 4, 5]),
+    ):
+        post = Post("FakeQuantize-1", levels, parameters=(2, 3, 4, 5))
+        work = work_of("Convolution-1", attrs, [*arrays, low, upper, -one, one], [middle], constants, [post])
+        assert prepared(work) is None

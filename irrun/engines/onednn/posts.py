@@ -140,21 +140,38 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     """Append a post that makes codes, or only rounds to a grid."""
     if post.name == QUANTIZE:
         return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
-    values = [None if operand is None else scalar(operand) for operand in (work.inputs[n] for n in post.parameters)]
-    found = [value for value in values if value is not None]
-    if post.name != FAKE_QUANTIZE or len(found) < 4:
+    shape = work.outputs[0].shape
+    found = [None if (bound := work.inputs[n]) is None else along_channels(bound, shape) for n in post.parameters]
+    bounds = [each for each in found if each is not None]
+    if post.name != FAKE_QUANTIZE or len(bounds) < 4:
         return False
-    (low, high, first, last), levels = found, post.attrs["levels"]
-    if not (low < high and np.isfinite([high - low, last - first]).all()):
+    (low, high, first, last), levels = bounds, post.attrs["levels"]
+    if not ((low < high).all() and np.isfinite([*(high - low), *(last - first)]).all()):
         return False
     factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
-    result.posts += [
-        ("eltwise", LINEAR, factor, -low * factor),
-        ("eltwise", CLIP, 0.0, levels - 1.0),
-        ("eltwise", ROUND, 0.0, 0.0),
-        ("eltwise", LINEAR, step, first),
-    ]
-    return True
+    if not _scale(result, factor, -low * factor, len(shape), place):
+        return False
+    result.posts += [("eltwise", CLIP, 0.0, levels - 1.0), ("eltwise", ROUND, 0.0, 0.0)]
+    return _scale(result, step, first, len(shape), place)
+
+
+def along_channels(operand: Operand, shape: Sizes) -> Array | None:
+    """The numbers of a constant in f64: one, or one for each channel of a result; None where it has others."""
+    value = operand.value
+    if value is None or operand.type not in FLOATS:
+        return None
+    own = (*(1,) * (len(shape) - value.ndim), *value.shape)
+    if value.size != 1 and (len(shape) < 2 or own != (1, shape[1], *(1,) * (len(shape) - 2))):
+        return None
+    return value.reshape(-1).astype(np.float64)
+
+
+def _scale(result: Chain, factor: Array, shift: Array, rank: int, place: Place) -> bool:
+    """Append a product and a sum with numbers for all channels, or one for each; False where they cannot lie so."""
+    if len(factor) == len(shift) == 1:
+        result.posts.append(("eltwise", LINEAR, float(factor[0]), float(shift[0])))
+        return True
+    return _along_channels(result, MUL, factor, rank, place) and _along_channels(result, ADD, shift, rank, place)
 
 
 def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
@@ -169,9 +186,7 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
         result.posts.pop()
     limits = np.iinfo(numpy_dtype(coding.grid.type))
     least, most = (np.clip(np.rint(bound), limits.min, limits.max) for bound in (least, most))
-    if len(factor) == 1:
-        result.posts.append(("eltwise", LINEAR, float(factor[0]), float(shift[0])))
-    elif not _along_channels(result, MUL, factor, rank, place) or not _along_channels(result, ADD, shift, rank, place):
+    if not _scale(result, factor, shift, rank, place):
         return False
     if np.ptp(least) == np.ptp(most) == 0:
         if least[0] > limits.min or most[0] < limits.max:
