@@ -65,7 +65,7 @@ def explained(case: Case, run: int, output: int, found: Array, expected: Array, 
                     warnings.simplefilter("ignore")
                     for feed in case.feeds[: run + 1]:
                         outputs = list(executor.run(feed).values())
-            except irrun.ExecutionError:
+            except irrun.IRError:  # shapes are others than what the case says, or a size came of what was changed
                 return True
             other = outputs[output].astype(np.float64)
             if other.shape != base.shape:
