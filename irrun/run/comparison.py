@@ -18,8 +18,9 @@ DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float6
 """The relative distance of a number of each type to the next one."""
 
 
-MOVED = (64.0, -64.0)
-"""Roundings that inputs are moved by, to see what an op makes of that: a step function may make anything of it."""
+MOVED, DRAWS = 64.0, 8
+"""Roundings that inputs are moved by, to see what an op makes of that, as a step function may make anything of it: all
+numbers up or down, and then, so often, some up and some down, as what cancels in sums is not moved otherwise."""
 
 
 class Comparison(NamedTuple):
@@ -47,8 +48,12 @@ class Comparison(NamedTuple):
             wrong = self.differing(right, array, digit=digit)
             if wrong is None:
                 continue
-            spread = [computation(_moved(given, factor), run)[port] for factor in MOVED]
-            wrong = self.differing(right, array, spread, digit)
+            spread: list[Array] = []
+            for draw in range(1 + DRAWS):
+                spread += [computation(_moved(given, roundings, draw), run)[port] for roundings in (MOVED, -MOVED)]
+                wrong = self.differing(right, array, spread, digit)
+                if wrong is None:
+                    break
             if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
                 continue
             layer, last = instruction.layer, instruction.parts[-1].layer
@@ -101,10 +106,13 @@ class Comparison(NamedTuple):
         return tuple(int(place) for place in np.argwhere(wrong)[0])
 
 
-def _moved(arrays: Sequence[Array | None], roundings: float) -> list[Array | None]:
-    """The arrays with all numbers a few roundings off."""
+def _moved(arrays: Sequence[Array | None], roundings: float, draw: int) -> list[Array | None]:
+    """The arrays with all numbers a few roundings off, of draws behind the first one each up or down by chance."""
     moved: list[Array | None] = []
-    for array in arrays:
+    for number, array in enumerate(arrays):
         digit = None if array is None else DIGITS.get(array.dtype.name)
-        moved.append(array if array is None or digit is None else (array * (1 + roundings * digit)).astype(array.dtype))
+        if array is not None and digit is not None:
+            signs = np.random.default_rng([draw, number]).choice([-1.0, 1.0], array.shape) if draw else 1.0
+            array = (array * (1 + roundings * digit * signs)).astype(array.dtype)
+        moved.append(array)
     return moved

@@ -125,6 +125,24 @@ def test_an_engine_that_is_right_is_asked_and_passes(tmp_path, monkeypatch):
     assert {"SoftMax-1", "Negative-1"} <= {work.name for work in odd.works}
 
 
+def lower(outputs):
+    outputs[0][...] -= 1
+
+
+def test_a_step_behind_a_sum_that_cancels_may_be_on_either_side(tmp_path, monkeypatch):
+    """0.1 * x - 0.1 * x is 0 however x is rounded, but not where each product is rounded otherwise."""
+    for numbers, right in ((1000, True), (1, True), (1001.5, False)):
+        b = model()
+        weights = b.constant(F32([[0.1], [-0.1]]) if right else F32([[0.1], [-0.10005]]))
+        b.result(b.one("Floor-1", b.one("MatMul-1", anything(b, "f4", (1, 2)), weights, **PLAIN)))
+        ours = executor(saved(b, tmp_path), [Odd(after("MatMul-1", lower))], monkeypatch, engine="check")
+        if right:
+            ours.run([np.full((1, 2), numbers, F32)])
+        else:
+            with pytest.raises(irrun.ExecutionError, match="E604"):
+                ours.run([np.full((1, 2), numbers, F32)])
+
+
 def test_warnings_come_once(tmp_path):
     b = model()
     table = anything(b, "f4", (5, 2))
