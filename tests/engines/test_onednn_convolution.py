@@ -324,6 +324,21 @@ def test_an_operand_of_a_transposed_convolution_is_no_output_shape() -> None:
     check_if_taken("ConvolutionBackpropData-1", attrs, [normal(1, 8, 5, 6), normal(8, 8, 3, 3)])
 
 
+@pytest.mark.parametrize("channels", [64, 128, 129, 257, 512, 1024])
+@pytest.mark.parametrize(("sizes", "stride"), [((4, 4), 2), ((6, 6), 3), ((3, 2), 2), ((4,), 2)], ids=str)
+def test_what_is_behind_transposed_convolutions_of_many_channels(
+    channels: int, sizes: tuple[int, ...], stride: int
+) -> None:
+    """Sums of some of the channels are no results yet."""
+    rank = len(sizes)
+    attrs = window(rank, strides=(stride,) * rank, pads_begin=(1,) * rank, pads_end=(1,) * rank)
+    arrays = [normal(1, channels, *(5,) * rank), normal(channels, 24, *sizes), normal(1, 24, *(1,) * rank)]
+    check_if_taken("ConvolutionBackpropData-1", attrs, arrays, [1, 2], [add(2), RELU])
+    check_if_taken("ConvolutionBackpropData-1", attrs, arrays, [1, 2], [add(2)])
+    check_if_taken("ConvolutionBackpropData-1", attrs, arrays[:2], [1], [RELU])
+    check_if_taken("ConvolutionBackpropData-1", attrs, arrays[:2], [1])
+
+
 @pytest.mark.parametrize("channels", [1, 7, 16, 33])
 @pytest.mark.parametrize("group", [False, True])
 @pytest.mark.parametrize("sizes", [(5, 6), (9,)], ids=str)

@@ -33,6 +33,9 @@ from irrun.spec.op import Array
 
 DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
 
+STRIDED, MAX_TOGETHER = "brgconv_strided", 128
+"""A way of oneDNN to compute transposed convolutions, in which a bias and posts are done to the sums over some of the
+channels where there are many: from 257 on with AVX2. That many are trusted on any processor."""
 
 MANY_READS = 12
 """Filters that read each number of the data more often are quicker with f32, conversion included."""
@@ -110,6 +113,9 @@ def _prepared(library: Library, work: Work) -> tuple[Compiled, Primitive] | None
     weights, target = library.any(shape, data.type), library.any(result, type)
     primitive = _primitive(library, data, weights, shift, target, geometry_of(axes), posts, transposed)
     if primitive is None:
+        return None
+    in_parts = STRIDED in primitive.implementation and data.shape[1] > MAX_TOGETHER
+    if in_parts and (posts.posts or shift is not None):
         return None
     inputs = {SRC: 0, **posts.inputs}
     if added is not None:
