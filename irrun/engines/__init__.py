@@ -27,10 +27,13 @@ SINGLE_RUN = 110_000_000
 """Bytes of weights of a model for which oneDNN pays in a single run already: what it prepares takes 20 to 60 ms."""
 
 
-def load_engines(name: str = "auto", threads: int | None = None, *, small: bool = False) -> list[Engine]:
+def load_engines(
+    name: str = "auto", threads: int | None = None, *, small: bool = False, once: bool = False
+) -> list[Engine]:
     """The engines that a model is offered to, the first one first, for `threads` threads (None: as `processors` says).
 
-    `small` says that so little is to be computed that `auto` had better do without oneDNN.
+    `small` says that so little is to be computed that `auto` had better do without oneDNN, `once` that it is computed
+    once.
 
     Raises EngineError where `name` is not one of `ENGINES`, or cannot be loaded.
     """
@@ -45,7 +48,7 @@ def load_engines(name: str = "auto", threads: int | None = None, *, small: bool 
     if name == "onednn" or (name in ("auto", CHECK) and not small):
         from irrun.engines.onednn import load
 
-        engine = load(count)
+        engine = load(count, once=once)
         if engine is not None:
             found.append(engine)
         elif name == "onednn":

@@ -141,7 +141,7 @@ class GraphExecutor:
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
         small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
-        engines = load_engines(engine, threads, small=small)
+        engines = load_engines(engine, threads, small=small, once=once)
         self._small = small and engine == "auto"
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None

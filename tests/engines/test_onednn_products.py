@@ -20,6 +20,7 @@ from engines.onednn_works import (
     work_of,
 )
 
+from irrun.engines.onednn import load as load_onednn
 from irrun.engines.onednn.products import _apart
 from irrun.engines.work import Post
 from irrun.spec.op import Array
@@ -106,6 +107,21 @@ def test_every_call_gives_the_same_whether_weights_are_packed_yet_or_not(sizes: 
     (later,) = computed(work, compiled, arrays, calls=4)
     np.testing.assert_allclose(first, later, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(later, arrays[0] @ arrays[1].T, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 128])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_what_is_computed_once(rows: int, transposed: bool) -> None:
+    engine = load_onednn(2, once=True)
+    assert engine is not None
+    arrays = [normal(rows, 96), normal(1024, 96) if transposed else normal(96, 1024)]
+    attrs = {"transpose_a": False, "transpose_b": transposed}
+    (wanted,) = expected("MatMul-1", attrs, arrays, [])
+    compiled = engine.compile(work_of("MatMul-1", attrs, arrays, [wanted], [1]))
+    assert compiled is not None
+    for calls in (1, 3):  # as the body of a loop has it
+        (found,) = computed(work_of("MatMul-1", attrs, arrays, [wanted], [1]), compiled, arrays, calls=calls)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("shape", [(96, 1024), (3, 96, 1024), (2, 3, 40, 2048)], ids=str)

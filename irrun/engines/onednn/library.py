@@ -178,10 +178,11 @@ class Library:
 
     `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
     says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way.
+    `once` that there will be one run.
     """
 
-    def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT) -> None:
-        self.dll, self.threads, self.fpmath = dll, threads, fpmath
+    def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False) -> None:
+        self.dll, self.threads, self.fpmath, self.once = dll, threads, fpmath, once
         self.threads_used, self.use_threads = load_threads(dll)
         self.size_of, self.equal = dll.dnnl_memory_desc_get_size, dll.dnnl_memory_desc_equal
         self.query, self.execute = dll.dnnl_memory_desc_query, load_execute(dll)
@@ -352,7 +353,7 @@ def _argument(value: Any) -> Any:
     return Sizes(*value) if isinstance(value, tuple) else value
 
 
-def open_library(threads: int, fpmath: int) -> Library | None:
+def open_library(threads: int, fpmath: int, *, once: bool = False) -> Library | None:
     """The library, or None where it is not installed or not of the version and the kind that is spoken to."""
     dll = load_functions()
-    return None if dll is None else Library(dll, threads, fpmath)
+    return None if dll is None else Library(dll, threads, fpmath, once)

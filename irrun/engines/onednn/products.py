@@ -52,7 +52,10 @@ class Product(NamedTuple):
         plain = None if weights.ready or weights.shared else self.plain()
         if plain is None or plain.implementation != self.primitive.implementation:  # which may be much slower
             return often
-        return _once_plain(often, compiled(work, plain, {**self.inputs, WEIGHTS: 1}), value, weights)
+        lying = compiled(work, plain, {**self.inputs, WEIGHTS: 1})
+        if plain.implementation.startswith("brg"):
+            return _once_plain(often, lying, value, weights)
+        return lying if library.once else often  # others round otherwise where columns lie together
 
     def _again(self, library: Library, often: Compiled, work: Work) -> Compiled:
         """The same for other weights."""
