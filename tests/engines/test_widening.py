@@ -56,6 +56,12 @@ def test_product_with_weights_and_what_follows() -> None:
     check("MatMul-1", attrs, [random(2, 20, 9).transpose(0, 2, 1), random(2, 30, 20), random(30)], (), posts)
 
 
+def test_constants_that_are_transposed() -> None:
+    attrs = {"transpose_a": False, "transpose_b": False}
+    check("MatMul-1", attrs, [random(9, 20), random(30, 20).T])
+    check("Add-1", {"auto_broadcast": "numpy"}, [random(9, 8), random(8, 9).T])
+
+
 def test_convolution() -> None:
     zeros, ones = (0, 0), (1, 1)
     attrs = {"strides": ones, "dilations": ones, "pads_begin": zeros, "pads_end": zeros, "auto_pad": "explicit"}

@@ -39,7 +39,7 @@ def widened(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled 
             if operand is None or array is None or operand.type != "bf16":
                 continue
             if operand.value is not None:
-                read[number] = array.astype(np.float32)
+                read[number] = array.astype(np.float32, order="C")
                 continue
             read[number] = room(number, operand.shape, None)
             before.append(partial(np.copyto, read[number], array))
@@ -62,5 +62,5 @@ def _present(operand: Operand) -> Operand:
     """An operand of bf16 as one of f32 in C order."""
     if operand.type != "bf16":
         return operand
-    value = None if operand.value is None else operand.value.astype(np.float32)
+    value = None if operand.value is None else operand.value.astype(np.float32, order="C")
     return Operand("f32", operand.shape, dense_strides(operand.shape), value)
