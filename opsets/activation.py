@@ -132,8 +132,8 @@ def _gelu(data: Array, *, approximation_mode: str) -> Any:
         result = data * math.sqrt(0.5)
         erf(result, out=result)
     result += 1
+    result *= 0.5  # first, or the greatest numbers would overflow
     result *= data
-    result *= 0.5
     return result
 
 

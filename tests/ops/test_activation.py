@@ -88,6 +88,21 @@ def test_extremes_give_limits_and_no_warnings(name, attrs, expected):
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("type", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "attrs"),
+    [
+        ("Gelu-2", {}),
+        ("Gelu-7", {}),
+        ("Gelu-7", {"approximation_mode": "tanh"}),
+        *((name, {}) for name in ("HSwish-4", "Mish-4", "ReLU-1", "SoftPlus-4", "Swish-4")),
+    ],
+)
+def test_the_greatest_number_does_not_overflow(name, attrs, type):
+    greatest = ml_dtypes.finfo(type).max
+    assert ops[name](np.array([greatest, -greatest], type), **attrs).tolist() == [greatest, 0]
+
+
 def test_relu_keeps_integers():
     assert ops["ReLU-1"](array(-3, 4, type=np.int64)).tolist() == [0, 4]
     assert ops["ReLU-1"](array(3, 200, type=np.uint8)).tolist() == [3, 200]
