@@ -58,13 +58,20 @@ UNDILATED = ((), (1,), (1, 1), (1, 1, 1))
 INDICES = Output("indices", "index_element_type", "[N, C, *windows]")
 
 
+def of_elements(attrs: Mapping[str, Any], data: Sequence[Any], result: Sequence[Any]) -> bool:
+    """Whether no window is of padding alone."""
+    names = ("strides", "pads_begin", "pads_end", "dilations", "auto_pad")
+    axes = axes_of(data[2:], attrs["kernel"], **{name: attrs[name] for name in names if name in attrs})
+    return all(axis.meet(windows) for axis, windows in zip(axes, result[2:], strict=True))
+
+
 @op(
     "MaxPool-1",
     types={"T": NUMERIC},
     inputs=[DATA],
     outputs=[RESULT],
     attrs=[*POOL, FLOOR_OR_CEIL],
-    traits=[Selecting()],
+    traits=[Selecting(of_elements)],
 )
 def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
     """Take the largest element of each window.
@@ -135,7 +142,7 @@ max_pool_8.lowers("MaxPool-1", dilations=UNDILATED, index_element_type=("i64", "
     inputs=[DATA],
     outputs=[RESULT, INDICES],
     attrs=[*INDEXED, FLOOR_CEIL_OR_TORCH],
-    traits=[Selecting()],
+    traits=[Selecting(of_elements)],
 )
 def max_pool(
     data: Array, *, kernel: Sequence[int], index_element_type: str, axis: int, **window: Any

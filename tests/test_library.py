@@ -406,6 +406,30 @@ def test_a_selection_gives_elements_of_its_first_input_by_their_order_alone(op):
     np.testing.assert_array_equal(second, 3 * first + 1)
 
 
+@ops_that_are(Selecting)
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "begin", "end", "rounding"),
+    [
+        (2, 1, 1, 1, 1, "floor"),
+        (2, 1, 1, 2, 0, "floor"),
+        (2, 2, 1, 0, 2, "floor"),
+        (2, 2, 1, 0, 1, "ceil"),
+        (2, 2, 1, 0, 0, "ceil"),
+        (1, 3, 1, 0, 1, "ceil"),
+        (2, 1, 5, 1, 4, "floor"),
+        (3, 1, 2, 2, 2, "floor"),
+    ],
+)
+def test_a_selection_says_where_some_are_of_nothing(op, kernel, stride, dilation, begin, end, rounding):
+    dilated = any(attr.keyword == "dilations" for attr in op.attrs)
+    window = {"kernel": (kernel,), "strides": (stride,), "pads_begin": (begin,), "pads_end": (end,)}
+    window |= {"rounding_type": rounding} | ({"dilations": (dilation,)} if dilated else {})
+    data = elements(op, 0, (1, 2, 4))
+    found = call(op, data, **window)
+    found = found[0] if isinstance(found, tuple) else found
+    assert op.trait(Selecting).whole(op.defaults | window, data.shape, found.shape) == np.isin(found, data).all()
+
+
 @ops_that_are(Splitting)
 def test_parts_lie_one_behind_the_other_along_the_axis_of_the_trait(op):
     data = elements(op, 0, (2, 6, 3))

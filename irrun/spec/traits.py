@@ -239,8 +239,13 @@ class Filling(NamedTuple):
     word: str
 
 
-class Selecting:
-    """Each element of the first output is one of the first input; which one, only their order may decide."""
+class Selecting(NamedTuple):
+    """Each element of the first output is one of the first input; which one, only their order may decide.
+
+    That is so where `whole`, of the attributes and the shapes of both, all known, is true: else some are of nothing.
+    """
+
+    whole: Callable[[Mapping[str, Any], Shape, Shape], bool]
 
 
 class Splitting(NamedTuple):

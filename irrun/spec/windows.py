@@ -62,6 +62,16 @@ class Axis(NamedTuple):
         starts_before_the_end_padding = _ceil_divide(self.size + begin, self.stride)
         return smallest(count, largest(count - 1, starts_before_the_end_padding))
 
+    def meet(self, windows: int) -> bool:
+        """Whether each of so many windows has a tap on an element, where all is known: others are of padding alone."""
+        begin, _ = self.pads
+        starts = [number * self.stride - begin for number in range(windows)]
+        taps = [max(-(start // self.dilation), 0) for start in starts]
+        return all(
+            tap < self.kernel and start + tap * self.dilation < self.size
+            for start, tap in zip(starts, taps, strict=True)
+        )
+
     @property
     def fits(self) -> Any:
         """Whether the padded axis holds the kernel at least once."""

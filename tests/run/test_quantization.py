@@ -516,3 +516,16 @@ def test_quantizations_of_what_is_quantized_so_are_left_out(engine, again, tmp_p
     for own, right in zip(found, expected, strict=True):
         np.testing.assert_array_equal(own, right)
     assert sum(name.count("FakeQuantize") for name in program) == 5
+
+
+@pytest.mark.parametrize("engine", ["auto", "numpy"])
+def test_what_windows_of_padding_give_is_quantized(engine, tmp_path):
+    """It is the lowest number, which is on no grid, though the largest elements of others are on that of the data."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 2, 4)), -1.28, 1.27)
+    window = {"kernel": "2", "strides": "1", "pads_begin": "3", "pads_end": "0", "rounding_type": "floor"}
+    (y,) = model.layer("MaxPool", [x], [("f32", (1, 2, 6))], **window)
+    model.result(fake_quantize(model, y, -1.28, 1.27))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 2, 4)}, engine)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found[:, :, :2], -1.28, rtol=1e-6)

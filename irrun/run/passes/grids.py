@@ -85,16 +85,22 @@ class Grids:
         if maker.op.trait(Quantizing) is not None:
             coding = self.coding(maker)
             return None if coding is None else coding.grid
-        sources = kept_by(maker, number)
+        sources = kept_by(maker, number, self._program)
         grids = {self.of(source) for source in sources}
         grid = next(iter(grids)) if len(grids) == 1 else None
         return grid if grid is not None and len(grid.scale) == 1 else None
 
 
-def kept_by(maker: Instruction, number: int) -> tuple[int | None, ...]:
+def kept_by(maker: Instruction, number: int, program: Program) -> tuple[int | None, ...]:
     """The inputs of `maker` whose values are all that its output `number` has; none where it has others."""
     if maker.op.trait(Joining) is not None:
         return maker.inputs
+    selecting = maker.op.trait(Selecting)
+    if selecting is not None:
+        data, result = (program.tensors[n or 0] for n in (maker.inputs[0], maker.outputs[0]))
+        known = data.static and result.static
+        if not known or not selecting.whole(maker.attrs, data.shape or (), result.shape or ()):
+            return ()
     kept = any(maker.op.trait(kind) for kind in KEEPING) and maker.outputs[0] == number
     return maker.inputs[:1] if kept or maker.op.trait(Splitting) is not None else ()
 

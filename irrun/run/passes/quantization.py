@@ -123,7 +123,7 @@ class _Quantization:
         """Whether a tensor has the elements of a product of integers, quantized."""
         maker = self._grids.makers.get(number)
         while maker is not None and maker.op.trait(Quantizing) is None:
-            sources = kept_by(maker, number)
+            sources = kept_by(maker, number, self._old)
             if len(sources) != 1 or sources[0] is None:
                 return False
             number, maker = sources[0], self._grids.makers.get(sources[0])
@@ -146,7 +146,7 @@ class _Quantization:
         self.wanted.add(number)
         maker = self._grids.makers[number]
         if maker.op.trait(Quantizing) is None:
-            for source in kept_by(maker, number):
+            for source in kept_by(maker, number, self._old):
                 self._want(source)
 
     def made(self, setting: Setting) -> Program:
@@ -192,7 +192,7 @@ class _Quantization:
         if instruction.op.trait(Quantizing) is not None:
             self._quantized(instruction)
         else:
-            sources = kept_by(instruction, next(iter(grids)))
+            sources = kept_by(instruction, next(iter(grids)), self._old)
             if not self._codes.keys() >= set(sources):
                 return False
             inputs = (

@@ -43,7 +43,7 @@ def requantized(program: Program, grids: Grids) -> Program:
                 levels[result] = count, most
         else:
             for number in instruction.outputs:
-                found = {levels.get(source) for source in kept_by(instruction, number)}
+                found = {levels.get(source) for source in kept_by(instruction, number, program)}
                 if len(found) == 1 and (own := found.pop()) is not None:
                     levels[number] = own
         instructions.append(instruction)
