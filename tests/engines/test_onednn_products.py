@@ -124,17 +124,20 @@ def test_what_is_computed_once(rows: int, transposed: bool) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(96, 1024), (3, 96, 1024), (2, 3, 40, 2048)], ids=str)
-def test_rows_of_whole_pages(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(96, 1024), (33, 384), (3, 96, 1024), (2, 3, 40, 1536)], ids=str)
+def test_rows_of_whole_parts_of_pages(shape: tuple[int, ...]) -> None:
     check("MatMul-1", PLAIN, [normal(65, shape[-2]), normal(*shape)], [1])
 
 
-def test_no_step_between_rows_is_a_whole_page() -> None:
+def test_no_step_between_rows_is_a_whole_part_of_a_page() -> None:
     assert ENGINE is not None
     library = ENGINE._library
     found = _apart(library, library.dense((3, 8, 1024)))
     assert found is not None
     assert found.strides == (8 * 4160, 4160, 4)
+    found = _apart(library, library.dense((8, 384)))
+    assert found is not None
+    assert found.strides == (1600, 4)
     assert _apart(library, library.dense((8, 1000))) is None
     turned = library.strided((8, 1024), (4, 32))
     assert turned is not None

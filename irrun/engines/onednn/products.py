@@ -17,8 +17,8 @@ from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Wor
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
-PAGE, GAP = 4096, 64
-"""Bytes of a page, and of a line of the processor's caches."""
+STEP, GAP = 512, 64
+"""Bytes of an eighth of a page, and of a line of the processor's caches."""
 
 
 class Product(NamedTuple):
@@ -141,11 +141,11 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
 
 
 def _apart(library: Library, layout: Descriptor) -> Descriptor | None:
-    """A layout of rows in C order whose steps are no whole pages, as the processor's caches have few places for what
-    lies pages apart; None where they are none, or oneDNN has a layout of its own."""
+    """A layout of rows in C order whose steps are no whole eighths of pages, as the processor's caches have few places
+    for what lies so many apart; None where they are none, or oneDNN has a layout of its own."""
     *others, columns = layout.shape
     steps = dense_strides(layout.shape, layout.itemsize)
-    if layout.strides != steps or steps[-2] % PAGE:
+    if layout.strides != steps or steps[-2] % STEP:
         return None
     return library.strided(layout.shape, dense_strides((*others, columns + GAP // layout.itemsize), layout.itemsize))
 
