@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from engines.onednn_works import (
     ENGINE,
+    apply,
     channels_last,
     check,
     check_if_taken,
@@ -27,6 +28,8 @@ from engines.onednn_works import (
     work_of,
 )
 
+from irrun.engines.onednn.convolution import _in_rows
+from irrun.engines.onednn.tensors import channels_last as last
 from irrun.engines.work import Operand, Post
 from irrun.spec.op import Array
 from irrun.spec.registry import registry
@@ -88,6 +91,32 @@ def test_group_convolution_with_two_features_a_channel_and_with_one_group() -> N
     check("GroupConvolution-1", window(2), [normal(1, 6, 7, 7), normal(6, 2, 1, 3, 3)], constants=[1])
     check("GroupConvolution-1", window(2), [normal(1, 6, 7, 7), normal(1, 5, 6, 3, 3)], constants=[1])
     check("GroupConvolution-1", window(1), [normal(1, 6, 9), normal(6, 1, 1, 3)], constants=[1])
+
+
+@pytest.mark.parametrize("constants", [[1], [1, 2], [1, 3], []], ids=str)
+@pytest.mark.parametrize("auto_pad", ["explicit", "same_lower", "valid"])
+@pytest.mark.parametrize(("channels", "size", "taps"), [(64, 99, 31), (12, 50, 4), (33, 7, 7), (1, 20, 3)], ids=str)
+def test_group_convolution_over_one_axis(
+    channels: int, size: int, taps: int, auto_pad: str, constants: list[int]
+) -> None:
+    attrs = window(1, strides=(2,), dilations=(1,), pads_begin=(2,), pads_end=(1,), auto_pad=auto_pad)
+    filters = normal(channels, 1, 1, taps)
+    (result,) = apply("GroupConvolution-1", attrs, normal(2, channels, size), filters)
+    total, gelu = normal(*result.shape), Post("Gelu-7", {"approximation_mode": "erf"})
+    for data in (normal(2, channels, size), channels_last(2, channels, size)):
+        arrays = [data, filters, normal(1, channels, 1), total]
+        check_if_taken("GroupConvolution-1", attrs, arrays[:2], constants[:1])
+        check_if_taken("GroupConvolution-1", attrs, arrays, constants, [add(2), add(3), gelu])
+
+
+def test_depthwise_convolution_over_one_axis_is_no_product_for_each_channel() -> None:
+    assert ENGINE is not None
+    library, filters = ENGINE._library, normal(64, 1, 1, 9)
+    for data in (normal(1, 64, 99), channels_last(1, 64, 99)):
+        found = _in_rows(library, work_of("GroupConvolution-1", window(1), [data, filters], [normal(1, 64, 91)], [1]))
+        assert found is not None
+        assert found.gives == {0: last(library, (1, 64, 91), "f32")}
+        assert found.wants == ({0: last(library, data.shape, "f32")} if data.flags.c_contiguous else {})
 
 
 def test_filters_that_are_not_constant() -> None:

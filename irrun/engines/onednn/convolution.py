@@ -27,7 +27,7 @@ from irrun.engines.onednn.library import (
 from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, bias_layout, chain
 from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, given_as, itemsize, lies_so, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.engines.work import chain as chain_calls
 from irrun.spec.op import Array
 
@@ -36,6 +36,11 @@ DIRECT, TRANSPOSED_DIRECT = 0x1, 0xA
 STRIDED, MAX_TOGETHER = "brgconv_strided", 128
 """A way of oneDNN to compute transposed convolutions, in which a bias and posts are done to the sums over some of the
 channels where there are many: from 257 on with AVX2. That many are trusted on any processor."""
+
+PRODUCTS = "gemm"
+"""In the name of what makes products of matrices of a convolution: one for each group, however small these are."""
+
+_OF_ROWS = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}
 
 MANY_READS = 12
 """Filters that read each number of the data more often are quicker with f32, conversion included."""
@@ -49,7 +54,46 @@ def compile(library: Library, work: Work) -> Compiled | None:
     made, primitive = found
     if work.outputs[0].type == "bf16" and primitive.implementation.startswith("jit_dw"):
         return _depthwise(library, work) or made
+    if PRODUCTS in primitive.implementation and len(work.outputs[0].shape) == 3:
+        return _in_rows(library, work) or made
     return made
+
+
+def _in_rows(library: Library, work: Work) -> Compiled | None:
+    """A convolution over one axis as one over images of one row, where there is a kernel for these."""
+    if "Backprop" in work.name or any(own is not None and own.layout is not None for own in work.inputs[1:]):
+        return None
+    inputs = [None if operand is None else _with_row(operand) for operand in work.inputs]
+    attrs = {name: (_OF_ROWS[name], *value) if name in _OF_ROWS else value for name, value in work.attrs.items()}
+    found = _prepared(library, Work(work.name, attrs, inputs, [_with_row(work.outputs[0])], work.posts))
+    if found is None or PRODUCTS in found[1].implementation:
+        return None
+    made, primitive = found
+    wants: dict[int, Layout | None] = {number: _without_row(library, layout) for number, layout in made.wants.items()}
+    gives = _without_row(library, primitive.layout(DST))
+    if gives is None or None in wants.values():
+        return None
+    return replace(made, wants=wants, gives=given_as(work, gives))
+
+
+def _with_row(operand: Operand) -> Operand:
+    """An operand with an axis of one element before its last one, which is the spatial one."""
+    shape, strides = operand.shape, operand.strides
+    if len(shape) < 2:
+        return operand
+    value = None if operand.value is None else np.expand_dims(operand.value, -2)
+    return replace(
+        operand, shape=(*shape[:-1], 1, shape[-1]), strides=(*strides[:-1], strides[-1], strides[-1]), value=value
+    )
+
+
+def _without_row(library: Library, layout: Layout | None) -> Descriptor | None:
+    """The layout of a tensor whose axis of one element is left out again; None where that is one in blocks."""
+    if not isinstance(layout, Descriptor) or layout.strides is None:
+        return None
+    return library.strided(
+        (*layout.shape[:2], *layout.shape[3:]), (*layout.strides[:2], layout.strides[3]), layout.type
+    )
 
 
 def _depthwise(library: Library, work: Work) -> Compiled | None:
