@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from engines.onednn_works import ENGINE, computed, expected, prepared, work_of
 
+from irrun.spec.dtypes import element_type
+
 pytestmark = pytest.mark.skipif(ENGINE is None, reason="oneDNN is not installed")
 
 
@@ -12,10 +14,19 @@ def check(array, type):
     (result,) = expected("Convert-1", attrs, [array], [])
     work = work_of("Convert-1", attrs, [array], [result], type=type)
     compiled = prepared(work)
-    assert compiled is not None, "the engine does not take it"
+    if compiled is None:
+        assert not _is_compiled(array, type), "the engine does not take it"
+        pytest.skip("on this processor oneDNN converts element by element, which is left to numpy")
     (found,) = computed(work, compiled, [array])
     assert found.dtype == result.dtype
     np.testing.assert_array_equal(found, result)
+
+
+def _is_compiled(array, type):
+    """Whether oneDNN has compiled code for the conversion."""
+    library, own = ENGINE._library, element_type(array.dtype)
+    primitive = library.primitive("reorder", *(library.dense(array.shape, each) for each in (own, type)))
+    return primitive is not None and primitive.implementation.startswith("jit")
 
 
 def test_every_number_of_f16():

@@ -113,7 +113,10 @@ def _has_channels_last(operand: Operand) -> bool:
 
 
 def convert(library: Library, work: Work) -> Compiled | None:
-    """Convert-1 of f32 to bf16 or f16 and back; the result has its axes in the order of those of the data."""
+    """Convert-1 of f32 to bf16 or f16 and back, where that is compiled: element by element is slower than numpy.
+
+    The result has its axes in the order of those of the data.
+    """
     (data,), type = work.required(1), work.outputs[0].type
     source, shape = layout_of(library, data), data.shape
     if source is None or work.posts or not shape or data.type == type:
@@ -123,7 +126,9 @@ def convert(library: Library, work: Work) -> Compiled | None:
         steps = ordered_strides(order, [shape[axis] for axis in order], target.itemsize)
         target = library.strided(shape, canonical_strides(shape, steps, target.itemsize), type) or target
     primitive = library.primitive("reorder", source, target, small=_small(data))
-    return None if primitive is None else compiled(work, primitive, {SRC: 0}, gives=target)
+    if primitive is None or not primitive.implementation.startswith("jit"):
+        return None
+    return compiled(work, primitive, {SRC: 0}, gives=target)
 
 
 def _small(operand: Operand) -> bool:
