@@ -149,11 +149,33 @@ def test_chain() -> None:
     check("Add-1", {}, arrays, [1, 3], posts)
 
 
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.702, 30.0])
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_swish_with_a_factor(factor: float, shape: tuple[int, ...]) -> None:
+    beta = np.full(shape, factor, np.float32)
+    check("Swish-4", {}, [normal(2, 5, 9) * 4, beta], [1])
+    swish, product = Post("Swish-4", {}, parameters=(2,)), normal(7, 16)
+    check_scaled("MatMul-1", {"transpose_a": False, "transpose_b": False}, [normal(5, 7), product, beta], swish)
+    check_scaled("Add-1", {}, [normal(5, 7), normal(5, 7), beta], swish)
+
+
+def check_scaled(name: str, attrs: dict[str, Any], arrays: list[Array], post: Post) -> None:
+    """Compare a work with a post that has the last array as its parameter with the plain ops."""
+    (result,) = apply(name, attrs, *arrays[:-1])
+    results = apply(post.name, post.attrs, result, arrays[-1].reshape(()))
+    work = work_of(name, attrs, arrays, results, [1, 2], [post])
+    compiled = prepared(work)
+    assert compiled is not None
+    (output,) = computed(work, compiled, arrays)
+    np.testing.assert_allclose(output, results[0], rtol=1e-5, atol=1e-6)
+
+
 def test_element_wise_works_that_are_not_taken() -> None:
     assert refused("Add-1", {}, [normal(3, 1), normal(1, 4)])
     assert refused("ReLU-1", {}, [normal(3, 4)[:, ::2]])
     assert refused("ReLU-1", {}, [np.asarray(np.float32(1))])
-    assert refused("Swish-4", {}, [normal(3, 4), np.float32(2)], [1])
+    assert refused("Swish-4", {}, [normal(3, 4), np.float32(2)])
+    assert refused("Swish-4", {}, [normal(3, 4), np.float32(np.inf)], [1])
     assert refused("ReLU-1", {}, [normal(3, 4).astype(np.float64)])
     assert refused("Round-5", {"mode": "half_away_from_zero"}, [normal(3, 4)])
 

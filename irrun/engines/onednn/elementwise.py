@@ -74,7 +74,7 @@ def _as_post(work: Work) -> tuple[int, Post] | None:
     if second is None:
         return 0, Post(work.name, work.attrs)
     if work.name == "Swish-4":
-        return None
+        return 0, Post(work.name, work.attrs, parameters=(1,))
     if first.value is None and first.shape == shape:
         return 0, Post(work.name, work.attrs, 1)
     if second.value is None and second.shape == shape and second.type in FLOATS:

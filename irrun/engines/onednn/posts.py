@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
     "Swish-4": lambda _: (SWISH, 1.0, 0.0),
     "Tanh-1": lambda _: (TANH, 0.0, 0.0),
 }
-"""Ops of one input. Swish has a second one, which whoever asks must look at. Too inexact here are Log near 1 and
+"""Ops of one input; Swish may have a second one, for which see `_swishes`. Too inexact here are Log near 1 and
 SoftPlus of negative numbers, which is 8e-6 off."""
 
 QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
@@ -119,7 +119,7 @@ def chain(
         if exact and post.name in INEXACT and not (coding and post.name in CLIPPING):
             return None
         if post.parameters or post.name == QUANTIZE:
-            if not _quantizes(result, post, work, place):
+            if not _swishes(result, post, work) and not _quantizes(result, post, work, place):
                 return None
             continue
         if post.name == ROUNDING:
@@ -134,6 +134,18 @@ def chain(
                 return None
             result.posts.append(("eltwise", *function))
     return result
+
+
+def _swishes(result: Chain, post: Post, work: Work) -> bool:
+    """Append Swish with a factor of its own, a finite number."""
+    if post.name != "Swish-4":
+        return False
+    (operand,) = (work.inputs[number] for number in post.parameters)
+    factor = None if operand is None else scalar(operand)
+    if factor is None or not np.isfinite(factor):
+        return False
+    result.posts.append(("eltwise", SWISH, factor, 0.0))
+    return True
 
 
 def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
