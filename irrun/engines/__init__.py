@@ -60,7 +60,7 @@ def load_engines(
         found += [] if compiled is None else [compiled]
     from irrun.engines.vectorized.engine import VectorizedEngine
 
-    return [*found, VectorizedEngine(count)]
+    return [*found, VectorizedEngine(count, compiling=any(engine.name == "onednn" for engine in found))]
 
 
 def processors() -> int:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from engines.works import THREADS, aligned_empty, comparable, computed, plain, posted, work_of
+from ir_builder import Model
 
+import irrun
+from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.elementwise import COMPILERS
+from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.threads import blocks, even_blocks
 from irrun.engines.work import Post, chain
@@ -336,3 +341,40 @@ def test_floats_become_small_integers_modulo_their_size(target: str) -> None:
     compiled = COMPILERS["Convert-1"](work, THREADS)
     assert compiled is not None
     np.testing.assert_array_equal(computed(compiled, work, [data])[0], expected)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("function", ["Sigmoid-1", "Swish-4"])
+def test_functions_that_numpy_is_slow_at_are_left_to_who_compiles_them(
+    monkeypatch: pytest.MonkeyPatch, wide: bool, function: str
+) -> None:
+    monkeypatch.setattr(functions, "WIDE_EXP2", wide)
+    alone, beside = VectorizedEngine(2), VectorizedEngine(2, compiling=True)
+    for rows, left in ((4, False), (4000, not wide)):
+        parts, attrs = [numbers(rows, 5), numbers(rows, 7)], {"axis": 1}
+        for posts in ([Post(function, {})], [Post("Abs-1", {}), Post(function, {})]):
+            work = work_of("Concat-1", attrs, parts, [((rows, 12), "f32")], posts)
+            assert alone.compile(work) is not None
+            assert (beside.compile(work) is None) == left
+        for posts in ([], [Post("Abs-1", {})]):
+            assert beside.compile(work_of("Concat-1", attrs, parts, [((rows, 12), "f32")], posts)) is not None
+        assert beside.compile(work_of(function, {}, parts[:1], [((rows, 5), "f32")])) is not None
+
+
+@pytest.mark.parametrize("function", ["Sigmoid", "Swish"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_function_of_a_concatenation_is_the_same_by_any_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, function: str, wide: bool
+) -> None:
+    monkeypatch.setattr(functions, "WIDE_EXP2", wide and functions.WIDE_EXP2)
+    model, parts = Model(), [numbers(3, 40, 90), numbers(3, 50, 90)]
+    ports = [model.parameter(f"x{number}", "f32", part.shape) for number, part in enumerate(parts)]
+    (whole,) = model.layer("Concat", ports, [("f32", (3, 90, 90))], axis="1")
+    (result,) = model.layer(
+        function, [whole], [("f32", (3, 90, 90))], {"Sigmoid": "opset1", "Swish": "opset4"}[function]
+    )
+    model.result(result)
+    path = model.save(tmp_path)
+    (exact,) = irrun.GraphExecutor(path, engine="reference").run(parts).values()
+    (found,) = irrun.GraphExecutor(path, engine="auto", threads=2).run(parts).values()
+    np.testing.assert_allclose(found, exact, 1e-6, 1e-6)

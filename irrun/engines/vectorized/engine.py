@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from math import prod
 
 from irrun.engines import processors
 from irrun.engines.signature import Memory
-from irrun.engines.vectorized import compressed
+from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.vectorized.widening import widened
@@ -66,6 +67,10 @@ MOVING = frozenset({"copies", "gathers"})
 CONVERSION = "Convert-1"
 """The op between types."""
 
+SLOW, MANY = frozenset({"Sigmoid-1", "Swish-4"}), 1 << 14
+"""Functions that numpy takes several times as long for as compiled code does, where it does not use AVX-512, and the
+elements from which on these are worth a pass of their own."""
+
 
 def compilers_of(module: str) -> dict[str, Compiler]:
     """The table of a module."""
@@ -94,23 +99,32 @@ def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
 
 
 class VectorizedEngine:
-    """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given."""
+    """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given.
+
+    With `compiling` an engine is asked before it that compiles element-wise functions.
+    """
 
     name = "numpy"
     unaligned = False
     decodes = False
     quantized = False
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, compiling: bool = False) -> None:
+        self._slow = SLOW if compiling and not functions.WIDE_EXP2 else frozenset()
         self.pool = Threads(threads or processors())
         self.threads = self.pool.count
         self._works = Memory()
 
     def compile(self, work: Work) -> Compiled | None:
-        """Prepare a work; None where it is left to others, as all are that have an empty tensor."""
+        """Prepare a work; None where it is left to others, as all are that have an empty tensor.
+
+        Posts that others are quicker with are left to these, which are asked for them when they stand alone.
+        """
         tensors = [*work.inputs, *work.outputs]
         compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+            return None
+        if any(post.name in self._slow for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
             return None
 
         def prepare(work: Work) -> Compiled | None:
