@@ -18,6 +18,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     NUMERIC,
+    UNDECIDED,
     Array,
     Attr,
     Dim,
@@ -60,7 +61,7 @@ TOP_K_DOC = """The k largest or smallest elements along an axis, and their indic
 
 Constraints:
     C1: axis lies in [-r, r), r the rank of data, which is 1 or more.
-    C2: k lies in [1, the size of data along axis].
+    C2: k lies in [1, the size of data along axis]; it may be 0 for data without elements.
 {more}
 Of equal elements the one with the lower index comes first and is taken first, whatever the mode and `stable`. NaN is
 smaller than any number, as the page of TopK-3 says: last for `max`, first for `min`. sort=none is sort=value.
@@ -77,6 +78,9 @@ Source: sort/top-k-{version}.rst
 
 def _top_k(data: Array, k: Array, *, axis: int, mode: str, sort: str, index_element_type: str) -> Any:
     count = int(k)
+    if count == 0:
+        nothing = np.take(data, [], axis)
+        return nothing, nothing.astype(numpy_dtype(index_element_type))
     if count == 1 and data.dtype.kind in "iuf":
         indices = (data.argmax if mode == "max" else data.argmin)(axis, keepdims=True)
         values = np.take_along_axis(data, indices, axis)
@@ -124,8 +128,13 @@ def _first(ranks: Array, count: int) -> Array:
 
 def _top_k_shapes(node: Node) -> Shapes:
     k = node.size("k")
-    node.require("C2", k >= 1, f"`k` is {k}, expected 1 or more", "k")
     data = node.shape("data")
+    filled, least = every(size >= 1 for size in data), 0
+    if filled is True:
+        least = 1
+    elif filled is UNDECIDED and (k >= 1) is not True:
+        node.require("C2", UNDECIDED, "")  # the run tells
+    node.require("C2", k >= least, f"`k` is {k}, expected {least} or more", "k")
     if not data:
         node.fail("C1", "`data` is a scalar, which has no axis", "data")
     axis = node.axis("C1", node.attrs["axis"], len(data))
@@ -134,7 +143,7 @@ def _top_k_shapes(node: Node) -> Shapes:
         "C2", k <= size, f"`k` is {k}, above {size}, the size of `data` along axis {axis}", "k", about=["data"]
     )
     if isinstance(k, Dim):
-        k = k.within(1, size.high if isinstance(size, Dim) else size)
+        k = k.within(least, size.high if isinstance(size, Dim) else size)
     return {"shape": (*data[:axis], k, *data[axis + 1 :])}
 
 

@@ -115,6 +115,20 @@ def test_top_k_of_no_rows():
     assert top_k(np.zeros((0, 3)), np.array(2), axis=1, mode="max", sort="value")[0].shape == (0, 2)
 
 
+@every_top_k
+def test_top_k_of_no_elements_may_take_none(op):
+    """As detectors do that find nothing: OpenVINO gives nothing, too."""
+    for shape, axis, expected in (((0,), 0, (0,)), ((3, 0), -1, (3, 0)), ((3, 0), 0, (0, 0)), ((0, 5), 1, (0, 0))):
+        data = np.zeros(shape, np.float32)
+        values, indices = op(data, np.array(0), axis=axis, mode="max", sort="value", index_element_type="i64")
+        assert (values.shape, values.dtype, indices.shape, indices.dtype) == (expected, "f4", expected, "i8")
+        refuses(op, "C2", "`k` is -1, expected 0 or more", data, np.array(-1), axis)
+    refuses(op, "C2", "`k` is 1, above 0, the size of `data` along axis 0", np.zeros(0, np.float32), np.array(1), 0)
+    (values, _), complete = inferred(Tensor("f32", (fresh(), 5)), Tensor.of(np.array(0)), op=op)
+    assert values.shape[1] == 0
+    assert not complete  # the run tells whether there are elements
+
+
 def inferred(data, k, axis=1, op=top_k):
     attrs = op.defaults | {"axis": axis, "mode": "max", "sort": "value"}
     result = op.infer([data, k], attrs)
@@ -134,6 +148,8 @@ def test_top_k_shape_where_k_is_unknown_is_bounded_by_the_axis():
     (values, indices), complete = inferred(Tensor("f32", (batch, 5)), Tensor("i64", ()))
     assert (values.shape[0] == batch) is True
     assert isinstance(values.shape[1], Dim)
+    assert (values.shape[1].low, values.shape[1].high) == (0, 5)
+    (values, _), _ = inferred(Tensor("f32", (2, 5)), Tensor("i64", ()))
     assert (values.shape[1].low, values.shape[1].high) == (1, 5)
     assert (values.shape[1] == indices.shape[1]) is True
     assert not complete
