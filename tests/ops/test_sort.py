@@ -149,8 +149,8 @@ def test_top_k_shape_where_k_is_unknown_is_bounded_by_the_axis():
     assert (values.shape[0] == batch) is True
     assert isinstance(values.shape[1], Dim)
     assert (values.shape[1].low, values.shape[1].high) == (0, 5)
-    (values, _), _ = inferred(Tensor("f32", (2, 5)), Tensor("i64", ()))
-    assert (values.shape[1].low, values.shape[1].high) == (1, 5)
+    (filled, _), _ = inferred(Tensor("f32", (2, 5)), Tensor("i64", ()))
+    assert (filled.shape[1].low, filled.shape[1].high) == (1, 5)
     assert (values.shape[1] == indices.shape[1]) is True
     assert not complete
     assert inferred(Tensor("f32", (2, 1)), Tensor("i64", ()))[0][0].shape == (2, 1)
