@@ -109,21 +109,21 @@ class Code:
 
     def fma(self, one: Any, other: Any, total: Any) -> Any:
         """one * other + total, rounded once where the processor has that."""
-        return self.call(f"llvm.fmuladd.v{LANES}f32", FLOATS, one, other, total)
+        return self.call(f"llvm.fmuladd.v{total.type.count}f32", total.type, one, other, total)
 
     def sum(self, vector: Any) -> Any:
-        total = self.call(f"llvm.vector.reduce.fadd.v{LANES}f32", FLOAT, ir.Constant(FLOAT, 0.0), vector)
+        total = self.call(f"llvm.vector.reduce.fadd.v{vector.type.count}f32", FLOAT, ir.Constant(FLOAT, 0.0), vector)
         total.fastmath.add("reassoc")
         return total
 
     def sums(self, vectors: Values, lanes: int) -> Any:
         """Sums of `lanes` lanes that follow one another, for each vector in turn, until there is one vector: each sum
         is still spread over as many lanes less as there were vectors. Vectors are a power of 2."""
-        left = list(vectors)
+        left, width = list(vectors), vectors[0].type.count
         while len(left) > 1:
             half = lanes // 2
-            low = [start + n for start in range(0, 2 * LANES, lanes) for n in range(half)]
-            order = [ir.Constant(INTS, [n + more for n in low]) for more in (0, half)]
+            low = [start + n for start in range(0, 2 * width, lanes) for n in range(half)]
+            order = [ir.Constant(ir.VectorType(INT, width), [n + more for n in low]) for more in (0, half)]
             left = [
                 self.b.fadd(*(self.b.shuffle_vector(one, other, own) for own in order))
                 for one, other in zip(left[::2], left[1::2], strict=True)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import platform
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTES, FLOATS, INT, INTS, LANES, Code, floats, ints, long
+from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, Code, floats, ints, long
 from irrun.engines.compiled.compiler import features
-from irrun.engines.compressed import PACKED
+from irrun.engines.compressed import PACKED, numbers_of
+
+Sizes = tuple[int, ...]
 
 STEP = 2 * LANES
 """Codes of a step, which follow one another."""
+
+_PLANE, _LOOKUPS = (ir.VectorType(type, 32) for type in (BYTE, INT))
+"""Of a register of 32 bytes: these, and where they come from."""
 
 _SHORTS, _HALVES = (ir.VectorType(type, LANES) for type in (ir.IntType(16), ir.HalfType()))
 
@@ -20,6 +26,18 @@ _SHORTS, _HALVES = (ir.VectorType(type, LANES) for type in (ir.IntType(16), ir.H
 def bytes_of_step(type: str) -> int:
     """The bytes of the codes of a step."""
     return 16 if type in PACKED else 64 if type in ("f16", "bf16") else 32
+
+
+def order_of(type: str) -> tuple[Sizes, Sizes]:
+    """In which order the numbers of a step come: sizes of axes, and how many codes lie between those along each."""
+    if type not in PACKED:
+        return (STEP,), (1,)
+    return ((4, 2, 4), (8, 1, 2)) if _by_bytes(type) else ((2, LANES), (1, 2))
+
+
+def _by_bytes(type: str) -> bool:
+    """Whether numbers are looked up byte by byte, which takes a table of 16 bytes for each byte that is not 0 in all."""
+    return type in ("nf4", "f4e2m1") and "avx2" in features() and "avx512f" not in features()
 
 
 def is_possible(type: str) -> bool:
@@ -40,11 +58,33 @@ class Decoder:
         the ones with even and with odd numbers."""
         c, b, type = self._c, self._c.b, self._type
         if type in PACKED:
+            if _by_bytes(type):
+                return self._put_together(c.load(address, BYTES, 1), shift)
             codes = b.zext(c.load(address, BYTES, 1), INTS)
             return [self._looked_up(codes, shift), self._looked_up(b.lshr(codes, ints(4)), shift)]
         size = bytes_of_step(type) // 2
         made = [self._converted(b.add(address, long(start))) for start in (0, size)]
         return made if shift is None else [b.fsub(values, shift) for values in made]
+
+    def _put_together(self, codes: Any, shift: Any) -> list[Any]:
+        """The numbers of a step of codes, of bytes from tables: the lower half of a register has those of even codes."""
+        c, b = self._c, self._c.b
+        twice = b.shuffle_vector(codes, codes, ir.Constant(_LOOKUPS, [*range(LANES)] * 2))
+        words = b.bitcast(twice, ir.VectorType(INT, 8))
+        apart = b.bitcast(b.lshr(words, ir.Constant(words.type, [0] * 4 + [4] * 4)), _PLANE)
+        places = b.and_(apart, ir.Constant(_PLANE, [15] * 32))
+        tables = numbers_of(self._type).view(np.uint8).reshape(16, 4).T.tolist()
+        planes = [
+            c.call("llvm.x86.avx2.pshuf.b", _PLANE, ir.Constant(_PLANE, table * 2), places)
+            if any(table)
+            else ir.Constant(_PLANE, None)
+            for table in tables
+        ]
+        low, high = (_interleaved(b, *planes[n : n + 2], 1) for n in (0, 2))
+        quarters = [part for pair in zip(low, high, strict=True) for part in _interleaved(b, *pair, 2)]
+        values = [b.bitcast(part, ir.VectorType(FLOAT, 8)) for part in quarters]
+        made = [b.shuffle_vector(*values[n : n + 2], ir.Constant(INTS, [*range(LANES)])) for n in (0, 2)]
+        return made if shift is None else [b.fsub(half, shift) for half in made]
 
     def _looked_up(self, codes: Any, shift: Any) -> Any:
         """The numbers of codes in the lower four bits."""
@@ -83,6 +123,18 @@ class Decoder:
         values = b.fmul(b.fpext(b.bitcast(half, _HALVES), FLOATS), floats(256.0))
         nan = b.icmp_unsigned("==", size, _shorts(0x7F))
         return b.select(nan, floats(float("nan")), values)
+
+
+def _interleaved(b: Any, one: Any, other: Any, size: int) -> list[Any]:
+    """Items of so many bytes of each in turn, of the first and the second half of each half of a register."""
+    made = []
+    for start in (0, 8):
+        order = []
+        for half in (0, 16):
+            for item in range(start, start + 8, size):
+                order += [half + item + n for n in range(size)] + [32 + half + item + n for n in range(size)]
+        made.append(b.shuffle_vector(one, other, ir.Constant(_LOOKUPS, order)))
+    return made
 
 
 def _shorts(value: int) -> ir.Constant:

@@ -61,6 +61,7 @@ class ProductKind:
     rows: int
     steps: int = 0
     blocks: bool = False
+    lanes: int = LANES
 
 
 def address_of(kind: ProductKind) -> int:
@@ -132,7 +133,8 @@ class _Product:
         codes = [c.at(at["codes"], b.add(column, long(n)), at["code_row"]) for n in columns]
         data = [c.at(at["data"], b.add(row, long(m)), at["data_row"]) for m in rows]
         ahead = c.most(b.mul(at["code_row"], long(2 * kind.columns)), long(AHEAD))
-        parted = 2 if len(columns) * len(rows) <= 4 else 1  # chains of sums that do not wait for one another
+        chains = 2 if len(columns) * len(rows) <= 4 else 1  # of sums that do not wait for one another
+        pieces, vector = STEP // kind.lanes, ir.VectorType(FLOAT, kind.lanes)
 
         def group(number: Any, *totals: Any) -> Values:
             shifts = [self._factor("zero", b.add(column, long(n)), number) for n in columns]
@@ -143,30 +145,40 @@ class _Product:
                 place = b.add(begin, position)
                 code = b.mul(place, long(bytes_of_step(kind.type)))
                 offset = b.mul(place, long(STEP * ITEM))
-                read = [[c.load(b.add(b.add(own, offset), long(half)), FLOATS) for half in (0, LINE)] for own in data]
+                read = [
+                    [c.load(b.add(b.add(own, offset), long(n * kind.lanes * ITEM)), vector) for n in range(pieces)]
+                    for own in data
+                ]
                 for n in columns:
                     c.prefetch(b.add(b.add(codes[n], code), ahead))
-                    halves = self._decoder.decoded(b.add(codes[n], code), shifts[n])
+                    values = self._pieces(self._decoder.decoded(b.add(codes[n], code), shifts[n]))
                     for m in rows:
-                        for half in (0, 1):
-                            place_of = (n * len(rows) + m) * parted + half % parted
-                            made[place_of] = c.fma(halves[half], read[m][half], made[place_of])
+                        for piece in range(pieces):
+                            chain = (n * len(rows) + m) * chains + piece % chains
+                            made[chain] = c.fma(values[piece], read[m][piece], made[chain])
                 return made
 
-            sums = self._steps(step, *[floats(0.0)] * (len(totals) * parted))
-            if parted == 2:
+            sums = self._steps(step, *[ir.Constant(vector, None)] * (len(totals) * chains))
+            if chains == 2:
                 sums = [b.fadd(one, other) for one, other in zip(sums[::2], sums[1::2], strict=True)]
             scales = [self._factor("scale", b.add(column, long(n)), number) for n in columns for _ in rows]
             return [
-                b.fadd(own, total) if scale is None else c.fma(own, scale, total)
+                b.fadd(own, total) if scale is None else c.fma(own, self._pieces([scale])[0], total)
                 for own, scale, total in zip(sums, scales, totals, strict=True)
             ]
 
-        totals = c.loop(at["groups"], group, *[floats(0.0)] * (len(columns) * len(rows)))
+        totals = c.loop(at["groups"], group, *[ir.Constant(vector, None)] * (len(columns) * len(rows)))
         for n in columns:
             for m in rows:
                 place = c.at(at["result"], b.add(row, long(m)), at["result_row"])
                 c.store(c.sum(totals[n * len(rows) + m]), c.at(place, b.add(column, long(n)), ITEM))
+
+    def _pieces(self, vectors: Values) -> Values:
+        """Vectors of so many lanes as sums have, in the order of what is in these."""
+        b, lanes = self._c.b, self._kind.lanes
+        orders = [range(start, start + lanes) for start in range(0, LANES, lanes)]
+        made = [ir.Constant(ir.VectorType(INT, lanes), list(order)) for order in orders]
+        return [b.shuffle_vector(vector, vector, order) for vector in vectors for order in made]
 
     def _blocks(self, first: Any, last: Any) -> None:
         """A chunk of columns, some of which are made f32 at a time."""
@@ -234,20 +246,22 @@ class _Product:
         weights = [c.at(self._room, place, at["room_row"]) for place in own]
         inside = [c.least(b.add(row, long(m)), b.sub(at["rows"], long(1))) for m in rows]
         data = [b.add(c.at(at["data"], place, at["data_row"]), begin) for place in inside]
+        vector, by_rows = ir.VectorType(FLOAT, kind.lanes), kind.rows < kind.columns
+        few, others = (data, weights) if by_rows else (weights, data)
 
         def step(number: Any, *sums: Any) -> Values:
             made = list(sums)
-            offset = b.mul(number, long(STEP * ITEM))
-            for half in (0, LINE):
-                at_half = b.add(offset, long(half))
-                factors = [c.load(b.add(place, at_half), FLOATS) for place in weights]
-                for m in rows:
-                    values = c.load(b.add(data[m], at_half), FLOATS)
-                    for n in columns:
-                        made[m * kind.columns + n] = c.fma(values, factors[n], made[m * kind.columns + n])
+            for start in range(0, STEP * ITEM, kind.lanes * ITEM):
+                offset = b.add(b.mul(number, long(STEP * ITEM)), long(start))
+                held = [c.load(b.add(place, offset), vector) for place in few]
+                for passing, place in enumerate(others):
+                    values = c.load(b.add(place, offset), vector)
+                    for kept, own in enumerate(held):
+                        m, n = (kept, passing) if by_rows else (passing, kept)
+                        made[m * kind.columns + n] = c.fma(values, own, made[m * kind.columns + n])
             return made
 
-        sums = c.loop(lengths, step, *[floats(0.0)] * (len(columns) * len(rows)))
+        sums = c.loop(lengths, step, *[ir.Constant(vector, None)] * (len(columns) * len(rows)))
         fresh = b.icmp_unsigned("==", group, long(0))
         totals = self._totals(sums, kind.columns)
         starts = [c.at(c.at(at["result"], place, at["result_row"]), first, ITEM) for place in inside]
@@ -275,18 +289,19 @@ class _Product:
     def _totals(self, vectors: Values, many: int) -> list[Any]:
         """The sums of the lanes of each vector, those of `many` of them in one. All are a multiple of these, a power
         of 2."""
-        b, at_once = self._c.b, LANES if len(vectors) == LANES else many
+        b, lanes = self._c.b, self._kind.lanes
+        at_once = lanes if len(vectors) == lanes else many
         totals = []
         for begin in range(0, len(vectors), at_once):
-            half = LANES // at_once // 2
-            total = self._c.sums(vectors[begin : begin + at_once], LANES)
+            half = lanes // at_once // 2
+            total = self._c.sums(vectors[begin : begin + at_once], lanes)
             while half:
-                moved = ir.Constant(INTS, [n ^ half for n in range(LANES)])
+                moved = ir.Constant(ir.VectorType(INT, lanes), [n ^ half for n in range(lanes)])
                 total = b.fadd(total, b.shuffle_vector(total, total, moved))
                 half //= 2
             for start in range(0, at_once, many):
-                lanes = [(start + n) * (LANES // at_once) for n in range(many)]
-                totals.append(b.shuffle_vector(total, total, ir.Constant(ir.VectorType(INT, many), lanes)))
+                places = [(start + n) * (lanes // at_once) for n in range(many)]
+                totals.append(b.shuffle_vector(total, total, ir.Constant(ir.VectorType(INT, many), places)))
         return totals
 
     def _factor(self, name: str, column: Any, group: Any) -> Any:

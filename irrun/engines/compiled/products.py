@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from math import gcd, prod
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.engines.axes import rows_of
-from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible
+from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.product_kernel import ARGUMENTS, BLOCK_WIDTH, ProductKind, address_of
+from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
@@ -37,12 +38,6 @@ NEAR = 1 << 20
 
 PANEL = 16 << 20
 """Bytes of f32 that are made for it at a time, about."""
-
-COLUMNS = {1: 4, 2: 2, 3: 2, 4: 2}
-"""Columns that a kernel computes at once, by how many rows it does."""
-
-BLOCK_COLUMNS = {4: 4, 5: 4, 6: 4}
-"""The same where weights are made f32 first."""
 
 CODE_SPEED = 20e9
 """Codes per second that one thread multiplies with one row, about."""
@@ -83,6 +78,7 @@ class _Groups:
             columns,
             rows,
             self.steps if self.count > 1 else 0,
+            lanes=lanes(),
         )
 
 
@@ -148,8 +144,8 @@ COMPRESSED = {"MatMul-1": matmul}
 def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
     """Every code is read for each few rows."""
     columns, inner = groups.weights.shape
-    at_once = _at_once(rows, [size for size in COLUMNS if size <= rows])
-    kind = groups.kind(COLUMNS[at_once] if columns >= COLUMNS[at_once] else 1, at_once)
+    at_once, side = few_at_once(rows)
+    kind = groups.kind(side if columns >= side else 1, at_once)
     threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
     chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
     return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
@@ -169,8 +165,8 @@ def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team
     row = part * size * ITEM + ALIGNMENT
     room = {"chunk": chunk, "part": part, "room_row": row, "room_size": BLOCK_WIDTH * row}
     groups = replace(groups, arguments=arguments)
-    at_once = _at_once(rows, BLOCK_COLUMNS)
-    kind = replace(groups.kind(BLOCK_COLUMNS[at_once], at_once), steps=arguments["steps"], blocks=True)
+    at_once, side = many_at_once(rows)
+    kind = replace(groups.kind(side, at_once), steps=arguments["steps"], blocks=True)
     return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 
@@ -229,10 +225,10 @@ def _ordered(
 ) -> tuple[Callable[[Any, Any], tuple[list[Call], Array]], int]:
     """What gives calls that lay rows in the order of the codes, and these, in so many bytes at the start of scratch."""
     inner = groups.weights.shape[1]
-    parted = groups.weights.type in PACKED
-    order = (rows, inner // STEP, 2, STEP // 2) if parted else (rows, inner)
-    steps = (strides[0], STEP * strides[1], strides[1], 2 * strides[1]) if parted else strides
-    copied = aligned(rows * inner * ITEM) if parted or strides[1] != ITEM else 0
+    sizes, between = order_of(groups.weights.type)
+    order = (rows, inner // STEP, *sizes)
+    steps = (strides[0], *(number * strides[1] for number in (STEP, *between)))
+    copied = aligned(rows * inner * ITEM) if len(sizes) > 1 or strides[1] != ITEM else 0
 
     def lay(array: Any, scratch: Any) -> tuple[list[Call], Array]:
         data = view(array, order, steps)
@@ -249,11 +245,6 @@ def _onednn(threads: int) -> Library | None:
     from irrun.engines.onednn.library import STRICT, open_library
 
     return open_library(threads, STRICT)
-
-
-def _at_once(rows: int, sizes: Iterable[int]) -> int:
-    """The size of blocks of rows that computes the fewest twice or for nothing; a large one if it can."""
-    return min(sizes, key=lambda size: (-(-rows // size) * size, -size))
 
 
 def _compiled(
