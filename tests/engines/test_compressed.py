@@ -17,7 +17,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import compiler, decoding, products
+from irrun.engines.compiled import compiler, decoding, product_tiles, products
 from irrun.engines.compiled.engine import CompiledEngine
 
 ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
@@ -127,17 +127,33 @@ def test_panels_of_weights_for_onednn(type, group, there, monkeypatch):
             np.testing.assert_allclose(call(), np.maximum(data @ matrix.dense().T + bias, 0), 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("type", TYPES)
+def test_processors_with_more_or_fewer_registers(type, wide, monkeypatch):
+    """Any number of columns and rows, whatever is computed at once."""
+    monkeypatch.setattr(product_tiles, "_wide", lambda: wide)
+    for columns, inner, group in ((1, 64, 0), (6, 96, 32), (47, 192, 64), (130, 1600, 0), (67, 2560, 128)):
+        matrix = weights(type, columns, inner, group)
+        for rows in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 31):
+            data = rng.standard_normal((rows, inner)).astype(np.float32)
+            assert_product(compiled(CompiledEngine(1 + rows % 2), matrix, data)(), data, matrix.dense().T)
+
+
+@pytest.mark.parametrize("tables", [frozenset(), frozenset({"avx2"})])
 @pytest.mark.parametrize("type", sorted(PACKED))
-def test_processors_without_tables_in_registers(type, monkeypatch):
-    """A kernel for these computes or chooses numbers; it is compiled as another one."""
+def test_processors_without_tables_in_registers(type, tables, monkeypatch):
+    """A kernel for these computes or chooses numbers, or looks up their bytes; it is compiled as another one."""
+    if not tables <= compiler.features():
+        pytest.skip("this processor cannot run such a kernel")
     monkeypatch.setenv("IRRUN_CACHE_DIR", "")
     fresh = compiler._Compiler()
     monkeypatch.setattr(compiler, "_compiler", lambda: fresh)
-    monkeypatch.setattr(decoding, "features", lambda: frozenset({"f16c"}))
-    matrix = weights(type, 20, 64, 32)
-    for rows in (1, 20):
-        data = rng.standard_normal((rows, 64)).astype(np.float32)
-        assert_product(compiled(CompiledEngine(1), matrix, data)(), data, matrix.dense().T)
+    monkeypatch.setattr(decoding, "features", lambda: tables | {"f16c"})
+    for zero in (True, False):
+        matrix = weights(type, 20, 64, 32, zero)
+        for rows in (1, 20):
+            data = rng.standard_normal((rows, 64)).astype(np.float32)
+            assert_product(compiled(CompiledEngine(1), matrix, data)(), data, matrix.dense().T)
 
 
 @ENGINES

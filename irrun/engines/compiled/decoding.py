@@ -36,7 +36,7 @@ def order_of(type: str) -> tuple[Sizes, Sizes]:
 
 
 def _by_bytes(type: str) -> bool:
-    """Whether numbers are looked up byte by byte, which takes a table of 16 bytes for each byte that is not 0 in all."""
+    """Whether numbers are looked up byte by byte, in a table of 16 bytes for each byte that is not 0 in all."""
     return type in ("nf4", "f4e2m1") and "avx2" in features() and "avx512f" not in features()
 
 
@@ -54,8 +54,7 @@ class Decoder:
         self._numbers = code.load(numbers, FLOATS) if type in PACKED else None
 
     def decoded(self, address: Any, shift: Any) -> list[Any]:
-        """The numbers of the codes of a step, less the zero point, as two vectors. Of codes that share bytes these are
-        the ones with even and with odd numbers."""
+        """The numbers of the codes of a step, less the zero point, as two vectors, in the order of `order_of`."""
         c, b, type = self._c, self._c.b, self._type
         if type in PACKED:
             if _by_bytes(type):
@@ -67,7 +66,7 @@ class Decoder:
         return made if shift is None else [b.fsub(values, shift) for values in made]
 
     def _put_together(self, codes: Any, shift: Any) -> list[Any]:
-        """The numbers of a step of codes, of bytes from tables: the lower half of a register has those of even codes."""
+        """The numbers of a step of codes, put together of bytes: the lower half of a register has those of even codes."""
         c, b = self._c, self._c.b
         twice = b.shuffle_vector(codes, codes, ir.Constant(_LOOKUPS, [*range(LANES)] * 2))
         words = b.bitcast(twice, ir.VectorType(INT, 8))
@@ -80,8 +79,8 @@ class Decoder:
             else ir.Constant(_PLANE, None)
             for table in tables
         ]
-        low, high = (_interleaved(b, *planes[n : n + 2], 1) for n in (0, 2))
-        quarters = [part for pair in zip(low, high, strict=True) for part in _interleaved(b, *pair, 2)]
+        low, high = (_interleaved(b, planes[n], planes[n + 1], 1) for n in (0, 2))
+        quarters = [part for pair in zip(low, high, strict=True) for part in _interleaved(b, pair[0], pair[1], 2)]
         values = [b.bitcast(part, ir.VectorType(FLOAT, 8)) for part in quarters]
         made = [b.shuffle_vector(*values[n : n + 2], ir.Constant(INTS, [*range(LANES)])) for n in (0, 2)]
         return made if shift is None else [b.fsub(half, shift) for half in made]

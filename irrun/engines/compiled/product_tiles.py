@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.compiler import features
 
-FEW = {1: 4, 2: 2, 3: 2, 4: 2}
-"""Columns, by how many rows, where each code is made a number for so many rows."""
+FEW, FEW_NARROW = {1: 4, 2: 2, 3: 2, 4: 2}, {1: 2, 2: 2, 3: 2, 4: 2}
+"""Columns, by how many rows, where each code is made a number for so many rows, with 32 registers and with 16."""
 
 MANY, MANY_NARROW = {4: 4, 5: 4, 6: 4}, {2: 4, 3: 4}
-"""The same where weights are made f32 first, with 32 registers and with 16. With a vector of each row and one of a
-column, or the other way around, no register is left of these."""
+"""The same where weights are made f32 first. With a vector of each row, and one of a column, no register is left."""
 
 
 def lanes() -> int:
@@ -20,10 +19,20 @@ def lanes() -> int:
     return LANES if _wide() else 8
 
 
+def apart() -> bool:
+    """Whether columns that are computed at once lie as far apart as can be, each the one after the last one of its
+    kind: the processor brings them into the cache sooner than rows that begin anew all the time."""
+    return not _wide()
+
+
 def few_at_once(rows: int) -> tuple[int, int]:
     """Rows, of so many, and columns that a kernel computes at once, where it reads codes anew for each few rows."""
-    size = _at_once(rows, [size for size in FEW if size <= rows])
-    return size, FEW[size]
+    if _wide():
+        size = _at_once(rows, [size for size in FEW if size <= rows])
+        return size, FEW[size]
+    blocks = -(-rows // max(FEW_NARROW))  # to make codes numbers takes longer than to compute some rows twice
+    size = -(-rows // blocks)
+    return size, FEW_NARROW[size]
 
 
 def many_at_once(rows: int) -> tuple[int, int]:

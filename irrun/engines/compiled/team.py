@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from irrun.engines.compiled.helping import helping
-from irrun.engines.compiled.product_kernel import ARGUMENTS, COUNTERS
+from irrun.engines.compiled.product_code import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.work import Call
 from irrun.spec.op import Array

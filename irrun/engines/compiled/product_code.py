@@ -1,0 +1,132 @@
+"""What products with compressed weights are compiled to: arguments of kernels, and what all of them do.
+
+A step of codes is two vectors. Those of codes that share bytes are in an order of their own (`decoding.order_of`), so the
+rows that they are multiplied with come in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from irrun.engines.compiled.code import FLOAT, INT, LANES, LINE, Code, Values, long
+from irrun.engines.compiled.decoding import STEP, Decoder, bytes_of_step
+from irrun.engines.memory import ITEM
+from irrun.records import dataclass
+
+MAX_UNROLLED = 4
+"""Steps of a group that are written one after the other instead of as a loop."""
+
+BLOCK_WIDTH = 8
+"""Columns of weights that are made f32 at once, where that is done for many rows: they stay in the first cache."""
+
+ARGUMENTS = (
+    *("next", "chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers"),
+    *("scale", "scale_row", "scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
+    *("part", "room", "room_row", "room_size"),
+)
+"""Of every kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes.
+
+Any number of threads may run a kernel on the same arguments: each takes `chunk` columns, from `next` on, until all
+`columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first,
+that is `part` groups of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first
+thread finds at `room` and the next one `room_size` bytes behind.
+"""
+
+COUNTERS = ("next", "room")
+"""The arguments that a kernel changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductKind:
+    """What a kernel is compiled for: the type of the codes, whether there are scales and zero points, and how many
+    columns and rows of the result are computed at once.
+
+    `steps` are those of a group, 0 where they are told in a call. With `blocks` weights are made f32 before, which pays
+    where there are many rows; else each code is for every few rows that it meets. With 0 rows that is all: the result
+    are the weights. `lanes` are those of sums; columns that are computed at once are next to one another or `apart`.
+    """
+
+    type: str
+    scaled: bool
+    shifted: bool
+    columns: int
+    rows: int
+    steps: int = 0
+    blocks: bool = False
+    lanes: int = LANES
+    apart: bool = False
+
+
+class ProductCode:
+    """The code of a kernel in the making."""
+
+    def __init__(self, function: ir.Function, kind: ProductKind) -> None:
+        self._c, self._kind = Code(function), kind
+        (self._arguments,) = function.args
+        self._at = {name: self._c.b.load(self._place(name)) for name in ARGUMENTS if name not in COUNTERS}
+        self._decoder = Decoder(self._c, kind.type, self._at["numbers"])
+
+    def write(self) -> None:
+        """Chunks of columns until there are none left."""
+        c, b, at = self._c, self._c.b, self._at
+
+        def chunk(first: Any) -> None:
+            self._part(first, c.least(b.add(first, at["chunk"]), at["columns"]))
+
+        c.share(self._place("next"), at["chunk"], at["columns"], chunk)
+        b.ret_void()
+
+    def _part(self, first: Any, last: Any) -> None:
+        """The weights themselves, as f32."""
+        c, b, at = self._c, self._c.b, self._at
+
+        def unpack(number: Any) -> None:
+            column = b.add(first, number)
+            self._unpack(column, c.at(at["result"], column, at["result_row"]), long(0), at["groups"])
+
+        c.loop(b.sub(last, first), unpack)
+
+    def _unpack(self, column: Any, target: Any, group: Any, groups: Any) -> None:
+        """Write the values of some groups of a column."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        codes = c.at(at["codes"], column, at["code_row"])
+        following = b.mul(at["code_row"], long(BLOCK_WIDTH))
+
+        def each(number: Any) -> None:
+            own = b.add(group, number)
+            shift, scale = self._factor("zero", column, own), self._factor("scale", column, own)
+
+            def step(position: Any) -> None:
+                code = b.mul(b.add(b.mul(own, at["steps"]), position), long(bytes_of_step(kind.type)))
+                place = b.mul(b.add(b.mul(number, at["steps"]), position), long(STEP * ITEM))
+                c.prefetch(b.add(b.add(codes, code), following))
+                for half, values in enumerate(self._decoder.decoded(b.add(codes, code), shift)):
+                    address = b.add(b.add(target, place), long(LINE * half))
+                    scaled = values if scale is None else b.fmul(values, scale)
+                    c.store(scaled, address)
+
+            self._steps(step)
+
+        c.loop(groups, each)
+
+    def _factor(self, name: str, column: Any, group: Any) -> Any:
+        """The scale or zero point of a group in all lanes; None where there is none."""
+        c, b, at = self._c, self._c.b, self._at
+        if not (self._kind.scaled if name == "scale" else self._kind.shifted):
+            return None
+        place = b.add(at[name], b.add(b.mul(column, at[f"{name}_row"]), b.mul(group, at[f"{name}_group"])))
+        return c.splat(c.load(place, FLOAT))
+
+    def _steps(self, step: Callable[..., Values | None], *before: Any) -> Values:
+        if not 0 < self._kind.steps <= MAX_UNROLLED:
+            return self._c.loop(self._at["steps"], step, *before)
+        made: Values = before
+        for number in range(self._kind.steps):
+            made = step(long(number), *made) or ()
+        return made
+
+    def _place(self, name: str) -> Any:
+        return self._c.b.gep(self._arguments, [ir.Constant(INT, ARGUMENTS.index(name))])
