@@ -66,7 +66,7 @@ class Decoder:
         return made if shift is None else [b.fsub(values, shift) for values in made]
 
     def _put_together(self, codes: Any, shift: Any) -> list[Any]:
-        """The numbers of a step of codes, put together of bytes: the lower half of a register has those of even codes."""
+        """The numbers of a step of codes, put together of bytes: a lower half of a register has those of even codes."""
         c, b = self._c, self._c.b
         twice = b.shuffle_vector(codes, codes, ir.Constant(_LOOKUPS, [*range(LANES)] * 2))
         words = b.bitcast(twice, ir.VectorType(INT, 8))

@@ -1,6 +1,6 @@
 """What products with compressed weights are compiled to: arguments of kernels, and what all of them do.
 
-A step of codes is two vectors. Those of codes that share bytes are in an order of their own (`decoding.order_of`), so the
+A step of codes is two vectors. Codes that share bytes are in an order of their own (`decoding.order_of`), so the
 rows that they are multiplied with come in that order.
 """
 
