@@ -297,8 +297,10 @@ def _converted_sizes(data: Array, target: str) -> Any:
 def _converted_size(size: Any, target: str) -> Any:
     if target == "boolean":
         return bool(size != 0)
-    if isinstance(size, int) and target in INTEGER and 0 <= size < 2 ** (int(target[1:]) - 1):
-        return size
+    if isinstance(size, int) and target in INTEGER:
+        count = 2 ** _bits(target)
+        low = size % count
+        return low - count if target[0] == "i" and low >= count // 2 else low
     if isinstance(size, Dim):
         if target in ("i32", "i64") or (target in ("u32", "u64") and (size >= 0) is True):
             return size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +30,6 @@ MAX_SYMBOLIC_WORK = 200_000
 
 MAX_COUNTED = 256
 """What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
-
-MAX_PENDING = 32
-"""Kernels that one after the other wait for someone who asks for their result."""
 
 _RANGES = {
     type: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if type[0] == "i" else (0, 2**bits - 1)
@@ -72,8 +69,8 @@ def computed_ahead(
     kernel = partial(op.kernel, **attrs, **({"types": types} if op.context else {}))
     whole = all(tensor.type in INTEGER for tensor in (*inputs, *outputs) if tensor is not None)
     work = _Work(kernel, inputs, outputs, exact=op.symbolic and whole)
-    sized = op.symbolic and whole and work.depth == 1 and max(sizes) <= MAX_SYMBOLIC
-    if symbolic or sized or work.depth > MAX_PENDING:
+    sized = op.symbolic and whole and not work.sources and max(sizes) <= MAX_SYMBOLIC
+    if symbolic or sized:
         return work.results
     return [
         Tensor(tensor.type, tensor.shape, _Computed(work, number, int(product(tensor.shape or ()))))
@@ -93,7 +90,7 @@ def invented(tensor: Tensor) -> Tensor:
 
 
 class _Work:
-    """A small tensor or several, to be computed by a kernel; `depth` is how many such make up the longest way here.
+    """A small tensor or several, to be computed by a kernel once someone asks; its `sources` are such that it reads.
 
     One that also computes with unknown elements is `exact`: few integers are given to it as they are.
     """
@@ -103,14 +100,30 @@ class _Work:
     ) -> None:
         self._kernel, self._inputs, self._outputs, self._exact = kernel, inputs, outputs, exact
         contents = [tensor.content for tensor in inputs if tensor is not None]
-        self.depth: int = 1 + max((each.depth for each in contents if isinstance(each, _Computed)), default=0)
+        self.sources = [content.work for content in contents if isinstance(content, _Computed)]
+        self._done = False
+        self._results: list[Tensor] | None = None
 
-    @cached_property
+    @property
     def results(self) -> list[Tensor] | None:
         """The outputs with values, or None."""
-        if self._exact and (found := self._computed([_sizes(tensor) for tensor in self._inputs])):
-            return found
-        return self._computed([None if tensor is None else tensor.value for tensor in self._inputs])
+        waiting = [self]  # a stack of our own: a mask may be made by a hundred updates, one after the other
+        while waiting:
+            work = waiting[-1]
+            before = [source for source in work.sources if not source._done]
+            waiting += before
+            if not before:
+                waiting.pop()._compute()
+        return self._results
+
+    def _compute(self) -> None:
+        if self._done:
+            return
+        if self._exact:
+            self._results = self._computed([_sizes(tensor) for tensor in self._inputs])
+        if not self._results:
+            self._results = self._computed([None if tensor is None else tensor.value for tensor in self._inputs])
+        self._done = True
 
     def _computed(self, arrays: Sequence[Array | Sizes | None]) -> list[Tensor] | None:
         if any(array is None and tensor is not None for array, tensor in zip(arrays, self._inputs, strict=True)):
@@ -127,27 +140,27 @@ class _Work:
 class _Computed(Pending):
     """A result of a kernel that nobody has asked for yet."""
 
-    __slots__ = ("_number", "_work", "depth")
+    __slots__ = ("_number", "work")
 
     def __init__(self, work: _Work, number: int, size: int) -> None:
         super().__init__(size)
-        self._work, self._number, self.depth = work, number, work.depth
+        self.work, self._number = work, number
 
     def array(self) -> Array | None:
-        results = self._work.results
+        results = self.work.results
         return None if results is None else results[self._number].value
 
     def numbers(self) -> list[Any] | None:
-        results = self._work.results
+        results = self.work.results
         return None if results is None else results[self._number].numbers
 
     @property
     def known(self) -> bool:
-        return self._work.results is not None
+        return self.work.results is not None
 
     @property
     def key(self) -> Hashable:
-        results = self._work.results
+        results = self.work.results
         content = None if results is None else results[self._number].content
         return content.key if isinstance(content, Sizes) else super().key
 

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.spec import NF4, Tensor, Undecided, Violation, fresh, numpy_dtype
+from irrun.spec import NF4, Sizes, Tensor, Undecided, Violation, fresh, numpy_dtype
+from irrun.spec.op import INTEGER
 from irrun.spec.registry import registry
 
 OPS = registry().ops
@@ -148,6 +149,15 @@ def test_sizes_convert_to_integers():
     for target in ("f32", "i8"):
         with pytest.raises(Undecided):
             CONVERT.kernel(data, destination_type=target, types={"T": "i64"})
+
+
+@pytest.mark.parametrize("target", sorted(INTEGER))
+def test_sizes_wrap_as_integers_of_an_array_do(target):
+    edges = sorted(
+        {sign * 2**bit + step for bit in (0, 7, 8, 15, 16, 31, 32, 62) for sign in (1, -1) for step in (-1, 0)}
+    )
+    found = CONVERT.kernel(Sizes(edges), destination_type=target, types={"T": "i64"})
+    assert found.items == tuple(convert(edges, target, "i64").tolist())
 
 
 def test_conversions_are_inferred():
