@@ -17,6 +17,7 @@ from irrun.spec import (
     Node,
     Shape,
     Size,
+    Sizes,
     Tensor,
     Violation,
     fresh,
@@ -245,6 +246,21 @@ def iterate(
     return tuple(outputs)
 
 
+def _counting(body: Body) -> list[int]:
+    """The parameters that count the iterations."""
+    carried = {parameter for _, parameter in body.back_edges}
+    found = (port.parameter for port in body.inputs if port.purpose == "current_iteration")
+    return [parameter for parameter in found if parameter not in carried]
+
+
+def _counter(declared: Tensor, most: int | None) -> Tensor:
+    """What a parameter that counts to less than `most` holds in any iteration."""
+    if declared.type not in ("i32", "i64") or not declared.static or declared.shape not in ((), (1,)):
+        return declared
+    number = 0 if most is not None and most <= 1 else fresh(0, None if most is None else most - 1)
+    return replace(declared, content=Sizes([number], declared.shape, declared.type))
+
+
 def _counters(body: Body, parameter: int) -> Callable[[int], Array]:
     """The array that a parameter which counts gets in an iteration."""
     declared = body.declared[parameter] if body.declared else UNKNOWN
@@ -283,9 +299,13 @@ def _blank_results(body: Body, arrays: Sequence[Array]) -> list[Array]:
 # Inference
 
 
-def settle(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
-    """What holds of the parameters and the results of the body in every iteration."""
+def settle(
+    node: Node, body: Body, tensors: Sequence[Tensor | None], most: Size | None = None
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What holds of the parameters and the results of the body in every iteration, of which there are `most` or less."""
     parameters = parameter_tensors(body, tensors)
+    for number in _counting(body) if body.declared else ():
+        parameters[number] = _counter(body.declared[number], most.high if isinstance(most, Dim) else most)
     _check_types(node, body, parameters, infer(body, parameters))
     loose: set[tuple[int, int]] = set()
     for last in range(MAX_ROUNDS):
@@ -371,7 +391,7 @@ def loop_outputs(
             outputs[port.external] = result
             continue
         if again is None and not result.static:
-            again = infer(body, _renewed(parameters, first))
+            again = infer(body, _renewed(body, parameters, first))
         other = result if again is None else again[port.result]
         outputs[port.external] = Tensor(result.type, _joined_shape(port.axis, result.shape, other.shape, count))
     return outputs
@@ -386,10 +406,15 @@ def _check_join_axis(node: Node, port: BodyOutput, shape: Shape | None) -> None:
         node.fail("C7", message, place=(port, "axis"))
 
 
-def _renewed(parameters: Sequence[Tensor], first: Sequence[Tensor]) -> list[Tensor]:
+def _renewed(body: Body, parameters: Sequence[Tensor], first: Sequence[Tensor]) -> list[Tensor]:
     """The parameters of another iteration: a size that changes from one to the next is another unknown one."""
+    counting = _counting(body)
     renewed = []
-    for now, start in zip(parameters, first, strict=True):
+    for number, (now, start) in enumerate(zip(parameters, first, strict=True)):
+        if number in counting and now.symbolic:
+            sizes = [fresh(size.low, size.high) for size in now.numbers or ()]
+            renewed.append(replace(now, content=Sizes(sizes, now.shape, now.type)))
+            continue
         if now.shape is None or start.shape is None:
             renewed.append(now)
             continue

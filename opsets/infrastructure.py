@@ -267,13 +267,14 @@ def _(node: Node) -> list[Tensor]:
     _check_counters(node, body)
     _check_joins(node, body)
     slices = slice_count(node, body, tensors)
-    parameters, results = settle(node, body, tensors)
+    most = _most(node, slices)
+    parameters, results = settle(node, body, tensors, most)
     goes_on = results[condition]
     if goes_on.type not in ("boolean", "dynamic") or not _single(goes_on.shape):
         found = f"{goes_on.type}{shape_text(goes_on.shape)}"
         at = next(port for port in body.outputs if port.purpose == "execution_condition"), ""
         node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
-    return loop_outputs(node, body, tensors, parameters, results, _trips(node, slices, goes_on))
+    return loop_outputs(node, body, tensors, parameters, results, _trips(node, most, goes_on))
 
 
 def _condition(body: Body) -> int | None:
@@ -296,17 +297,21 @@ def _single(shape: Shape | None) -> bool:
     return shape is None or (len(shape) < 2 and (product(shape) == 1) is not False)
 
 
-def _trips(node: Node, slices: Size | None, goes_on: Tensor) -> Size:
-    """How often a Loop runs its body, as far as that is known."""
-    start = node.value("execution_condition")
+def _most(node: Node, slices: Size | None) -> Size | None:
+    """How often a Loop runs its body at most; None where there is no end to it."""
     trips: Size | None = node.size("trip_count")
-    if start is not None and not start.item():
-        return 0
     if isinstance(trips, int) and trips < 0:
         trips = None
     elif trips is not None and (trips >= 0) is not True:
         trips = fresh()
-    most = fewest(trips, slices)
+    return fewest(trips, slices)
+
+
+def _trips(node: Node, most: Size | None, goes_on: Tensor) -> Size:
+    """How often a Loop runs its body, `most` times or less, as far as that is known."""
+    start = node.value("execution_condition")
+    if start is not None and not start.item():
+        return 0
     if start is None:
         return 0 if isinstance(most, int) and most == 0 else fresh() if most is None else bounded(most)
     going = goes_on.value.item() if goes_on.value is not None and goes_on.known else None

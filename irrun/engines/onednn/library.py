@@ -45,7 +45,7 @@ MAX_LAYOUTS, MAX_MEMORIES = 4096, 8192
 """Layouts, and addresses with what lies there, that are remembered."""
 
 INFERENCE = 96
-FEW_ELEMENTS, FEW_PRODUCTS = 16_384, 250_000
+FEW_ELEMENTS, FEW_PRODUCTS = 32_768, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
 FEW_CODES = 4 * FEW_PRODUCTS
 """The same for multiplications of bytes."""

@@ -18,7 +18,9 @@ from irrun.run.borders import body_inference
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.spec.dims import Dim, Shape, Size
 from irrun.spec.op import FLOAT, Array, Inferred, Tensor, Violation
+from irrun.spec.sizes import Sizes
 
 MAX_FOLDED = 1 << 28
 """Bytes that a constant result may have; larger ones are computed in the run, where they can be freed again."""
@@ -42,7 +44,7 @@ class Folding:
         self._inference = Inference(setting.weights)
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
-                program.tensors[number] = Tensor(program.tensors[number].type, shape)
+                program.tensors[number] = _shaped(program.tensors[number], shape)
 
     def run(self, instructions: list[Instruction]) -> None:
         settled = [*self.program.settled]
@@ -151,6 +153,17 @@ class Folding:
         for number, array in zip(instruction.outputs, results, strict=False):
             array.flags.writeable = False  # what is not to be written to is copied when it is handed out
             self.program.constants[number] = array
+
+
+def _shaped(tensor: Tensor, shape: Shape) -> Tensor:
+    """An input that turns out to have that shape; what is known of a number in it, as of one that counts, stays true."""
+    content = tensor.content
+    kept = isinstance(content, Sizes) and tensor.shape == shape and any(map(_limited, content.items))
+    return Tensor(tensor.type, shape, content if kept else None)
+
+
+def _limited(size: Size) -> bool:
+    return isinstance(size, Dim) and size.low is not None
 
 
 def computed(instruction: Instruction, arrays: list[Array | None]) -> list[Array]:

@@ -2,7 +2,7 @@
 
 What makes codes of the result comes last in such a chain. An engine gets the whole chain offered, and may take less of
 it. So a convolution is fused with its bias, the activation behind it and the sum with a residual, and a chain of
-element-wise ops goes over memory once.
+element-wise ops goes over memory once. Where two meet, what is not element-wise goes on.
 
 Expects a program without posts; leaves one in which each stands where its last post was. A post changes neither the
 type, unless it makes codes, nor the shape of the result, also where sizes are unknown but provably equal; but
@@ -42,7 +42,8 @@ def fuse(program: Program, setting: Setting) -> Program:
             reader[number] = position
     fused: dict[int, Instruction] = {}
     taken: set[int] = set()
-    for position, instruction in enumerate(program.instructions):
+    heads = sorted(enumerate(program.instructions), key=lambda each: _is_elementwise(each[1]))
+    for position, instruction in heads:
         if position in taken:
             continue
         posts: list[Instruction] = []
@@ -61,6 +62,11 @@ def fuse(program: Program, setting: Setting) -> Program:
             last = follower
         fused[last] = instruction.changed(posts=tuple(posts)) if posts else instruction
     return replace(program, instructions=[fused[position] for position in sorted(fused)])
+
+
+def _is_elementwise(instruction: Instruction) -> bool:
+    """Whether an instruction goes over memory to do what products and convolutions do in registers, as their post."""
+    return instruction.op.trait(Elementwise) is not None
 
 
 def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
