@@ -302,7 +302,7 @@ def _blank_results(body: Body, arrays: Sequence[Array]) -> list[Array]:
 def settle(
     node: Node, body: Body, tensors: Sequence[Tensor | None], most: Size | None = None
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """What holds of the parameters and the results of the body in every iteration, of which there are `most` or less."""
+    """What holds of the parameters and the results of the body in each of its iterations, `most` or less."""
     parameters = parameter_tensors(body, tensors)
     for number in _counting(body) if body.declared else ():
         parameters[number] = _counter(body.declared[number], most.high if isinstance(most, Dim) else most)
@@ -411,9 +411,9 @@ def _renewed(body: Body, parameters: Sequence[Tensor], first: Sequence[Tensor]) 
     counting = _counting(body)
     renewed = []
     for number, (now, start) in enumerate(zip(parameters, first, strict=True)):
-        if number in counting and now.symbolic:
-            sizes = [fresh(size.low, size.high) for size in now.numbers or ()]
-            renewed.append(replace(now, content=Sizes(sizes, now.shape, now.type)))
+        if number in counting and isinstance(now.content, Sizes):
+            items = [fresh(size.low, size.high) if isinstance(size, Dim) else size for size in now.content.items]
+            renewed.append(replace(now, content=Sizes(items, now.content.shape, now.type)))
             continue
         if now.shape is None or start.shape is None:
             renewed.append(now)

@@ -22,9 +22,9 @@ MAJOR = 3
 MAX_AXES = 12
 
 _OMP = 2
-_SPINS = 10000
-"""How often a thread of OpenMP looks for work before it sleeps: some 130 us. Most calls follow one another within less,
-to wake one up takes 50 us, and the default of 300 000, 4 ms, keeps the processor from whatever else wants to compute."""
+_SPINS = 10_000
+"""How often a thread of OpenMP looks for work before it sleeps: some 130 us. Most calls follow one another within less;
+to wake one up takes 50 us, and the default of 300 000, 4 ms, keeps the processor from what else wants to compute."""
 
 Sizes = c_int64 * MAX_AXES
 """The sizes or strides of all axes."""

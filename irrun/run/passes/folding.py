@@ -156,9 +156,10 @@ class Folding:
 
 
 def _shaped(tensor: Tensor, shape: Shape) -> Tensor:
-    """An input that turns out to have that shape; what is known of a number in it, as of one that counts, stays true."""
+    """An input that turns out to have that shape; what is known of a number in it, as of a counter, stays true."""
     content = tensor.content
-    kept = isinstance(content, Sizes) and tensor.shape == shape and any(map(_limited, content.items))
+    sized = all(isinstance(size, int) for size in shape) and tensor.shape == shape
+    kept = sized and isinstance(content, Sizes) and any(map(_limited, content.items))
     return Tensor(tensor.type, shape, content if kept else None)
 
 
