@@ -158,9 +158,9 @@ class Folding:
 def _shaped(tensor: Tensor, shape: Shape) -> Tensor:
     """An input that turns out to have that shape; what is known of a number in it, as of a counter, stays true."""
     content = tensor.content
-    sized = all(isinstance(size, int) for size in shape) and tensor.shape == shape
-    kept = sized and isinstance(content, Sizes) and any(map(_limited, content.items))
-    return Tensor(tensor.type, shape, content if kept else None)
+    if isinstance(content, Sizes) and any(map(_limited, content.items)) and not any(isinstance(n, Dim) for n in shape):
+        return Tensor(tensor.type, shape, content if tensor.shape == shape else None)
+    return Tensor(tensor.type, shape)
 
 
 def _limited(size: Size) -> bool:
