@@ -10,14 +10,17 @@ from llvmlite import ir
 from irrun.engines.compiled.code import LONG, long
 from irrun.engines.compiled.compiler import addresses
 
+CYCLES_OF_A_LOOK = 100
+"""About, with the pause in it."""
+
 
 def helping() -> tuple[int, int]:
     """Where two functions lie. Both are given u64 that threads share: the number of calls and ends of calls, then, each
     64 bytes on, how many helpers are at work, and the kernel and its arguments.
 
     `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
-    `help(shared, last, spins)` helps with calls that it sees, until it has seen none for `spins` looks: it returns the
-    number of the last one that it has helped with, and is given that the next time.
+    `help(shared, last, patience)` helps with calls that it sees, until it has seen none for so many cycles of the
+    processor's clock: it returns the number of the last one that it has helped with, and is given that the next time.
     """
     kernel_type = ir.FunctionType(ir.VoidType(), [LONG])
     types = {"lead": ir.FunctionType(ir.VoidType(), [LONG] * 3), "help": ir.FunctionType(LONG, [LONG] * 3)}
@@ -34,11 +37,22 @@ def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
     return b.inttoptr(b.add(state, long(64 * number)), LONG.as_pointer())
 
 
+def _is_x86() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
+def _intrinsic(b: ir.IRBuilder, name: str, result: Any) -> Any:
+    return b.call(b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, []), name), [])
+
+
 def _pause(b: ir.IRBuilder) -> None:
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        name = "llvm.x86.sse2.pause"
-        pause = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(ir.VoidType(), []), name)
-        b.call(pause, [])
+    if _is_x86():
+        _intrinsic(b, "llvm.x86.sse2.pause", ir.VoidType())
+
+
+def _clock(b: ir.IRBuilder, before: Any) -> Any:
+    """A number of cycles; other processors than x86 let no program read theirs, so that looks are counted there."""
+    return _intrinsic(b, "llvm.readcyclecounter", LONG) if _is_x86() else b.add(before, long(CYCLES_OF_A_LOOK))
 
 
 def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
@@ -61,13 +75,13 @@ def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
 
 def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b = ir.IRBuilder(function.append_basic_block())
-    state, before, spins = function.args
+    state, before, patience = function.args
     calls, working, code, given = (_shared(b, state, number) for number in range(4))
-    start = b.block
+    start, begun = b.block, _clock(b, long(0))
     look, found, run, leave, idle, end = (b.append_basic_block() for _ in range(6))
     b.branch(look)
     b.position_at_end(look)
-    last, left = b.phi(LONG), b.phi(LONG)
+    last, since, time = b.phi(LONG), b.phi(LONG), b.phi(LONG)
     now = b.load_atomic(calls, "seq_cst", 8)
     fresh = b.and_(b.icmp_unsigned("!=", now, last), b.trunc(now, ir.IntType(1)))  # an odd number is a call
     b.cbranch(fresh, found, idle)
@@ -79,13 +93,15 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b.branch(leave)
     b.position_at_end(leave)
     b.atomic_rmw("sub", working, long(1), "seq_cst")
+    through = _clock(b, time)
     b.branch(look)
     b.position_at_end(idle)
     _pause(b)
-    rest = b.sub(left, long(1))
-    b.cbranch(b.icmp_unsigned("==", rest, long(0)), end, look)
+    later = _clock(b, time)
+    b.cbranch(b.icmp_unsigned(">", b.sub(later, since), patience), end, look)
     b.position_at_end(end)
     b.ret(last)
-    for phi, values in ((last, (before, now, last)), (left, (spins, spins, rest))):
+    times = (since, (begun, through, since)), (time, (begun, through, later))
+    for phi, values in ((last, (before, now, last)), *times):
         for value, block in zip(values, (start, leave, idle), strict=True):
             phi.add_incoming(value, block)

@@ -27,8 +27,9 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
 
-SPINS = 2000
-"""How often a helper looks for work before it sleeps: some 100 us, in which the next product comes."""
+PATIENCE = 300_000
+"""Cycles for which a helper looks for work before it sleeps: some 100 us, in which the next product comes. A pause of
+one processor takes four times as long as that of another, so that looks are no measure."""
 
 
 class Team:
@@ -117,7 +118,7 @@ def _serve(helper: _Helper, state: Array) -> None:
             avoided = helper.caller
             with suppress(OSError):
                 os.sched_setaffinity(0, allowed - {avoided})
-        last = help(data_address(state), last, SPINS)
+        last = help(data_address(state), last, PATIENCE)
         helper.asleep = True
         helper.start.acquire()
 
