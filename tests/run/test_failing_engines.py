@@ -195,3 +195,20 @@ def test_an_engine_that_fails_to_reorder_is_passed_over_where_it_laid_out(early,
     (note,) = notes(caplog)
     assert "`share`" in note
     assert "cannot reorder" in note
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_data_that_break_a_rule_are_no_failure_of_an_engine(engine, caplog):
+    """71 of 72 rows are to be added to 72; an engine that was blamed for it would never be asked again."""
+    with irrun.build() as g:
+        x, y = g.Parameter("f32[?]", name="x"), g.Parameter("f32[?]", name="y")
+        places = g.Reshape(g.NonZero(g.Greater(x, 0.0)), [-1])
+        g.Result(g.ReLU(g.Add(g.Gather(x, places, 0), y)), name="z")
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    ones = np.ones(72, np.float32)
+    for _ in range(3):
+        with pytest.raises(irrun.ExecutionError, match=r"E401.*`a` is \[71\] and `b` is \[72\]"):
+            executor.run([np.append(ones[1:], np.float32(0)), ones])
+    for _ in range(3):
+        assert executor.run([ones, ones])["z"].tolist() == [2] * 72
+    assert not caplog.records

@@ -83,8 +83,10 @@ class Folding:
         """The instruction after its rule was asked with what is known of its inputs now."""
         try:
             inferred = self._answer(instruction, inputs)
-        except Violation:
-            return instruction
+        except Violation:  # nothing is known of what it gives, so that no engine is asked for it
+            for number in instruction.outputs:
+                self.program.tensors[number] = Tensor(self.program.tensors[number].type, None)
+            return instruction.changed(open=True)
         outputs = inferred.outputs
         if len(outputs) < len(instruction.outputs):
             return instruction
