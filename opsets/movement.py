@@ -786,11 +786,14 @@ def slice_8(data: Array, start: Array, stop: Array, step: Array, axes: Array | N
 
 @slice_8.shapes
 def _(node: Node) -> Shapes:
-    data = node.shape("data")
+    data, complete = node.shape("data"), node.complete
     cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
     if cuts is None:
         return {"output": tuple(fresh(0, size if isinstance(size, int) else size.high) for size in data)}
-    return {"output": cut_shape(data, cuts)}
+    found = cut_shape(data, cuts)
+    if not any(isinstance(size, Dim) for size in (*cuts.steps, *(found[axis] for axis in cuts.axes))):
+        node.complete = complete  # it is of that size whatever the bounds are
+    return {"output": found}
 
 
 @op(

@@ -1,12 +1,9 @@
 """Loops whose bodies cut by the number of the iteration: what is known of sizes, and what is computed."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 import irrun
-from irrun.run.preparation import Preparation
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
 X = np.arange(1, 16, dtype=np.float32).reshape(5, 3)
@@ -115,10 +112,44 @@ def test_a_condition_that_holds_for_every_number_is_known_to(tmp_path):
     assert not isinstance(shapes(cutting(tmp_path, 5, 0, 1, ends_at=4))[2][0], int)
 
 
+@ENGINES
+@pytest.mark.parametrize(
+    ("lengths", "steps", "axes"),
+    [((2, 1), (1, 1), (2, 0)), ((4,), (2,), (1,)), ((2,), (1,), (-1,)), ((1, 1, 3), (1, 1, 2), (0, 1, 2))],
+)
+def test_parts_along_other_axes(engine, lengths, steps, axes, tmp_path):
+    data = np.arange(120, dtype=np.float32).reshape(4, 6, 5)
+    with irrun.build() as g:
+        x = g.Parameter("f32[4, 6, 5]", name="x")
+        with g.body() as body:
+            starts = body.Broadcast(body.Reshape(body.iteration(), [1]), [len(axes)])
+            stops = body.Add(starts, np.array(lengths))
+            body.Result(body.Slice(body.input(x), starts, stops, list(steps), list(axes)), axis=0)
+            body.condition(body.Constant(True))
+        g.Result(g.Loop(np.int64(2), True, body=body), name="parts")
+    path = tmp_path / "model.xml"
+    irrun.write_model(g.model, path)
+    parts = []
+    for number in range(2):
+        index = [slice(None)] * 3
+        for axis, length, step in zip(axes, lengths, steps, strict=True):
+            index[axis] = slice(number, number + length, step)
+        parts.append(data[tuple(index)])
+    executor = irrun.GraphExecutor(path, engine=engine)
+    assert executor.run([data])["parts"].tolist() == np.concatenate(parts).tolist()
+    if engine == "numpy":
+        assert computed_by(executor, "Slice-8") == {"numpy"}
+
+
+def computed_by(executor, name):
+    """What computes the instructions of an op in the bodies that have run."""
+    kept = [kept.program for body in executor._bodies.values() for kept in body._kept.values()]
+    return {instruction.by for program in kept for instruction in program.instructions if instruction.op.name == name}
+
+
 def test_the_body_is_prepared_for_sizes_that_are_known(tmp_path):
     path = cutting(tmp_path, 5, 0, 1)
     executor = irrun.GraphExecutor(path, engine="numpy")
     executor.run([X])
-    prepared: list[Preparation] = list(executor._bodies.values())
-    made = itertools.chain(*(kept.program.instructions for one in prepared for kept in one._kept.values()))
-    assert not [instruction for instruction in made if instruction.enclosed is not None]
+    assert computed_by(executor, "Slice-8") == {"numpy"}
+    assert not computed_by(executor, "Enclosed-0")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.vectorized.appending import open_concat
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
-from irrun.engines.work import Arrays, Work
+from irrun.engines.vectorized.posts import with_posts
+from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 
@@ -70,6 +73,34 @@ def _sliced(work: Work) -> Mover | None:
         index[axis] = slice(*bounds)
     cut = tuple(index)
     return lambda inputs, outputs: [(outputs[0], inputs[0][cut])]
+
+
+def _slice(work: Work, threads: Threads) -> Compiled | None:
+    """Slice-8, also of bounds that only the run tells where its size is known: then it does not depend on them."""
+    if work.constant(1) is not None and work.constant(2) is not None:
+        return moving(_sliced)(work, threads)
+    steps, count = _numbers(work, 3), prod(work.required(2)[1].shape)
+    axes = list(range(count)) if work.optional(4) is None else _numbers(work, 4)
+    if steps is None or axes is None or work.outputs[0].type == "string":
+        return None
+    rank = len(work.outputs[0].shape)
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+        source, start, stop = inputs[:3]
+        target = outputs[0]
+
+        def call() -> None:
+            index = [slice(None)] * rank
+            for axis, *bounds in zip(axes, start.tolist(), stop.tolist(), steps, strict=True):
+                index[axis] = slice(*bounds)
+            np.copyto(target, source[tuple(index)])
+
+        def call_first() -> None:
+            np.copyto(target, source[start.item() : stop.item() : steps[0]])
+
+        return [call_first if axes == [0] else call]
+
+    return with_posts(work, bind)
 
 
 def _strided_slice(work: Work) -> Mover | None:
@@ -219,7 +250,7 @@ COMPILERS = {
     **dict.fromkeys(("Pad-1", "Pad-12"), moving(_padded)),
     "Roll-7": moving(_rolled),
     "ShuffleChannels-1": moving(_shuffled),
-    "Slice-8": moving(_sliced),
+    "Slice-8": _slice,
     "SpaceToDepth-1": moving(_space_to_depth),
     **dict.fromkeys(("Split-1", "VariadicSplit-1"), moving(_split)),
     "StridedSlice-1": moving(_strided_slice),
