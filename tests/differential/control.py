@@ -164,6 +164,11 @@ def iteration(b: Builder) -> Value:
             name = element_type(x.dtype)
             number = inner.one("Convert-1", counter, destination_type=name)
             made[0] = inner.one("Add-1", made[0], number, auto_broadcast="numpy")
+        if b.chance(0.5) and x.float:
+            table = b.input([b.number(1, 4) if b.chance(0.2) else b.number(5, 7), *sizes_of(x)[1:]])
+            copy = _copy(inner, table)
+            taken[copy.ref[0]] = table
+            made[0] = inner.one("Add-1", made[0], cut_out(b, inner, copy, counter), auto_broadcast="numpy")
     go_on = inner.constant(np.bool_(True))
     if counter is not None and b.chance(0.5):
         limit = inner.constant(np.int64(b.number(0, 3)))
@@ -215,6 +220,18 @@ def iteration(b: Builder) -> Value:
     for value in results:
         b.keep(value)
     return b.choose(results)
+
+
+def cut_out(b: Builder, inner: Builder, table: Value, counter: Value) -> Value:
+    """Rows of a table that the counter tells, as one: for most the size is known, some tables are too short."""
+    first = inner.one("Reshape-1", counter, inner.constant(np.int64([1])), special_zero=False)
+    begin, end = b.choose([(0, 1), (0, 1), (0, 2), (1, 3), (-1, 1)])
+    bounds = [inner.one("Add-1", first, inner.constant(np.int64([n])), auto_broadcast="numpy") for n in (begin, end)]
+    step, axis = (inner.constant(np.int64([number])) for number in (1, 0))
+    rows = inner.one("Slice-8", table, *bounds, step, axis)
+    if (begin, end) == (0, 1) and table.shape[0] > 4 and b.chance(0.5):
+        return rows
+    return inner.one("ReduceSum-1", rows, inner.constant(np.int64([0])), keep_dims=True)
 
 
 def _forget(b: Builder, value: Value) -> None:
