@@ -14,7 +14,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.run.bodies import RunningBody
 from irrun.run.borders import body_inference
 from irrun.run.memory import outputs_text, refusal, tensor_bytes
-from irrun.run.program import Instruction, Program
+from irrun.run.program import Branches, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
@@ -86,10 +86,15 @@ class _Layer:
             for name, (_, body_program) in instruction.bodies.items()
         ]
 
+        self._branches = instruction.branches
+        self._named = dict(zip(instruction.bodies, self._running, strict=True))
+
     def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
         instruction = self._instruction
         try:
-            if self._context or self._asks or run.meter is not None:
+            if self._branches is not None:
+                results = self._branch(self._branches, arrays, run)
+            elif self._context or self._asks or run.meter is not None:
                 results = self._prepared(arrays, run)
             else:
                 results = self._plain(*arrays)
@@ -147,6 +152,15 @@ class _Layer:
         context = {"types": types, "state": run.variables, "bodies": self._bodies}
         own = {name: context[name] for name in self._op.context}
         return self._op.kernel(*arrays, **self._instruction.attrs, **own)
+
+    def _branch(self, branches: Branches, arrays: Sequence[Array | None], run: Run) -> list[Array]:
+        """What the body gives that the condition chooses."""
+        condition = arrays[branches.condition]
+        name, inputs, results = branches.bodies[bool(condition.item())]  # type: ignore[union-attr] # it is connected
+        body = self._named[name]
+        body.begin(run)
+        found = body([arrays[number] for number in inputs])  # type: ignore[misc] # what a body reads is, too
+        return [found[number] for number in results]
 
     def _looks(self, arrays: Sequence[Array | None], wanted: int) -> bool:
         """Whether the results are but a view of an input."""

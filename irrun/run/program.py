@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
 from irrun.ir.graph import Layer
-from irrun.records import dataclass
+from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Op, Tensor
 from irrun.spec.patterns import shape_text
@@ -33,6 +33,21 @@ _TELLING = frozenset({"op", "attrs", "inputs", "outputs", "open", "posts"})
 """The fields of an instruction that tell its results, operands and form, which are asked for again and again."""
 
 
+class Branch(NamedTuple):
+    """One of the two bodies of an op: its parameters are these `inputs` of that, which gives these of its `results`."""
+
+    name: str
+    inputs: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+class Branches(NamedTuple):
+    """What runs where the input at the position `condition` is false, and where it is true."""
+
+    condition: int
+    bodies: tuple[Branch, Branch]
+
+
 @dataclass(eq=False)
 class Instruction:
     """A layer to compute, and the element-wise ones that are done to its result right away, its `posts`.
@@ -43,8 +58,9 @@ class Instruction:
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
     the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
-    before the kernel. `frees` are the tensors of a run that nobody reads afterwards. `enclosed` are instructions of
-    unknown sizes as a program of their own, with the same numbers of tensors.
+    before the kernel, and of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run
+    that nobody reads afterwards. `enclosed` are instructions of unknown sizes as a program of their own, with the same
+    numbers of tensors.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     One without any is no layer of the model, but belongs to one.
@@ -64,6 +80,7 @@ class Instruction:
     work: Work | None = None
     compiled: Compiled | None = None
     quick: Quick | None = None
+    branches: Branches | None = None
     reads: tuple[int | None, ...] = ()
     frees: tuple[int, ...] = ()
     ports: tuple[int | None, ...] | None = None
@@ -217,7 +234,7 @@ class Program:
         ]
         remarks = [f"`{instruction.layer.name}`", instruction.by]
         remarks += ["open"] if instruction.open else []
-        remarks += ["quick"] if instruction.quick else []
+        remarks += ["quick"] if instruction.quick or instruction.branches else []
         for number, read in zip(instruction.operands, instruction.reads, strict=False):
             if number is not None and read is not None and read != number:
                 remarks.append(f"reads {self._name(read)} for {self._name(number)}")

@@ -1,7 +1,8 @@
 """Shorten: instructions of open sizes whose rules need not be asked again are computed by their kernels alone.
 
 To ask a rule takes ten times as long as to compute the small tensors that shapes, masks and positions are made of.
-Kernels that are self-checking fail where the rule does, and then it is asked, for its message.
+Kernels that are self-checking fail where the rule does, and then it is asked, for its message. Of two bodies the one
+that is chosen runs without a kernel in between, which would look at the map of its ports each time.
 
 Expects what engines have left to the kernels; leaves some of it with a quick way.
 """
@@ -17,25 +18,48 @@ import numpy as np
 
 from irrun.records import NamedTuple
 from irrun.run.passes.setting import Setting
-from irrun.run.program import KERNEL, Instruction, Program, Quick
+from irrun.run.program import KERNEL, Branch, Branches, Instruction, Program, Quick
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array
-from irrun.spec.traits import Attending, Cutting, Lookup, Repeating, Reshaping
+from irrun.spec.traits import Attending, Branching, Cutting, Lookup, Repeating, Reshaping
 
 MAX_SMALL = 4096
 """Elements of an array that is small. Of others a rule tells in advance how much memory the result takes."""
 
 
 def shorten(program: Program, setting: Setting) -> Program:
-    if not setting.engines or not any(map(_is_left, program.instructions)):
+    if not setting.engines or not any(_is_left(each) or each.bodies for each in program.instructions):
         return program
     attended = _attended(program) if not setting.checked and not setting.watched else set()
-    instructions = [
-        instruction.changed(quick=quick) if (quick := _quick(instruction, program, attended)) else instruction
-        for instruction in program.instructions
-    ]
+    instructions = []
+    for instruction in program.instructions:
+        if (quick := _quick(instruction, program, attended)) is not None:
+            instruction = instruction.changed(quick=quick)
+        elif (branches := _branches(instruction)) is not None:
+            instruction = instruction.changed(branches=branches)
+        instructions.append(instruction)
     return replace(program, instructions=instructions)
+
+
+def _branches(instruction: Instruction) -> Branches | None:
+    """Both bodies of one that runs one of them, where all their parameters and all its outputs are connected."""
+    branching = instruction.op.trait(Branching)
+    if branching is None or instruction.open or len(instruction.bodies) < 2:
+        return None
+    found = []
+    condition = next(number for number, port in enumerate(instruction.op.inputs) if port.name == branching.condition)
+    for name in (branching.otherwise, branching.then):
+        body, program = instruction.bodies[name]
+        given = {port.parameter: port.external for port in body.inputs if port.external >= 0}
+        made = {port.external: port.result for port in body.outputs}
+        parameters, outputs = range(len(program.parameters)), range(len(instruction.outputs))
+        if not given.keys() >= set(parameters) or not made.keys() >= set(outputs):
+            return None
+        if any(instruction.inputs[number] is None for number in (condition, *given.values())):
+            return None
+        found.append(Branch(name, tuple(map(given.__getitem__, parameters)), tuple(map(made.__getitem__, outputs))))
+    return Branches(condition, (found[0], found[1]))
 
 
 class _Part(NamedTuple):
