@@ -232,7 +232,7 @@ def iterate(
             go = bool(goes_on.item())
         number += 1
     outputs: list[Any] = [None] * output_count(body)
-    blank = _blank_results(body, arrays) if results is None else []
+    blank = _blank_results(body, arrays, most) if results is None else []
     carried = {result: parameters[parameter] for result, parameter in body.back_edges}
     for output in body.outputs:
         if output.external < 0:
@@ -253,8 +253,15 @@ def _counting(body: Body) -> list[int]:
     return [parameter for parameter in found if parameter not in carried]
 
 
+def _counted(body: Body, parameters: list[Tensor], most: Size | None) -> list[Tensor]:
+    """The parameters with what those that count hold in any of `most` iterations or less."""
+    known = list(parameters)
+    for number in _counting(body) if body.declared else ():
+        known[number] = _counter(body.declared[number], most.high if isinstance(most, Dim) else most)
+    return known
+
+
 def _counter(declared: Tensor, most: int | None) -> Tensor:
-    """What a parameter that counts to less than `most` holds in any iteration."""
     if declared.type not in ("i32", "i64") or not declared.static or declared.shape not in ((), (1,)):
         return declared
     number = 0 if most is not None and most <= 1 else fresh(0, None if most is None else most - 1)
@@ -291,9 +298,10 @@ def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array], 
     return np.concatenate(lines[::-1] if output.stride < 0 else lines, axis)
 
 
-def _blank_results(body: Body, arrays: Sequence[Array]) -> list[Array]:
-    """Zeros in place of the results of a body that does not run."""
-    return [_filler(tensor) for tensor in infer(body, parameter_tensors(body, [Tensor.of(a) for a in arrays]))]
+def _blank_results(body: Body, arrays: Sequence[Array], most: int | None) -> list[Array]:
+    """Zeros in place of the results of a body that does not run, of the sizes that they would have if it did."""
+    parameters = _counted(body, parameter_tensors(body, [Tensor.of(array) for array in arrays]), most)
+    return [_filler(tensor) for tensor in infer(body, parameters)]
 
 
 # Inference
@@ -303,9 +311,7 @@ def settle(
     node: Node, body: Body, tensors: Sequence[Tensor | None], most: Size | None = None
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What holds of the parameters and the results of the body in each of its iterations, `most` or less."""
-    parameters = parameter_tensors(body, tensors)
-    for number in _counting(body) if body.declared else ():
-        parameters[number] = _counter(body.declared[number], most.high if isinstance(most, Dim) else most)
+    parameters = _counted(body, parameter_tensors(body, tensors), most)
     _check_types(node, body, parameters, infer(body, parameters))
     loose: set[tuple[int, int]] = set()
     for last in range(MAX_ROUNDS):

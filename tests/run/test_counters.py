@@ -141,6 +141,25 @@ def test_parts_along_other_axes(engine, lengths, steps, axes, tmp_path):
         assert computed_by(executor, "Slice-8") == {"numpy"}
 
 
+@ENGINES
+@pytest.mark.parametrize(("trips", "go"), [(0, True), (5, False), (None, True), (None, False)])
+def test_no_iteration_gives_zeros_of_the_size_that_is_known(engine, trips, go, tmp_path):
+    with irrun.build() as g:
+        x, begins = g.Parameter("f32[5, 3]", name="x"), g.Parameter("boolean[]", name="go")
+        count = g.Parameter("i64[]", name="trips") if trips is None else g.Constant(np.int64(trips))
+        with g.body() as body:
+            number = body.Reshape(body.iteration(), [1])
+            body.Result(body.Slice(body.input(x), number, body.Add(number, np.array([1])), [1], [0]))
+            body.condition(body.Constant(True))
+        last = g.Loop(count, begins, body=body)
+        g.Result(g.Add(last, np.ones((1, 3), np.float32)), name="more")
+    path = tmp_path / "model.xml"
+    irrun.write_model(g.model, path)
+    executor = irrun.GraphExecutor(path, engine=engine)
+    given = {"x": X, "go": np.bool_(go)} | ({"trips": np.int64(0)} if trips is None else {})
+    assert executor.run(given)["more"].tolist() == [[1, 1, 1]]
+
+
 def computed_by(executor, name):
     """What computes the instructions of an op in the bodies that have run."""
     kept = [kept.program for body in executor._bodies.values() for kept in body._kept.values()]
