@@ -204,14 +204,11 @@ def iterate(
     """
     assert body.run is not None, "a body that is run has a program"
     parameters = arguments(body, arrays)
-    back = {parameter for _, parameter in body.back_edges}
     sliced = [(port.parameter, _parts(arrays[port.external], port)) for port in body.inputs if _is_sliced(port)]
+    sliced += [(parameter, _counters(body, parameter)) for parameter in _counting(body)]
     for port in body.inputs:
-        if port.purpose == "current_iteration":
-            if port.external < 0:
-                parameters[port.parameter] = _counters(body, port.parameter)(0)
-            if port.parameter not in back:
-                sliced.append((port.parameter, _counters(body, port.parameter)))
+        if port.purpose == "current_iteration" and port.external < 0:
+            parameters[port.parameter] = _counters(body, port.parameter)(0)
     joined = [(port.result, port.external) for port in body.outputs if port.axis is not None and port.external >= 0]
     collected: dict[int, list[Any]] = {external: [] for _, external in joined}
     results: list[Any] | None = None

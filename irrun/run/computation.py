@@ -81,13 +81,11 @@ class _Layer:
         self._variadic = bool(op.outputs) and op.outputs[-1].variadic
         self._only_bodies = op.context == {"bodies"}
         self._bodies: dict[str, Body] = {}
-        self._running = [
-            RunningBody(body_program, kernels.prepared(body_program), instruction.layer, name)
+        self._running = {
+            name: RunningBody(body_program, kernels.prepared(body_program), instruction.layer, name)
             for name, (_, body_program) in instruction.bodies.items()
-        ]
-
+        }
         self._branches = instruction.branches
-        self._named = dict(zip(instruction.bodies, self._running, strict=True))
 
     def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
         instruction = self._instruction
@@ -109,7 +107,7 @@ class _Layer:
         except Exception as error:
             raise self._kernels.failed(instruction, self._op.name, error) from error
         finally:
-            for body in self._running:
+            for body in self._running.values():
                 body.end()
         given = results if isinstance(results, tuple | list) else (results,)
         found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
@@ -144,7 +142,7 @@ class _Layer:
         if not self._context:
             return self._plain(*arrays)
         if self._running:
-            for body in self._running:
+            for body in self._running.values():
                 body.begin(run)
             bodies = self._bodies or self._bound()
             if self._only_bodies:
@@ -157,7 +155,7 @@ class _Layer:
         """What the body gives that the condition chooses."""
         condition = arrays[branches.condition]
         name, inputs, results = branches.bodies[bool(condition.item())]  # type: ignore[union-attr] # it is connected
-        body = self._named[name]
+        body = self._running[name]
         body.begin(run)
         found = body([arrays[number] for number in inputs])  # type: ignore[misc] # what a body reads is, too
         return [found[number] for number in results]
@@ -169,8 +167,8 @@ class _Layer:
 
     def _bound(self) -> Mapping[str, Body]:
         """The bodies with what runs them."""
-        for (name, (body, _)), running in zip(self._instruction.bodies.items(), self._running, strict=True):
-            self._bodies[name] = replace(body, infer=partial(self._of_body, name), run=running)
+        for name, (body, _) in self._instruction.bodies.items():
+            self._bodies[name] = replace(body, infer=partial(self._of_body, name), run=self._running[name])
         return self._bodies
 
     def _of_body(self, name: str, tensors: Sequence[Tensor]) -> list[Tensor]:

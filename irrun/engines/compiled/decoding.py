@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, Code, floats, ints, long
-from irrun.engines.compiled.compiler import features
+from irrun.engines.compiled.compiler import features, is_x86
 from irrun.engines.compressed import PACKED, numbers_of
 
 Sizes = tuple[int, ...]
@@ -42,8 +41,7 @@ def _by_bytes(type: str) -> bool:
 
 def is_possible(type: str) -> bool:
     """Whether LLVM converts these codes without calling a library for each."""
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return type not in ("f16", "f8e4m3", "f8e5m2") or not x86 or "f16c" in features()
+    return type not in ("f16", "f8e4m3", "f8e5m2") or not is_x86() or "f16c" in features()
 
 
 class Decoder:

@@ -153,7 +153,7 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     if post.name == QUANTIZE:
         return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
     shape = work.outputs[0].shape
-    found = [None if (bound := work.inputs[n]) is None else along_channels(bound, shape) for n in post.parameters]
+    found = [None if (bound := work.inputs[n]) is None else _for_channels(bound, shape) for n in post.parameters]
     bounds = [each for each in found if each is not None]
     if post.name != FAKE_QUANTIZE or len(bounds) < 4:
         return False
@@ -167,7 +167,7 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     return _scale(result, step, first, len(shape), place)
 
 
-def along_channels(operand: Operand, shape: Sizes) -> Array | None:
+def _for_channels(operand: Operand, shape: Sizes) -> Array | None:
     """The numbers of a constant in f64: one, or one for each channel of a result; None where it has others."""
     value = operand.value
     if value is None or operand.type not in FLOATS:

@@ -68,11 +68,16 @@ def _sliced(work: Work) -> Mover | None:
     axes = list(range(len(start or ()))) if work.optional(4) is None else _numbers(work, 4)
     if start is None or stop is None or step is None or axes is None:
         return None
-    index = [slice(None)] * len(data.shape)
-    for axis, *bounds in zip(axes, start, stop, step, strict=True):
-        index[axis] = slice(*bounds)
-    cut = tuple(index)
+    cut = _cut(len(data.shape), axes, start, stop, step)
     return lambda inputs, outputs: [(outputs[0], inputs[0][cut])]
+
+
+def _cut(rank: int, axes: Sequence[int], *bounds: Sequence[int]) -> tuple[slice, ...]:
+    """What indexes an array of that rank to select start, stop and step along some axes."""
+    index = [slice(None)] * rank
+    for axis, *own in zip(axes, *bounds, strict=True):
+        index[axis] = slice(*own)
+    return tuple(index)
 
 
 def _slice(work: Work, threads: Threads) -> Compiled | None:
@@ -90,10 +95,7 @@ def _slice(work: Work, threads: Threads) -> Compiled | None:
         target = outputs[0]
 
         def call() -> None:
-            index = [slice(None)] * rank
-            for axis, *bounds in zip(axes, start.tolist(), stop.tolist(), steps, strict=True):
-                index[axis] = slice(*bounds)
-            np.copyto(target, source[tuple(index)])
+            np.copyto(target, source[_cut(rank, axes, start.tolist(), stop.tolist(), steps)])
 
         def call_first() -> None:
             np.copyto(target, source[start.item() : stop.item() : steps[0]])
