@@ -273,7 +273,7 @@ def test_execute_with_an_engine_and_a_profile(engine, tmp_path):
 def test_an_engine_that_is_not_installed(tmp_path):
     script = (
         f"import sys; sys.argv = ['irrun', 'execute', {str(CNN)!r}, '--random', '1', '--engine', 'onednn']\n"
-        "import irrun.engines.onednn; irrun.engines.onednn.load = lambda threads, once: None\n"
+        "import irrun.engines.onednn; irrun.engines.onednn.load = lambda *given, **options: None\n"
         "from irrun.cli import main\n"
         "main()"
     )

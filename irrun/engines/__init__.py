@@ -46,18 +46,16 @@ def load_engines(
     count = threads or processors()
     found: list[Engine] = []
     if name == "onednn" or (name in ("auto", CHECK) and not small):
-        from irrun.engines.onednn import load
+        from irrun.engines import compiled, onednn
 
-        engine = load(count, once=once)
+        compiling = compiled.is_there()
+        engine = onednn.load(count, once=once, compiling=compiling)
         if engine is not None:
             found.append(engine)
         elif name == "onednn":
             raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
-    if name == "onednn" or (name in ("auto", CHECK) and not small):
-        from irrun.engines.compiled import load as load_compiled
-
-        compiled = load_compiled(count)
-        found += [] if compiled is None else [compiled]
+        if compiling:
+            found.append(compiled.load(count, None if engine is None or engine.few_rows else engine.parallel))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     return [*found, VectorizedEngine(count, compiling=any(engine.name == "onednn" for engine in found))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from irrun.engines.work import Layout, Operand, Work
+from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import numpy_dtype
 
 
@@ -47,21 +47,6 @@ def matrix_of(operand: Operand, *, transposed: bool, row: bool) -> Operand:
     if transposed:
         shape, strides = (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
     return Operand(operand.type, shape, strides)
-
-
-def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]] | None:
-    """The first input of a product with one matrix as rows: how many, their strides, and what it has to be brought to
-    before (`Compiled.wants`); None where that cannot be."""
-    left, result = work.required(1)[0], work.outputs[0]
-    if left.type != "f32" or result.type != "f32" or left.layout is not None or (len(left.shape) == 1 and work.posts):
-        return None
-    for operand, wants in ((left, {}), (Operand("f32", left.shape, dense_strides(left.shape)), {0: None})):
-        a = matrix_of(operand, transposed=work.attrs["transpose_a"], row=True)
-        rows = prod(a.shape[:-1])
-        strides = reshaped_strides(a.shape, a.strides, (rows, a.shape[-1]))
-        if strides is not None and min(strides) >= 0:
-            return rows, (strides[0], strides[1]), dict(wants)
-    return None
 
 
 def canonical_strides(shape: Sequence[int], strides: Sequence[int], itemsize: int = 4) -> tuple[int, ...]:

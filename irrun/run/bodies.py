@@ -33,6 +33,8 @@ class Iterations(Protocol):
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
 
+    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
+
     def end(self) -> None: ...
 
 
@@ -63,6 +65,16 @@ class RunningBody:
         if self._meter is not None:
             self._count(results, self._meter)
         return results
+
+    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """A run that is the only one from `begin` to `end`."""
+        if self._assigns or run.observer is not None or run.profile is not None:
+            self.begin(run)
+            try:
+                return self(arrays)
+            finally:
+                self.end()
+        return self._iterations.once(arrays, run)
 
     def end(self) -> None:
         self._run = None

@@ -91,8 +91,8 @@ class _Layer:
         instruction = self._instruction
         try:
             if self._branches is not None:
-                results = self._branch(self._branches, arrays, run)
-            elif self._context or self._asks or run.meter is not None:
+                return self._branch(self._branches, arrays, run)
+            if self._context or self._asks or run.meter is not None:
                 results = self._prepared(arrays, run)
             else:
                 results = self._plain(*arrays)
@@ -107,8 +107,9 @@ class _Layer:
         except Exception as error:
             raise self._kernels.failed(instruction, self._op.name, error) from error
         finally:
-            for body in self._running.values():
-                body.end()
+            if self._branches is None:
+                for body in self._running.values():
+                    body.end()
         given = results if isinstance(results, tuple | list) else (results,)
         found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
         if self._variadic and len(found) < len(instruction.outputs):
@@ -155,10 +156,13 @@ class _Layer:
         """What the body gives that the condition chooses."""
         condition = arrays[branches.condition]
         name, inputs, results = branches.bodies[bool(condition.item())]  # type: ignore[union-attr] # it is connected
-        body = self._running[name]
-        body.begin(run)
-        found = body([arrays[number] for number in inputs])  # type: ignore[misc] # what a body reads is, too
-        return [found[number] for number in results]
+        given = [arrays[number] for number in inputs]
+        made = self._running[name].once(given, run)  # type: ignore[arg-type] # what a body reads is connected, too
+        found = [made[number] for number in results]
+        if run.meter is not None:
+            for array in found:
+                run.meter.add(array)
+        return found
 
     def _looks(self, arrays: Sequence[Array | None], wanted: int) -> bool:
         """Whether the results are but a view of an input."""

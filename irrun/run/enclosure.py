@@ -26,11 +26,7 @@ class Enclosure:
         iterations = self.preparation.iterations()
 
         def compute(arrays: Sequence[Array], run: Run) -> list[Array]:
-            iterations.begin(run)
-            try:
-                results = iterations(arrays, run)
-            finally:
-                iterations.end()
+            results = iterations.once(arrays, run)
             if run.meter is not None:
                 for array in results:
                     run.meter.add(array)

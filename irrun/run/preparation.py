@@ -328,6 +328,14 @@ class Iterations:
             results[position] = results[position].copy()
         return results
 
+    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results of a run that is the only one from `begin` to `end`."""
+        self.begin(run)
+        try:
+            return self(arrays, run)
+        finally:
+            self.end()
+
     def end(self) -> None:
         self._let_go()
         self._meter, self._before = None, ()
@@ -380,15 +388,18 @@ def _grown(before: Shapes, now: Shapes) -> Shapes | None:
 
 def _fits(pattern: Shapes, shapes: Shapes) -> bool:
     """Whether shapes are of a pattern."""
+    if len(pattern) != len(shapes):
+        return False
     sizes: dict[int, int] = {}
-    return len(pattern) == len(shapes) and all(
-        len(wanted) == len(shape)
-        and all(
-            size == own or (own < 0 and size > 1 and sizes.setdefault(own, size) == size)
-            for own, size in zip(wanted, shape, strict=True)
-        )
-        for wanted, shape in zip(pattern, shapes, strict=True)
-    )
+    for wanted, shape in zip(pattern, shapes, strict=True):
+        if wanted == shape:
+            continue
+        if len(wanted) != len(shape):
+            return False
+        for own, size in zip(wanted, shape, strict=True):
+            if size != own and (own > 0 or size < 2 or sizes.setdefault(own, size) != size):
+                return False
+    return True
 
 
 def _reads_weights_openly(program: Program) -> bool:

@@ -75,6 +75,8 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self.opened = self._opened()
+        made = [program.tensors[number] for number in results]
+        self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
@@ -121,11 +123,9 @@ class Specialization:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
         if not self.opened or meter is None:
             return bool(self.opened)
-        results = [self._program.tensors[number] for number in self._instruction.results]
-        if all(tensor.static for tensor in results):
-            most = sum(map(tensor_bytes, results))
-        else:
-            most = OPEN_GROWTH * sum(array.nbytes for array in arrays if array is not None)
+        most = self._most
+        if most is None:
+            most = OPEN_GROWTH * sum([array.nbytes for array in arrays if array is not None])
         return meter.live + most <= meter.limit
 
     def _opened(self) -> list[tuple[str, OpenCall]]:

@@ -106,16 +106,25 @@ def test_nothing_is_kept_that_nobody_has() -> None:
     np.testing.assert_array_equal(call([data, data])[0], np.concatenate([data, data]))
 
 
-def test_what_does_not_grow_is_left_to_others(monkeypatch: Any) -> None:
-    assert call_of(1)([numbers(2, 3), numbers(2, 1)]) is None
+def test_what_does_not_grow_is_joined(monkeypatch: Any) -> None:
+    def joined(axis: int, *arrays: Any) -> None:
+        given = call_of(axis)(arrays)
+        assert given is not None
+        np.testing.assert_array_equal(given[0], np.concatenate(arrays, axis))
+
+    joined(1, numbers(2, 3), numbers(2, 1))
+    joined(-1, numbers(2, 3), numbers(2, 0), numbers(2, 2))
+    joined(0, numbers(3, 2).T, numbers(1, 3))
+    joined(0, numbers(0, 3), numbers(1, 3))
+    monkeypatch.setattr(appending, "LEAST", 1 << 16)
+    joined(0, numbers(2, 3), numbers(1, 3))
+
+
+def test_what_cannot_be_joined_is_left_to_others() -> None:
     assert call_of(3)([numbers(2, 3), numbers(2, 3)]) is None
-    assert call_of()([numbers(3, 2).T, numbers(1, 3)]) is None
     assert call_of()([numbers(2, 3), numbers(1, 4)]) is None
     assert call_of()([numbers(2, 3), numbers(3)]) is None
     assert call_of()([numbers(2, 3), np.zeros((1, 3))]) is None
-    assert call_of()([numbers(0, 3), numbers(1, 3)]) is None
-    monkeypatch.setattr(appending, "LEAST", 1 << 16)
-    assert call_of()([numbers(2, 3), numbers(1, 3)]) is None
     assert call_of(type="string") is None
     operand = Operand("f32", (-1,), ())
     assert open_concat(Work("Concat-1", {"axis": 0}, [operand] * 2, [operand], [Post("ReLU-1", {})]), THREADS) is None

@@ -1,4 +1,4 @@
-"""Softmax by a compiled loop against the plain kernel."""
+"""Softmax and its logarithm by compiled loops against the plain kernel."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from irrun.engines.compiled.softmax import COMPILERS
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
 
-TEAM, ENGINE = Team(2), CompiledEngine(2)
+TEAM, NAMES = Team(2), ("SoftMax-8", "LogSoftmax-5")
 
 
 def compiled(data, axis=-1, name="SoftMax-8"):
@@ -23,14 +23,16 @@ def check(data, **attrs):
     work, found = compiled(data, **attrs)
     assert found is not None
     expected = plain(work.name, work.attrs, [data])
-    np.testing.assert_allclose(computed(found, work, [data])[0], expected, rtol=2e-6, atol=1e-37)
+    near = 2e-6 if work.name == "LogSoftmax-5" else 1e-37  # a logarithm is a difference
+    np.testing.assert_allclose(computed(found, work, [data])[0], expected, rtol=2e-6, atol=near)
 
 
 @pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 100, 1000, 9000])
 def test_rows_of_all_lengths(length):
     rng = np.random.default_rng(length)
     for rows in ((), (1,), (3, 5), (70,)):
-        check((rng.normal(size=(*rows, length)) * 5).astype(np.float32))
+        for name in NAMES:
+            check((rng.normal(size=(*rows, length)) * 5).astype(np.float32), name=name)
 
 
 def test_versions_and_axes():
@@ -39,14 +41,24 @@ def test_versions_and_axes():
     check(data, axis=-1)
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -3e38])
-def test_numbers_that_are_not_finite_or_large(value):
+def test_numbers_that_are_not_finite_or_large(value, name):
     rng = np.random.default_rng(2)
     for place in (0, 15, 16, 19):
         data = rng.normal(size=(3, 20)).astype(np.float32)
         data[1, place] = value
-        check(data)
-    check(np.full((2, 20), value, np.float32))
+        check(data, name=name)
+    check(np.full((2, 20), value, np.float32), name=name)
+
+
+def test_logarithms_of_all_sums():
+    """From 1 to the number of elements: the others are far below, or alike."""
+    for length in (16, 50, 4000, 65536):
+        for alike in (1, 2, 3, length // 2, length):
+            data = np.full((1, length), -80, np.float32)
+            data[0, :alike] = 0.25
+            check(data, name="LogSoftmax-5")
 
 
 def test_what_is_left_to_others():
@@ -58,10 +70,11 @@ def test_what_is_left_to_others():
     assert COMPILERS["SoftMax-8"](work, TEAM) is None
 
 
-def test_small_works_are_left_to_others():
-    for rows, taken in ((LEAST["SoftMax-8"] // 64 - 1, False), (LEAST["SoftMax-8"] // 64, True)):
+def test_small_works_are_no_reason_to_load_what_compiles():
+    engine = CompiledEngine(2)
+    for rows, taken in ((LEAST["SoftMax-8"] // 64 - 1, False), (LEAST["SoftMax-8"] // 64, True), (1, True)):
         work, _ = compiled(np.zeros((rows, 64), np.float32))
-        assert (ENGINE.compile(work) is not None) == taken
+        assert (engine.compile(work) is not None) == taken
 
 
 def test_the_engine_finds_every_table():

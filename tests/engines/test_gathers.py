@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.gathers import COMPILERS, open_gather_nd
+from irrun.engines.vectorized.gathers import COMPILERS, open_gather, open_gather_nd
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
 
@@ -55,6 +55,16 @@ def test_constant_indices(indices: str, axis: int, dtype: str) -> None:
         check(name, attrs, data, places, axis, constant=(1, 2))
     check("Gather-8", {"batch_dims": 0}, data, places - 4, axis, constant=(1, 2))
     check("Gather-8", {"batch_dims": 0}, data, places.astype(np.int32), axis, constant=(2,))
+
+
+def test_data_in_any_order_at_any_constant_places() -> None:
+    data = numbers(4, 5, 6)
+    orders = (data.transpose(2, 0, 1), data.T, data[:, ::2], np.broadcast_to(data[:1], (3, 5, 6)).T, data[1:, 1:, 2])
+    for own in orders:
+        for axis in range(own.ndim):
+            places = np.array([0, -1, own.shape[axis] // 2, 0])
+            for shape in ((4,), (2, 2)):
+                check("Gather-8", {"batch_dims": 0}, own, places.reshape(shape), axis, constant=(1, 2))
 
 
 @pytest.mark.parametrize("indices", [2, [3, 1], [1, 2, 3]])
@@ -115,8 +125,43 @@ def test_what_is_left_to_others() -> None:
     assert COMPILERS["Gather-8"](batched, no) is None
     outside = work_of("Gather-8", {"batch_dims": 0}, [data, places + 3, axis], wide, constant=(1, 2))
     assert COMPILERS["Gather-8"](outside, no) is None
-    strided = work_of("Gather-8", {"batch_dims": 0}, [data.T, places, axis], [((5, 4, 2), "f32")], constant=(1, 2))
-    assert COMPILERS["Gather-8"](strided, no) is None
+    for turned in (data.T[::-1], np.broadcast_to(data.T, (1 << 15, *data.T.shape))):
+        shape = plain("Gather-8", {"batch_dims": 0}, [turned, places, axis]).shape
+        strided = work_of("Gather-8", {"batch_dims": 0}, [turned, places, axis], [(shape, "f32")], constant=(1, 2))
+        assert COMPILERS["Gather-8"](strided, no) is None
+
+
+def opened_slices(data: Any, indices: Any, axis: Any, name: str = "Gather-8", batch_dims: int = 0) -> Any:
+    arrays = [data, np.asarray(indices), np.asarray(axis)]
+    operands = [Operand(element_type(array.dtype), (-1,) * array.ndim, ()) for array in arrays]
+    call = open_gather(Work(name, {"batch_dims": batch_dims}, operands, operands[:1]), THREADS)
+    return None if call is None else call(arrays)
+
+
+@pytest.mark.parametrize("name", ["Gather-1", "Gather-7", "Gather-8"])
+def test_slices_of_any_sizes(name: str) -> None:
+    attrs = {} if name == "Gather-1" else {"batch_dims": 0}
+    for dtype in ("f4", "i8", "?"):
+        data = numbers(5, 6, 7, dtype=dtype)
+        for own in (data, data.T):
+            for axis in (0, 1, -1, [2]):
+                for count in ((), (3,), (2, 4), (0,), (2, 0)):
+                    indices = rng.integers(0, 5, count, np.int32)
+                    (found,) = opened_slices(own, indices, axis, name)
+                    expected = plain(name, attrs, [own, indices, np.asarray(axis)])
+                    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+                    np.testing.assert_array_equal(found, expected)
+    (found,) = opened_slices(numbers(0, 3), np.zeros(0, np.int32), 0, name)
+    assert found.shape == (0, 3)
+
+
+def test_slices_outside_are_left_to_the_kernel() -> None:
+    data = numbers(5, 6)
+    for indices, axis in (([5], 0), ([-1], 0), ([0], 2), ([0], [0, 1]), ([0], [])):
+        assert opened_slices(data, indices, axis) is None
+    assert opened_slices(numbers(0, 3), [0], 0) is None
+    assert opened_slices(numbers(1, 1000), [0] * 50, 0) is None  # fifty times as much as there is
+    assert opened_slices(data, [[1], [2], [1], [2], [1]], 1, batch_dims=1) is None
 
 
 def opened(data: Any, tuples: Any, batch_dims: int = 0) -> Any:
@@ -126,7 +171,8 @@ def opened(data: Any, tuples: Any, batch_dims: int = 0) -> Any:
 
 
 def test_slices_at_tuples_of_any_sizes() -> None:
-    for shape, length, count in (((300,), 1, (40,)), ((5, 6, 7), 2, (3, 4)), ((5, 6), 2, ()), ((5, 6), 1, (1,))):
+    cases = (((300,), 1, (40,)), ((5, 6, 7), 2, (3, 4)), ((5, 6), 2, ()), ((5, 6), 1, (1,)), ((5, 6), 1, (0,)))
+    for shape, length, count in (*cases, ((5, 6, 7), 2, (3, 0))):
         for dtype in ("f4", "i8", "?"):
             data = numbers(*shape, dtype=dtype)
             tuples = np.stack([rng.integers(0, size, count) for size in shape[:length]], -1)
@@ -139,7 +185,7 @@ def test_slices_at_tuples_of_any_sizes() -> None:
 
 def test_slices_that_are_outside_or_many_are_left_to_the_kernel() -> None:
     data = numbers(5, 6)
-    for tuples in ([[5]], [[-1]], [[0, 6]], [[0, 0, 0]], np.zeros((0, 1), int), np.zeros((3, 0), int), 0):
+    for tuples in ([[5]], [[-1]], [[0, 6]], [[0, 0, 0]], np.zeros((3, 0), int), 0):
         assert opened(data, np.asarray(tuples)) is None
     assert opened(data.T, np.array([[1]])) is None
     assert opened(numbers(1, 1000), np.zeros((50, 1), np.int32)) is None  # fifty times as much as there is

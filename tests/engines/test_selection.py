@@ -108,6 +108,13 @@ def test_elements_of_rows_of_any_size_are_those_of_the_kernel(sort):
                 same(*opened(data, k, numbers.ndim - 1, mode, sort, index))
 
 
+def test_nothing_of_nothing():
+    for shape in ((0,), (3, 0)):
+        data = np.zeros(shape, np.float32)
+        same(*opened(data, 0))
+        same(*opened(data.astype(np.int32), 0, index="i32"))
+
+
 def test_of_rows_of_any_size_others_do_what_they_do_better():
     data = np.random.default_rng(8).normal(size=(4, 5)).astype(np.float32)
     for given, k, axis in ((data, 1, -1), (data, 2, 0), (data.T, 2, 1), (np.zeros((0, 5), np.float32), 2, 1)):

@@ -1,8 +1,10 @@
-"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights,
-attention of few rows over a cache, embedding bags, and what moves elements to places that only a run tells."""
+"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, or
+of few rows, attention of few rows over a cache, embedding bags, and what moves elements to places that only a run
+tells."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -10,10 +12,14 @@ if TYPE_CHECKING:
     from irrun.engines.compiled.engine import CompiledEngine
 
 
-def load(threads: int) -> CompiledEngine | None:
-    """The engine for `threads` threads, or None where llvmlite is not there. It is imported with the first work."""
-    if find_spec("llvmlite") is None:
-        return None
+def is_there() -> bool:
+    """Whether llvmlite is installed. It is imported with the first work."""
+    return find_spec("llvmlite") is not None
+
+
+def load(threads: int, parallel: Callable[[int, int], object] | None = None) -> CompiledEngine:
+    """The engine for `threads` threads. Products of few rows with weights of f32 are its own where it is given what has
+    threads call a function, at an address, with an argument: those of the engine that computes other products."""
     from irrun.engines.compiled.engine import CompiledEngine
 
-    return CompiledEngine(threads)
+    return CompiledEngine(threads, parallel)

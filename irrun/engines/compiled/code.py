@@ -29,6 +29,12 @@ _MAGIC = 1.5 * 2**23
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 """Of Cephes: with them 1 + r + r * r * polynomial(r) is exp(r), where that is between sqrt(1/2) and sqrt(2)."""
 
+_LOG = (
+    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
+    *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+)
+"""Of Cephes: with them r - r * r / 2 + r^3 * polynomial(r) is log(1 + r), where 1 + r is between those, too."""
+
 _LN2 = (0.693359375, -2.12194440e-4)
 """ln(2) as two f32, the first of which has few bits."""
 
@@ -68,6 +74,11 @@ class Code:
         suffix = "f32" if type is FLOATS else "i8"
         pointer, align = self.b.inttoptr(address, type.as_pointer()), ir.Constant(INT, 4 if type is FLOATS else 1)
         return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, pointer, align, inside, ir.Constant(type, None))
+
+    def put(self, value: Any, address: Any, inside: Any) -> None:
+        """Store the lanes of a vector of f32 that are `inside`; nothing is written for others."""
+        pointer = self.b.inttoptr(address, FLOATS.as_pointer())
+        self.call(f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, pointer, ir.Constant(INT, 4), inside)
 
     def read(self, address: Any, lanes: int) -> Any:
         """The first lanes of a vector in memory, zeros for the others, which are not read."""
@@ -155,6 +166,22 @@ class Code:
         for part in (half, b.sub(number, half)):  # 2**number may be too small where the product is not
             result = b.fmul(result, b.bitcast(b.shl(b.add(part, ints(127)), ints(23)), FLOATS))
         return result
+
+    def log(self, vector: Any) -> Any:
+        """log of normal numbers above 0, within 2 units in the last place; of NaN it is NaN."""
+        b = self.b
+        bits = b.bitcast(vector, INTS)
+        part = b.bitcast(b.or_(b.and_(bits, ints(0x7FFFFF)), ints(0x3F000000)), FLOATS)  # between 1/2 and 1
+        small = b.fcmp_ordered("<", part, floats(0.5**0.5))
+        power = b.sub(b.lshr(bits, ints(23)), b.select(small, ints(127), ints(126)))
+        rest = b.fsub(b.select(small, b.fadd(part, part), part), floats(1.0))
+        total = floats(_LOG[0])
+        for factor in _LOG[1:]:
+            total = self.fma(total, rest, floats(factor))
+        square, whole = b.fmul(rest, rest), b.sitofp(power, FLOATS)
+        small_part = self.fma(whole, floats(_LN2[1]), b.fmul(total, b.fmul(rest, square)))
+        made = b.fadd(rest, self.fma(square, floats(-0.5), small_part))
+        return b.select(b.fcmp_unordered("uno", vector, vector), vector, self.fma(whole, floats(_LN2[0]), made))
 
     def call(self, name: str, type: ir.Type, *arguments: Any) -> Any:
         function = self.module.globals.get(name)

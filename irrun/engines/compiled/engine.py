@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.extents import checked
+from irrun.engines.rows import is_of_few_rows
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
@@ -35,9 +36,10 @@ MODULES = {
     "SparseFillEmptyRows-16": "sparse",
     "CumSum-3": "sums",
     **dict.fromkeys(("Interpolate-4", "Interpolate-11"), "resampling"),
-    **dict.fromkeys(("SoftMax-1", "SoftMax-8"), "softmax"),
+    **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), "softmax"),
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
+    "MatMul-1": "panels",
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
@@ -45,8 +47,9 @@ they, ops of which the module `parts` has quicker parts, and products with compr
 UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
 """Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
 
-LEAST = dict.fromkeys(("SoftMax-1", "SoftMax-8"), 1 << 14) | {"Table-0": 1 << 16}
-"""Elements of the result of an op from which on its works are a reason to load llvmlite."""
+LEAST = dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14) | {"Table-0": 1 << 16}
+"""Elements of the result of an op from which on its works are a reason to load llvmlite; once it is there it takes
+smaller ones, too."""
 
 
 def op_of(name: str) -> Op | None:
@@ -68,16 +71,16 @@ def _of_module(name: str, table: str) -> Any:
 
 
 class CompiledEngine:
-    """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names. Others
-    cost it nothing."""
+    """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
+    of few rows only where it is given who runs them in `parallel`. Others cost it nothing."""
 
     name = "compiled"
     unaligned = False
     decodes = True
     quantized = False
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
+    def __init__(self, threads: int, parallel: Callable[[int, int], object] | None = None) -> None:
+        self.threads, self._parallel = threads, parallel
         self._team: Team | None = None
         self._pool = Threads(threads)
 
@@ -87,7 +90,9 @@ class CompiledEngine:
             return None
         if work.name in UNTAKEN and UNTAKEN[work.name] in work.attrs.items():
             return None
-        if prod(work.outputs[0].shape) < LEAST.get(work.name, 0):
+        if self._team is None and prod(work.outputs[0].shape) < LEAST.get(work.name, 0):
+            return None
+        if work.name == "MatMul-1" and not work.compressed and (self._parallel is None or not is_of_few_rows(work)):
             return None
         if work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
@@ -114,7 +119,7 @@ class CompiledEngine:
         from irrun.engines.compiled.team import Team
 
         if self._team is None:
-            self._team = Team(self.threads)
+            self._team = Team(self.threads, self._parallel)
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.engines.axes import rows_of
 from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
@@ -20,6 +19,7 @@ from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
 from irrun.engines.onednn.library import DST, SRC, WEIGHTS
+from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.records import dataclass

@@ -36,10 +36,12 @@ class Team:
     """`count` threads, the caller's among them; the others are started when first needed and end with this object.
 
     Any number of threads may call at once: one has the helpers, the others compute alone meanwhile.
+
+    `parallel` has threads of somebody else's call a function, at an address, with an argument.
     """
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, parallel: Callable[[int, int], object] | None = None) -> None:
+        self.count, self._parallel = count, parallel
         self._forget()
         _teams.add(self)
 
@@ -87,6 +89,14 @@ class Team:
             _functions()[0](self._at, address, arguments)
         finally:
             self._busy.release()
+
+    def beside(self, address: int, arguments: int, *, shared: bool) -> None:
+        """As `run`, on the threads of others where there are any, which compute before and behind: helpers that look
+        for work would be more threads than there are processors."""
+        if shared and self.count > 1 and self._parallel is not None:
+            self._parallel(address, arguments)
+        else:
+            self.run(address, arguments, shared=shared)
 
     def _wake(self) -> None:
         while len(self._helpers) < self.count - 1:

@@ -6,11 +6,12 @@ from irrun.engines.onednn.engine import OneDNN
 from irrun.engines.onednn.library import BF16, STRICT, open_library
 
 
-def load(threads: int, precision: str = "f32", *, once: bool = False) -> OneDNN | None:
+def load(threads: int, precision: str = "f32", *, once: bool = False, compiling: bool = False) -> OneDNN | None:
     """The engine for `threads` threads within a call, or None where oneDNN is not there.
 
     With precision "bf16" convolutions and products may round their operands to bf16. `once` says that there will be one
-    run, for which it does not pay to lay out weights anew where they can be read as they are.
+    run, for which it does not pay to lay out weights anew where they can be read as they are. With `compiling` an
+    engine is asked behind it that has code of its own for products of few rows.
     """
     library = open_library(threads, BF16 if precision == "bf16" else STRICT, once=once)
-    return None if library is None else OneDNN(library)
+    return None if library is None else OneDNN(library, few_rows=library.wide or once or not compiling)

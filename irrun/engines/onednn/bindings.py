@@ -173,6 +173,14 @@ def load_threads(dll: ctypes.CDLL) -> tuple[Any, Any]:
     return get, change
 
 
+def load_parallel(dll: ctypes.CDLL) -> Any:
+    """GOMP_parallel(function, argument, threads, 0), which has as many threads call a function of C; those of the
+    library's own OpenMP."""
+    parallel = dll.GOMP_parallel
+    parallel.argtypes, parallel.restype = (c_void_p, c_void_p, c_uint, c_uint), None
+    return parallel
+
+
 def _vendor() -> str:
     """Who has made the processor, as Linux says it of x86; else empty."""
     with suppress(OSError), Path("/proc/cpuinfo").open("rb", buffering=0) as file:  # all of it would take a millisecond

@@ -23,6 +23,7 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import QUANTIZE
 from irrun.engines.onednn.quantized import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
+from irrun.engines.rows import is_of_few_rows
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -54,16 +55,21 @@ CODED = frozenset(
 
 
 class OneDNN:
-    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16."""
+    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Products of `few_rows` it
+    leaves to others unless told that they are its own."""
 
     name = "onednn"
     unaligned = True
     decodes = False
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, library: Library, *, few_rows: bool = True) -> None:
+        self._library, self.few_rows = library, few_rows
         self.threads = library.threads
         self.quantized = library.exact
+
+    def parallel(self, address: int, argument: int) -> None:
+        """Have each of its threads call a function of C with an argument, and wait for them."""
+        self._library.parallel(address, argument, self.threads, 0)
 
     def compile(self, work: Work) -> Compiled | None:
         if self.quantized and quantized.concerns(work):
@@ -78,6 +84,7 @@ class OneDNN:
             work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
+            or (not self.few_rows and is_of_few_rows(work))
         ):
             return None
         type = next(type for type in ("f16", "bf16", "f32") if type in types)

@@ -23,6 +23,7 @@ from irrun.engines.onednn.bindings import (
     arguments_of,
     load_execute,
     load_functions,
+    load_parallel,
     load_threads,
 )
 from irrun.engines.signature import Memory
@@ -184,6 +185,7 @@ class Library:
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False) -> None:
         self.dll, self.threads, self.fpmath, self.once = dll, threads, fpmath, once
         self.threads_used, self.use_threads = load_threads(dll)
+        self.parallel = load_parallel(dll)
         self.size_of, self.equal = dll.dnnl_memory_desc_get_size, dll.dnnl_memory_desc_equal
         self.query, self.execute = dll.dnnl_memory_desc_query, load_execute(dll)
         self.engine = self.made("engine_create", "engine_destroy", _CPU, 0)

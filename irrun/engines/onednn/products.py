@@ -17,6 +17,10 @@ from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Wor
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
+ALONE, ALONE_OF_WEIGHTS = 5, 12
+"""Times `FEW_PRODUCTS` that one thread computes alone. Where matrices with weights are no larger, next to nothing else
+keeps the other threads awake."""
+
 STEP, GAP = 512, 64
 """Bytes of an eighth of a page, and of a line of the processor's caches."""
 
@@ -121,10 +125,10 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     if sums is not None:
         sums, posts = sums._replace(bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
-    few = FEW_PRODUCTS if sums is None else FEW_CODES
+    few = (FEW_PRODUCTS if sums is None else FEW_CODES) * (ALONE if right.value is None else ALONE_OF_WEIGHTS)
 
     def primitive_of(weights: Descriptor, quantities: Sequence[tuple[int, int]] = ()) -> Primitive | None:
-        small = prod(shape) * inner < 5 * few  # models with such products leave the other threads asleep
+        small = prod(shape) * inner < few  # models with such products leave the other threads asleep
         operands = (source, weights, shift, target)
         return library.primitive("matmul", *operands, posts=posts.posts, small=small, quantities=quantities)
 

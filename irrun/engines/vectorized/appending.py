@@ -26,7 +26,7 @@ SPARE = 2
 
 
 def open_concat(work: Work, _: Threads) -> OpenCall | None:
-    """Concat-1 along an axis before which all sizes are 1."""
+    """Concat-1 of any sizes."""
     if work.posts or any(operand is None or operand.type == "string" for operand in work.inputs):
         return None
     return _Appending(work.attrs["axis"])
@@ -45,7 +45,7 @@ class _Appending(threading.local):
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
         first = arrays[0]
-        if first.nbytes < LEAST or not -first.ndim <= self._axis < first.ndim:
+        if not -first.ndim <= self._axis < first.ndim:
             return None
         axis = self._axis % first.ndim
         before, behind = first.shape[:axis], first.shape[axis + 1 :]
@@ -54,8 +54,10 @@ class _Appending(threading.local):
             for array in arrays
             if array is not first
         )
-        if prod(before) != 1 or not alike or not first.flags.c_contiguous:
+        if not alike:
             return None
+        if first.nbytes < LEAST or prod(before) != 1 or not first.flags.c_contiguous:
+            return [np.concatenate(arrays, axis)]
         length = sum(array.shape[axis] for array in arrays)
         shape, row = (*before, length, *behind), first.nbytes // first.shape[axis]
         block = None if self._block is None else self._block()

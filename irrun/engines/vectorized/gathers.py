@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.extents import extent_of, view
 from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, shared_copies
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, OpenCall, Work
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+
+FEW_ELEMENTS = 1 << 15
+"""Of a result that is gathered one by one: where each is takes 8 bytes."""
+
+FEW = 64
+"""Numbers of which Python finds the least sooner than numpy."""
 
 
 def gather(work: Work, threads: Threads) -> Compiled | None:
@@ -46,7 +54,8 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
 
         def call() -> None:
             np.copyto(same, given, "unsafe")
-            if places.min() >= -size and places.max() < size:
+            few = places.tolist() if count <= FEW else (places.min(), places.max())
+            if min(few) >= -size and max(few) < size:
                 take()
                 return
             outside = (places < -size) | (places >= size)
@@ -90,12 +99,34 @@ def _constant(work: Work, axis: int, indices: Array, threads: Threads) -> Compil
     steps = np.diff(places)
     even = bool(steps.size == 0 or (steps == steps[0]).all())
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
+    if not even and is_dense(data):
+        return _flat(work, places, (prod(outer), size, prod(inner)), threads)
     if not even:
-        return _flat(work, places, (prod(outer), size, prod(inner)), threads) if is_dense(data) else None
+        return _spread(work, axis, places)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         target = outputs[0].reshape(*outer, len(places), *inner)
         return [shared_copies(threads, [(target, _stepped(inputs[0], axis, places))])]
+
+    return with_posts(work, bind)
+
+
+def _spread(work: Work, axis: int, places: Array) -> Compiled | None:
+    """A gather of few elements, each by itself, of data that lie in any order, such as a transposition."""
+    (data,), result = work.required(1), work.outputs[0]
+    item = np.dtype(numpy_dtype(data.type)).itemsize
+    if prod(result.shape) > FEW_ELEMENTS or any(step % item or step < 0 for step in data.strides):
+        return None
+    sizes = (*data.shape[:axis], len(places), *data.shape[axis + 1 :])
+    positions = np.zeros(sizes, np.intp)
+    for number, step in enumerate(data.strides):
+        along = places if number == axis else np.arange(sizes[number])
+        positions += (along * (step // item)).reshape([-1 if n == number else 1 for n in range(len(sizes))])
+    length = extent_of(data.shape, data.strides, item)[1] // item
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+        elements = view(inputs[0], (length,), (item,))
+        return [partial(np.take, elements, positions, 0, outputs[0].reshape(sizes), "wrap")]
 
     return with_posts(work, bind)
 
@@ -136,6 +167,27 @@ def gather_nd(work: Work, threads: Threads) -> Compiled | None:
     return _flat(work, places.ravel(), (1, prod(data.shape[:length]), prod(data.shape[length:])), threads)
 
 
+def open_gather(work: Work, _: Threads) -> OpenCall | None:
+    """Gather-1, -7 and -8 of any sizes, without batch dimensions; what counts from the end is left to the kernel."""
+    if work.posts or work.attrs.get("batch_dims", 0) or "string" in [operand.type for operand in work.required(2)]:
+        return None
+
+    def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
+        data, indices, axes = arrays
+        if axes.size != 1 or not -data.ndim <= axes.item() < data.ndim:
+            return None
+        axis = axes.item()
+        if not indices.size:
+            return [np.empty((*data.shape[:axis], *indices.shape, *data.shape[axis:][1:]), data.dtype)]
+        if indices.min() < 0 or indices.max() >= data.shape[axis]:
+            return None
+        if data.nbytes // data.shape[axis] * indices.size > OPEN_GROWTH * (data.nbytes + indices.nbytes):
+            return None
+        return [np.asarray(data.take(indices, axis))]
+
+    return call
+
+
 def open_gather_nd(work: Work, _: Threads) -> OpenCall | None:
     """GatherND-5 and -8 of any sizes, without batch dimensions; what counts from the end is left to the kernel."""
     if work.posts or work.attrs.get("batch_dims", 0) or "string" in [operand.type for operand in work.required(2)]:
@@ -144,9 +196,13 @@ def open_gather_nd(work: Work, _: Threads) -> OpenCall | None:
     def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
         data, tuples = arrays
         length = tuples.shape[-1] if tuples.ndim else 0
-        if not (0 < length <= data.ndim and tuples.size and data.size and data.flags.c_contiguous):
+        if not 0 < length <= data.ndim:
             return None
         rest = data.shape[length:]
+        if not tuples.size:
+            return [np.empty((*tuples.shape[:-1], *rest), data.dtype)]
+        if not data.size or not data.flags.c_contiguous:
+            return None
         if data.itemsize * (tuples.size // length) * prod(rest) > OPEN_GROWTH * (data.nbytes + tuples.nbytes):
             return None
         places: Any = 0
@@ -176,4 +232,7 @@ COMPILERS = {
     **dict.fromkeys(("GatherND-5", "GatherND-8"), gather_nd),
 }
 
-OPENERS = dict.fromkeys(("GatherND-5", "GatherND-8"), open_gather_nd)
+OPENERS = {
+    **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), open_gather),
+    **dict.fromkeys(("GatherND-5", "GatherND-8"), open_gather_nd),
+}

@@ -1,0 +1,80 @@
+"""Element-wise functions of vectors of f32, by `Code.exp`; each takes the code in the making and a vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from irrun.engines.compiled.code import FLOATS, Code, floats
+from irrun.engines.vectorized.functions import NORMAL
+
+_TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
+"""Of Cephes: with them x + x^3 * polynomial(x^2) is tanh(x) where |x| is below 0.625."""
+
+_TANH_GELU = tuple(2 * math.sqrt(2 / math.pi) * factor for factor in (0.044715, 1))
+
+
+def relu(c: Code, x: Any) -> Any:
+    return c.b.select(c.b.fcmp_ordered("<", x, floats(0.0)), floats(0.0), x)
+
+
+def sigmoid(c: Code, x: Any) -> Any:
+    b = c.b
+    power = c.exp(b.fneg(_magnitude(c, x)))
+    share = b.fdiv(floats(1.0), b.fadd(power, floats(1.0)))
+    return b.select(b.fcmp_ordered("<", x, floats(0.0)), b.fmul(power, share), share)
+
+
+def tanh(c: Code, x: Any) -> Any:
+    b = c.b
+    size, square = _magnitude(c, x), b.fmul(x, x)
+    power = c.exp(b.fmul(size, floats(-2.0)))
+    far = b.fdiv(b.fsub(floats(1.0), power), b.fadd(floats(1.0), power))
+    far = c.call("llvm.copysign.v16f32", FLOATS, far, x)
+    near = c.fma(b.fmul(_polynomial(c, _TANH, square), square), x, x)
+    return b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
+
+
+def swish(c: Code, x: Any) -> Any:
+    return c.b.fmul(x, sigmoid(c, x))
+
+
+def gelu(c: Code, x: Any) -> Any:
+    """x times the normal distribution function of x."""
+    odds = _polynomial(c, [-value for value in reversed(NORMAL)], c.b.fmul(x, x))
+    return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
+
+
+def tanh_gelu(c: Code, x: Any) -> Any:
+    odds = _polynomial(c, _TANH_GELU, c.b.fmul(x, x))
+    return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
+
+
+def _magnitude(c: Code, x: Any) -> Any:
+    return c.call("llvm.fabs.v16f32", FLOATS, x)
+
+
+def _polynomial(c: Code, factors: Any, x: Any) -> Any:
+    """The constant factor comes last."""
+    first, *others = factors
+    total = floats(first)
+    for factor in others:
+        total = c.fma(total, x, floats(factor))
+    return total
+
+
+_FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {
+    "Gelu-2": gelu,
+    "ReLU-1": relu,
+    "Sigmoid-1": sigmoid,
+    "Swish-4": swish,
+    "Tanh-1": tanh,
+}
+
+
+def function_of(name: str, attrs: Mapping[str, Any]) -> Callable[[Code, Any], Any] | None:
+    """That of an op of one input; None where there is none."""
+    if name == "Gelu-7":
+        return gelu if attrs["approximation_mode"] == "erf" else tanh_gelu
+    return _FUNCTIONS.get(name)

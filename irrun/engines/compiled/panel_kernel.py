@@ -1,0 +1,191 @@
+"""The kernel of products of few rows: 16 columns of some rows at a time, from weights that lie as panels of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.functions import function_of
+from irrun.engines.memory import ITEM
+from irrun.records import NamedTuple, dataclass
+
+PART = 384
+"""Terms that are added up at a time: so much of a panel stays in the first cache while all rows go over it, and sums of
+sums lose fewer digits."""
+
+AT_ONCE = 6
+"""Rows, at most: with their sums, 16 columns and one element of a row 16 registers of 8 lanes are full."""
+
+AHEAD = 4096
+"""Bytes of weights that are brought into the cache before they are read."""
+
+FEW = 2
+"""Rows of which each has several sums, which do not wait for one another."""
+
+UNROLLED = 4
+"""Steps that are written one after the other for so few rows."""
+
+BINARY = {"Add-1": "fadd", "Multiply-1": "fmul", "Subtract-1": "fsub"}
+"""Posts with an operand that the kernel computes, and LLVM's names for them. Others are those of `function_of`."""
+
+_NUMBERS = ir.Constant(INTS, list(range(LANES)))
+
+
+class PanelPost(NamedTuple):
+    """The name of an op; whether its operand has an element for each column, None where there is no operand; and the
+    attributes that matter."""
+
+    name: str
+    along: bool | None = None
+    attrs: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PanelKind:
+    """What a kernel is compiled for: how many rows are computed at once, and the posts."""
+
+    rows: int
+    posts: tuple[PanelPost, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """`items` are chunks of `chunk` panels, `panel` bytes each, of `columns` columns in all. Strides are in bytes:
+        from a row to the next one, and in `data` from one term to the next one."""
+        names = ("items", "chunk", "panels", "panel", "columns", "inner", "weights")
+        own = [(f"operand{n}", f"operand_row{n}") for n, post in enumerate(self.posts) if post.along is not None]
+        told = (*names, "rows", "data", "data_row", "data_step", "result", "result_row")
+        return Form((*told, *(name for pair in own for name in pair)))
+
+
+def address_of(kind: PanelKind) -> int:
+    """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
+    return compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+
+
+def _chunk(kind: PanelKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    b = c.b
+    first = b.mul(item, at["chunk"])
+
+    def panel(number: Any) -> None:
+        _Panel(kind, c, at, b.add(first, number)).write()
+
+    c.loop(c.least(at["chunk"], b.sub(at["panels"], first)), panel)
+
+
+class _Panel:
+    """The code for one panel: all its rows, a part of the terms after the other."""
+
+    def __init__(self, kind: PanelKind, c: Code, at: dict[str, Any], number: Any) -> None:
+        self._kind, self._c, self._at = kind, c, at
+        self._weights = c.at(at["weights"], number, at["panel"])
+        self._column = c.b.mul(number, long(LANES))
+
+    def write(self) -> None:
+        c, b, at = self._c, self._c.b, self._at
+
+        def part(number: Any) -> None:
+            begin = b.mul(number, long(PART))
+            count = c.least(long(PART), b.sub(at["inner"], begin))
+
+            def some_rows(block: Any) -> None:
+                self._tile(b.mul(block, long(self._kind.rows)), begin, count)
+
+            c.loop(c.blocks(at["rows"], long(self._kind.rows)), some_rows)
+
+        c.loop(c.blocks(at["inner"], long(PART)), part)
+
+    def _tile(self, first: Any, begin: Any, count: Any) -> None:
+        """Some rows, with `count` terms from `begin` on; those beyond the last one are the last one once more."""
+        c, b, at = self._c, self._c.b, self._at
+        rows = [c.least(b.add(first, long(n)), b.sub(at["rows"], long(1))) for n in range(self._kind.rows)]
+        sums = self._sums(rows, begin, count)
+        starts = [c.at(c.at(at["result"], row, at["result_row"]), self._column, ITEM) for row in rows]
+        fresh = b.icmp_unsigned("==", begin, long(0))
+        last = b.icmp_unsigned("==", b.add(begin, count), at["inner"])
+        left = b.sub(at["columns"], self._column)
+        with b.if_else(b.icmp_unsigned(">=", left, long(LANES)), likely=True) as (whole, cut):
+            with whole:
+                self._finish(rows, starts, sums, fresh, last, None)
+            with cut:
+                inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(left, INT)))
+                self._finish(rows, starts, sums, fresh, last, inside)
+
+    def _sums(self, rows: Sequence[Any], begin: Any, count: Any) -> list[Any]:
+        c, b, at = self._c, self._c.b, self._at
+        chains = 2 if len(rows) <= FEW else 1
+        unrolled = UNROLLED if len(rows) <= FEW else 1
+        weights = c.at(self._weights, begin, LINE)
+        data = [c.at(c.at(at["data"], row, at["data_row"]), begin, at["data_step"]) for row in rows]
+        sums = [c.variable(floats(0.0)) for _ in range(len(rows) * chains)]
+
+        def step(number: Any, chain: int) -> None:
+            place = c.at(weights, number, LINE)
+            c.prefetch(b.add(place, long(AHEAD)))
+            values = c.load(place, FLOATS)
+            for row, start in enumerate(data):
+                own = c.splat(c.load(c.at(start, number, at["data_step"]), FLOAT))
+                total = sums[row * chains + chain]
+                total.set(c.fma(values, own, total.get()))
+
+        def several(number: Any) -> None:
+            for n in range(unrolled):
+                step(b.add(b.mul(number, long(unrolled)), long(n)), n % chains)
+
+        for total in sums:
+            total.set(floats(0.0))
+        whole = b.udiv(count, long(unrolled))
+        c.times(whole, several)
+        if unrolled > 1:
+            done = b.mul(whole, long(unrolled))
+            c.times(b.sub(count, done), lambda number: step(b.add(done, number), 0))
+        made = [total.get() for total in sums]
+        return made if chains == 1 else [b.fadd(one, other) for one, other in zip(made[::2], made[1::2], strict=True)]
+
+    def _finish(
+        self, rows: Sequence[Any], starts: Sequence[Any], sums: Sequence[Any], fresh: Any, last: Any, inside: Any
+    ) -> None:
+        """Add sums to those of the terms before, and do behind the last ones what the posts say; of columns that are
+        `inside` (None: all)."""
+        b = self._c.b
+        totals = [
+            b.fadd(own, b.select(fresh, floats(0.0), self._read(start, inside)))
+            for own, start in zip(sums, starts, strict=True)
+        ]
+        if not self._kind.posts:
+            self._store(totals, starts, inside)
+            return
+        with b.if_else(last, likely=True) as (through, between):
+            with through:
+                self._store(
+                    [self._posted(own, row, inside) for own, row in zip(totals, rows, strict=True)], starts, inside
+                )
+            with between:
+                self._store(totals, starts, inside)
+
+    def _posted(self, value: Any, row: Any, inside: Any) -> Any:
+        c, b, at = self._c, self._c.b, self._at
+        for n, (name, along, attrs) in enumerate(self._kind.posts):
+            if along is None:
+                function = function_of(name, dict(attrs))
+                assert function is not None, "others are not posts of a kernel"
+                value = function(c, value)
+                continue
+            start = c.at(at[f"operand{n}"], row, at[f"operand_row{n}"])
+            other = self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT))
+            value = getattr(b, BINARY[name])(value, other)
+        return value
+
+    def _read(self, address: Any, inside: Any) -> Any:
+        return self._c.load(address, FLOATS) if inside is None else self._c.some(address, FLOATS, inside)
+
+    def _store(self, values: Sequence[Any], places: Sequence[Any], inside: Any) -> None:
+        for value, place in zip(values, places, strict=True):
+            if inside is None:
+                self._c.store(value, place)
+            else:
+                self._c.put(value, place, inside)

@@ -1,0 +1,177 @@
+"""Products of few rows of f32 with constant weights, which lie as panels of 16 columns.
+
+oneDNN has nothing for them where there is no AVX-512 but its code for many rows, which goes over weights at a third of
+the speed of memory.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import reshaped_strides
+from irrun.engines.compiled.code import LANES, LINE
+from irrun.engines.compiled.functions import function_of
+from irrun.engines.compiled.panel_kernel import AT_ONCE, BINARY, PanelKind, PanelPost, address_of
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, allocate, data_address
+from irrun.engines.rows import is_of_few_rows, rows_of
+from irrun.engines.vectorized.posts import Posts, nanoseconds_of, operand_strides, posts_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Post, Work, chain
+from irrun.records import dataclass
+from irrun.spec.op import Array
+
+PRODUCTS = 35e9
+"""Products that one thread adds up in a second, about."""
+
+SHARED_SECONDS = 25e-6
+"""What one thread must need for threads to share it."""
+
+CHUNKS = 4
+"""That each thread takes, where it can: those that come later take fewer."""
+
+POSTS_SECONDS = 50e-6
+"""What posts may take that one thread computes behind the product; longer ones are left to who shares them."""
+
+
+class _Panels:
+    """Weights [inner, columns] as an array [panels, inner, 16], made when first asked for. Columns that are not there
+    are 0."""
+
+    def __init__(self, value: Array, transposed: bool) -> None:
+        self._value, self._transposed, self._lock = value, transposed, Lock()
+        self._made: Array | None = None
+
+    def array(self) -> Array:
+        with self._lock:
+            if self._made is None:
+                self._made = self._arranged()
+            return self._made
+
+    def _arranged(self) -> Array:
+        matrix = self._value.reshape(self._value.shape[-2:])
+        columns = matrix if self._transposed else matrix.T
+        count, inner = columns.shape
+        whole = count // LANES
+        memory = allocate(-(-count // LANES) * inner * LINE).view(np.float32)
+        made: Array = memory.reshape(-1, inner, LANES)
+        made[:whole] = columns[: whole * LANES].reshape(whole, LANES, inner).transpose(0, 2, 1)
+        if whole < len(made):
+            made[whole] = 0
+            made[whole, :, : count % LANES] = columns[whole * LANES :].T
+        return made
+
+
+_panels: weakref.WeakValueDictionary[tuple[int, bool], _Panels] = weakref.WeakValueDictionary()
+
+
+def _panels_of(value: Array, transposed: bool) -> _Panels:
+    """Those of a constant, which works of other numbers of rows share."""
+    key = id(value), transposed  # which is nobody else's as long as what is found keeps the value
+    return _panels.setdefault(key, _Panels(value, transposed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What a product is whatever its weights hold."""
+
+    kind: PanelKind
+    operands: tuple[tuple[int, int], ...]
+    """Of the kernel's posts: the number of the input, and its stride from row to row."""
+    rest: Posts
+    rows: int
+    strides: tuple[int, int]
+    wants: dict[int, Layout | None]
+    inner: int
+    columns: int
+
+    def compiled(self, team: Team, work: Work) -> Compiled:
+        _, right = work.required(2)
+        assert right.value is not None
+        panels = _panels_of(right.value, work.attrs["transpose_b"])
+        again = partial(self.compiled, team)
+        return Compiled(partial(self._bind, team, panels), 0, self.wants, taken=frozenset({1}), again=again)
+
+    def _bind(self, team: Team, panels: _Panels, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
+        shared = self.rows * self.columns * self.inner / PRODUCTS > SHARED_SECONDS
+        count = len(weights)
+        chunk = -(-count // (CHUNKS * team.count)) if shared else count
+        told = {"items": -(-count // chunk), "chunk": chunk, "panels": count, "panel": weights.strides[0]}
+        told |= {"columns": self.columns, "inner": self.inner, "weights": data_address(weights)}
+        told |= {"rows": self.rows, "data": data_address(inputs[0]), "data_row": self.strides[0]}
+        told |= {"data_step": self.strides[1], "result": data_address(output), "result_row": self.columns * ITEM}
+        for n, (number, step) in zip(self._places(), self.operands, strict=True):
+            told |= {f"operand{n}": data_address(inputs[number]), f"operand_row{n}": step}
+        arguments = self.kind.form.of(**told)
+        pointer = data_address(arguments)
+
+        def call(_: object = (panels, weights, inputs, output)) -> None:
+            arguments[0] = 0
+            team.beside(address, pointer, shared=shared)
+
+        return chain([call, *self.rest.bind(inputs, output)(...)])
+
+    def _places(self) -> list[int]:
+        """Which posts of the kernel have an operand."""
+        return [n for n, post in enumerate(self.kind.posts) if post.along is not None]
+
+
+def product(work: Work, team: Team) -> Compiled | None:
+    """MatMul-1 of few rows, with the posts that take next to no time."""
+    made = _product_of(work)
+    return None if made is None else made.compiled(team, work)
+
+
+def _product_of(work: Work) -> _Product | None:
+    found = rows_of(work) if is_of_few_rows(work) else None
+    if found is None:
+        return None
+    rows, strides, wants = found
+    right = work.required(2)[1]
+    inner, columns = right.shape[-2:] if not work.attrs["transpose_b"] else right.shape[:-3:-1]
+    own: list[PanelPost] = []
+    operands: list[tuple[int, int]] = []
+    for post in work.posts:
+        operand = _operand_of(work, post, (rows, columns))
+        if operand is not None:
+            number, row, along = operand
+            own.append(PanelPost(post.name, along))
+            operands.append((number, row))
+        elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
+            own.append(PanelPost(post.name, attrs=tuple(post.attrs.items())))
+        else:
+            break
+    left = replace(work, posts=work.posts[len(own) :])
+    rest = posts_of(left, (rows, columns))
+    if rest is None or nanoseconds_of(left, head=False) * rows * columns * 1e-9 > POSTS_SECONDS:
+        return None
+    blocks = -(-rows // AT_ONCE)
+    kind = PanelKind(-(-rows // blocks), tuple(own))
+    return _Product(kind, tuple(operands), rest, rows, strides, wants, inner, columns)
+
+
+def _operand_of(work: Work, post: Post, shape: tuple[int, int]) -> tuple[int, int, bool] | None:
+    """The number of the operand of a post of the kernel, its stride from row to row, and whether it has an element for
+    each column; None where there is none, or the kernel does not compute it."""
+    operand = work.other(post)
+    if operand is None or post.operand is None or post.name not in BINARY:
+        return None
+    if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
+        return None
+    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name == "Subtract-1"):
+        return None
+    own = work.outputs[0].shape
+    strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
+    if strides is None or strides[0] < 0 or strides[1] not in (0, ITEM):
+        return None
+    return post.operand, strides[0], strides[1] == ITEM
+
+
+COMPILERS = {"MatMul-1": product}
