@@ -57,6 +57,13 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
 
     Negative ones of the latter range are a warning without it.
     """
+    tensor = node.inputs[name]
+    listed = tensor.listed if tensor.known else None
+    lows = [-size if negative and isinstance(size, int) else 0 for size in sizes]
+    if listed is not None and not any(isinstance(size, Dim) for size in sizes):
+        columns = enumerate(zip(lows, sizes, strict=True))
+        if all(low <= number < size for n, (low, size) in columns for number in listed[n :: len(sizes)]):
+            return
     value = node.value(name)
     if value is None:
         return
@@ -65,7 +72,7 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
         if isinstance(size, Dim):
             node.complete = False
             continue
-        low = -size if negative else 0
+        low = lows[column]
         part = value[..., column]
         if part.size and (int(part.min()) < low or int(part.max()) >= size):
             beyond = (part < -size) | (part >= size)

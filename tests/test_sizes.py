@@ -9,6 +9,7 @@ import pytest
 from ir_builder import Model
 
 import irrun
+from irrun.check import ahead
 from irrun.spec import Sizes, Tensor, fresh, joined, quiet
 from irrun.spec.registry import registry
 
@@ -203,3 +204,64 @@ def test_shape_arithmetic_loads_no_numpy(tmp_path):
         [sys.executable, "-c", SHAPES, str(net.save(tmp_path))], capture_output=True, text=True, check=True
     )
     assert done.stdout == "True (2, 12) False\n"
+
+
+def windows(net, begin, end, size=56):
+    """Places of a part of a picture, as a mask of windows is made: of a range, cut and put in a column."""
+    numbers = [net.constant(np.array(number)) for number in (0, size * size, 1)]
+    (places,) = net.layer("Range", numbers, [("i64", (size * size,))], version="opset4", output_type="i64")
+    rows = net.constant(np.array([1, size, size, 1]))
+    (picture,) = net.layer("Reshape", [places, rows], [("i64", (1, size, size, 1))], special_zero="false")
+    cut = [net.constant(np.array(numbers)) for numbers in ([begin, begin], [end, end], [1, 1], [1, 2])]
+    count = (end - begin) ** 2
+    (part,) = net.layer("Slice", [picture, *cut], [("i64", (1, end - begin, end - begin, 1))], version="opset8")
+    (column,) = net.layer(
+        "Reshape", [part, net.constant(np.array([-1, 1]))], [("i64", (count, 1))], special_zero="false"
+    )
+    return column, count
+
+
+def scattered(tmp_path, begin, end, more=0, factor=1):
+    """A model that updates `more` less than all places of a picture at those of a part of it, times a factor."""
+    net = Model()
+    data = net.parameter("x", "f32", (3136 - more,))
+    column, count = windows(net, begin, end)
+    if factor != 1:
+        (column,) = net.layer("FloorMod", [column, net.constant(np.array(factor))], [("i64", (count, 1))])
+    updates = net.parameter("updates", "f32", (count,))
+    (made,) = net.layer("ScatterNDUpdate", [data, column, updates], [("f32", (3136 - more,))], version="opset4")
+    net.result(made)
+    return net.save(tmp_path)
+
+
+def test_places_that_are_computed_are_looked_at_without_numpy(tmp_path):
+    path = scattered(tmp_path, 0, 50)
+    done = subprocess.run([sys.executable, "-c", SHAPES, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "True (3136,) False\n"
+
+
+def test_places_that_are_computed_may_be_wrong(tmp_path):
+    report = irrun.validate(scattered(tmp_path, 50, 56, more=1))
+    (found,) = report.errors
+    assert "`indices[35, 0]` is 3135, outside [0, 3135)" in found.message
+    report = irrun.validate(scattered(tmp_path, 0, 20, factor=1000))
+    assert [found.code for found in report.diagnostics] == ["W948"]
+    assert "`indices[360]` names the same place as `indices[8]`" in report.diagnostics[0].message
+
+
+def test_many_large_tables_of_integers_are_left_to_numpy(monkeypatch, tmp_path):
+    given = []
+    net = Model()
+    for number in range(4):
+        data = net.parameter(f"x{number}", "f32", (3136,))
+        column, count = windows(net, 0, 50)
+        updates = net.parameter(f"updates{number}", "f32", (count,))
+        (made,) = net.layer("ScatterNDUpdate", [data, column, updates], [("f32", (3136,))], version="opset4")
+        net.result(made)
+    array = Sizes.array
+    monkeypatch.setattr(Sizes, "array", lambda self: given.append(self.size) or array(self))
+    path = net.save(tmp_path)
+    assert irrun.validate(path).ok
+    assert max(given, default=0) <= 256
+    monkeypatch.setattr(ahead, "MAX_EXACT_WORK", 10_000)
+    assert irrun.validate(path).ok

@@ -28,6 +28,10 @@ MAX_SYMBOLIC = 256
 MAX_SYMBOLIC_WORK = 200_000
 """Such elements in a whole model; arithmetic with them is slow."""
 
+MAX_EXACT_WORK = 50_000
+"""Elements of larger tensors in a whole model that are computed as Python's integers: so many take as long as to load
+numpy."""
+
 MAX_COUNTED = 256
 """What an attribute may say, or its elements multiplied, for the op to be computed ahead: it may count work."""
 
@@ -68,7 +72,7 @@ def computed_ahead(
             return None
     kernel = partial(op.kernel, **attrs, **({"types": types} if op.context else {}))
     whole = all(tensor.type in INTEGER for tensor in (*inputs, *outputs) if tensor is not None)
-    work = _Work(kernel, inputs, outputs, exact=op.symbolic and whole)
+    work = _Work(kernel, inputs, outputs, inference, exact=op.symbolic and whole)
     sized = op.symbolic and whole and not work.sources and max(sizes) <= MAX_SYMBOLIC
     if symbolic or sized:
         return work.results
@@ -92,13 +96,21 @@ def invented(tensor: Tensor) -> Tensor:
 class _Work:
     """A small tensor or several, to be computed by a kernel once someone asks; its `sources` are such that it reads.
 
-    One that also computes with unknown elements is `exact`: few integers are given to it as they are.
+    One that also computes with unknown elements is `exact`: integers are given to it as they are, as long as they are
+    few, or not many of these are in the whole model.
     """
 
     def __init__(
-        self, kernel: Callable[..., Any], inputs: Sequence[Tensor | None], outputs: Sequence[Tensor], *, exact: bool
+        self,
+        kernel: Callable[..., Any],
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor],
+        inference: Inference,
+        *,
+        exact: bool,
     ) -> None:
         self._kernel, self._inputs, self._outputs, self._exact = kernel, inputs, outputs, exact
+        self._inference = inference
         contents = [tensor.content for tensor in inputs if tensor is not None]
         self.sources = [content.work for content in contents if isinstance(content, _Computed)]
         self._done = False
@@ -119,11 +131,16 @@ class _Work:
     def _compute(self) -> None:
         if self._done:
             return
-        if self._exact:
+        if self._exact and self._is_affordable():
             self._results = self._computed([_sizes(tensor) for tensor in self._inputs])
         if not self._results:
             self._results = self._computed([None if tensor is None else tensor.value for tensor in self._inputs])
         self._done = True
+
+    def _is_affordable(self) -> bool:
+        sizes = [int(product(tensor.shape or ())) for tensor in self._outputs]
+        self._inference.exact += sum(size for size in sizes if size > MAX_SYMBOLIC)
+        return self._inference.exact <= MAX_EXACT_WORK
 
     def _computed(self, arrays: Sequence[Array | Sizes | None]) -> list[Tensor] | None:
         if any(array is None and tensor is not None for array, tensor in zip(arrays, self._inputs, strict=True)):
@@ -160,9 +177,14 @@ class _Computed(Pending):
 
     @property
     def key(self) -> Hashable:
-        results = self.work.results
-        content = None if results is None else results[self._number].content
+        content = self.content
         return content.key if isinstance(content, Sizes) else super().key
+
+    @property
+    def content(self) -> Array | Pending | None:
+        """What the kernel has given."""
+        results = self.work.results
+        return None if results is None else results[self._number].content
 
 
 def _sizes(tensor: Tensor | None) -> Sizes | None:
@@ -170,6 +192,8 @@ def _sizes(tensor: Tensor | None) -> Sizes | None:
     if tensor is None or tensor.type not in INTEGER or tensor.shape is None or not tensor.static:
         return None
     content = tensor.content
+    if isinstance(content, _Computed):
+        content = content.content
     if content is None or content.size > MAX_SYMBOLIC or isinstance(content, Sizes):
         return content if isinstance(content, Sizes) else None
     numbers = tensor.numbers

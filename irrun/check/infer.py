@@ -90,7 +90,7 @@ class Inference:
         self.pending: list[Graph] = []
         self.counts: Counter[str] = Counter()
         self.answers = Answers()
-        self.depth = self.repeated = self.symbolic = self.looked_at = 0
+        self.depth = self.repeated = self.symbolic = self.exact = self.looked_at = 0
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
 
     def tensor(self, value: Value | None) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from irrun.check.documentation import source_page
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
+from irrun.spec.op import Tensor
 from irrun.spec.traits import Overwriting
 
 MAX_PLACES = 1 << 16
@@ -37,9 +38,9 @@ def _repeated(node: InferredLayer, trait: Overwriting, inference: Inference) -> 
     needed = [where, *(tensors[name] for name in node.op.port_names[3:])]
     if not all(tensor.known for tensor in needed) or data.shape is None:
         return
-    assert where.value is not None
-    if not 1 < where.value.size <= MAX_PLACES:
+    if where.content is None or not 1 < where.content.size <= MAX_PLACES or _are_distinct(where):
         return
+    assert where.value is not None
     given = updates.value if updates.known else None
     places, rows = trait.rows([None, where.value, given, *(tensor.value for tensor in needed[1:])], data.shape)
     _, first, inverse, counts = np.unique(places, axis=0, return_index=True, return_inverse=True, return_counts=True)
@@ -57,6 +58,12 @@ def _repeated(node: InferredLayer, trait: Overwriting, inference: Inference) -> 
     help = f"which of the two counts is not specified, here it is the last one; see {source_page(node.op)}"
     span = node.layer.input_ports[1].element.span
     yield Diagnostic("W948", message, span, node.layer.label, help)
+
+
+def _are_distinct(where: Tensor) -> bool:
+    """Whether no place can be another one, as its numbers say without numpy."""
+    numbers = where.listed
+    return numbers is not None and min(numbers, default=-1) >= 0 and len(set(numbers)) == len(numbers)
 
 
 def _differ(rows: Any, others: Any) -> Any:

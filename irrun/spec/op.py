@@ -203,6 +203,12 @@ class Tensor:
         return content.ravel().tolist()
 
     @property
+    def listed(self) -> list[Any] | None:
+        """The `numbers` of few elements that are in no array yet: to make one may take to load numpy."""
+        content = self.content
+        return content.numbers() if isinstance(content, Pending) and content.size <= MAX_LISTED else None
+
+    @property
     def symbolic(self) -> bool:
         """Whether there are, or may be, elements that are not known exactly among those of the value."""
         content = self.content
@@ -336,9 +342,7 @@ class Node:
             if isinstance(low, int) and not tensor.symbolic and not lenient and (value := tensor.value) is not None:
                 self._outside(label, name, value, value < low, low, high)
             return
-        content = tensor.content
-        listed = isinstance(content, Pending) and content.size <= MAX_LISTED
-        if listed and all(low <= int(number) < high for number in tensor.numbers or ()):
+        if (listed := tensor.listed) is not None and all(low <= int(number) < high for number in listed):
             return
         value = tensor.value
         if value is not None and value.size and (int(value.min()) < low or int(value.max()) >= high):
