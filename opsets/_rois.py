@@ -12,6 +12,9 @@ from irrun.spec import Array, Dim, Node
 
 from ._precision import widened
 
+MANY, AT_ONCE = 16, 256
+"""Regions from which on bins are added up as products of matrices, and those that are at once."""
+
 Transform = Callable[[Array, Array], tuple[Array, Array]]
 """Maps rows [m, 1] and columns [1, n] of sample points to the places [m, n] in the feature map."""
 
@@ -152,21 +155,42 @@ def aligned_regions(
     return result
 
 
-def bin_means(maps: Array, box: Array, output_dim: int, group_size: int) -> Array:
+def bin_means(maps: Array, boxes: Array, output_dim: int, group_size: int) -> Array:
+    """The means [regions, output_dim, group_size, group_size] of the bins of regions in maps of their own."""
     groups = maps.reshape(output_dim, group_size, group_size, *maps.shape[1:])
-    result = np.zeros(groups.shape[:3], maps.dtype)
+    result = np.zeros((len(boxes), *groups.shape[:3]), maps.dtype)
     spans = []
     for axis in (0, 1):
-        start, size = box[1 - axis], (box[3 - axis] - box[1 - axis]) / maps.dtype.type(group_size)
-        edges = start + np.arange(group_size + 1, dtype=maps.dtype) * size
-        spans.append(np.clip([np.floor(edges[:-1]), np.ceil(edges[1:])], 0, maps.shape[1 + axis]).astype(np.int64))
-    rows, columns = (span.T.tolist() for span in spans)
-    for y, (top, bottom) in enumerate(rows):
-        for x, (left, right) in enumerate(columns):
-            if bottom > top and right > left:
-                total = np.add.reduce(groups[:, y, x, top:bottom, left:right], (1, 2))
-                result[:, y, x] = total / ((bottom - top) * (right - left))
+        start, size = boxes[:, 1 - axis], (boxes[:, 3 - axis] - boxes[:, 1 - axis]) / maps.dtype.type(group_size)
+        edges = start[:, None] + np.arange(group_size + 1, dtype=maps.dtype) * size[:, None]
+        pair = np.clip([np.floor(edges[:, :-1]), np.ceil(edges[:, 1:])], 0, maps.shape[1 + axis])
+        spans.append(pair.astype(np.int64))
+    (tops, bottoms), (lefts, rights) = spans
+    if len(boxes) >= MANY and np.isfinite(maps).all():  # what is outside of a bin is 0 when it is multiplied by 0
+        rows = _members(tops, bottoms, maps.shape[1], maps.dtype)
+        columns = _members(lefts, rights, maps.shape[2], maps.dtype)
+        pixels = np.maximum(bottoms - tops, 1)[:, :, None] * np.maximum(rights - lefts, 1)[:, None]
+        for y in range(group_size):
+            lying = groups[:, y].transpose(2, 0, 1, 3).reshape(maps.shape[1], -1)
+            for first in range(0, len(boxes), AT_ONCE):
+                own = slice(first, first + AT_ONCE)
+                lines = (rows[own, y] @ lying).reshape(-1, output_dim, group_size, maps.shape[2])
+                total = np.einsum("rcxw,rxw->rcx", lines, columns[own])
+                result[own, :, y] = total / pixels[own, y, None].astype(maps.dtype)
+        return result
+    for number, y, x in np.ndindex(len(boxes), group_size, group_size):
+        top, bottom, left, right = tops[number, y], bottoms[number, y], lefts[number, x], rights[number, x]
+        if bottom > top and right > left:
+            total = np.add.reduce(groups[:, y, x, top:bottom, left:right], (1, 2))
+            result[number, :, y, x] = total / maps.dtype.type((bottom - top) * (right - left))
     return result
+
+
+def _members(first: Array, last: Array, size: int, dtype: Any) -> Array:
+    """1 for each of `size` pixels that lies in a bin, else 0."""
+    pixels = np.arange(size)
+    found: Array = ((pixels >= first[..., None]) & (pixels < last[..., None])).astype(dtype)
+    return found
 
 
 def spatial_bins(maps: Array, box: Array, output_dim: int, group_size: int, bins: tuple[int, int]) -> Any:

@@ -427,13 +427,16 @@ def psroi_pooling(
     maps, boxes = widened(data), widened(rois)
     result = np.zeros((len(rois), output_dim, group_size, group_size), data.dtype)
     scale = boxes.dtype.type(spatial_scale)
-    for number, batch in enumerate(ended(boxes[:, 0])):
-        if mode == "average":
-            box = (rounded(boxes[number, 1:]) + np.array([0, 0, 1, 1], boxes.dtype)) * scale
-            result[number] = bin_means(maps[batch], box, output_dim, group_size)
-        else:
-            bins = (spatial_bins_y, spatial_bins_x)
-            result[number] = spatial_bins(maps[batch], boxes[number, 1:] * scale, output_dim, group_size, bins)
+    batches = ended(boxes[:, 0])
+    if mode == "average":
+        places = (rounded(boxes[:, 1:]) + np.array([0, 0, 1, 1], boxes.dtype)) * scale
+        for batch in np.unique(batches):
+            own = np.flatnonzero(batches == batch)
+            result[own] = bin_means(maps[batch], places[own], output_dim, group_size)
+        return result
+    bins = (spatial_bins_y, spatial_bins_x)
+    for number, batch in enumerate(batches):
+        result[number] = spatial_bins(maps[batch], boxes[number, 1:] * scale, output_dim, group_size, bins)
     return result
 
 

@@ -354,6 +354,22 @@ def test_psroi_pooling_average_reads_one_channel_per_bin():
     assert not run("PSROIPooling-1", maps, f32([0, 5, 5, 6, 6])).any()
 
 
+@pytest.mark.parametrize("value", [1.0, np.nan, np.inf])
+def test_psroi_pooling_of_many_regions_is_that_of_each(value):
+    rng = np.random.default_rng(11)
+    maps = rng.normal(size=(2, 3 * 16, 9, 12)).astype(np.float32)
+    maps[0, :, 4, 5] = value
+    corners = np.sort(rng.uniform(-4, 16, (300, 2, 2)), axis=1).reshape(300, 4)
+    regions = np.concatenate([rng.integers(0, 2, (300, 1)), corners], axis=1).astype(np.float32)
+    attrs = {"output_dim": 3, "group_size": 4, "spatial_scale": 0.8}
+    together = run("PSROIPooling-1", maps, regions, **attrs)
+    apart = np.concatenate([run("PSROIPooling-1", maps, region[None], **attrs) for region in regions])
+    np.testing.assert_allclose(together, apart, rtol=1e-5, atol=1e-6)
+    assert (together == 0).all((1, 2, 3)).any()
+    regions[7, 0] = -1
+    assert not run("PSROIPooling-1", maps, regions, **attrs)[7:].any()
+
+
 def test_psroi_pooling_bilinear_averages_the_spatial_bins():
     maps = np.concatenate([np.full((1, 1, 3, 3), value, np.float32) for value in (1, 10, 3, 30)], 1)
     attrs = {"mode": "bilinear", "output_dim": 2, "spatial_bins_x": 2, "spatial_bins_y": 1, "group_size": 1}
