@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -100,20 +100,47 @@ class _Panel:
         c.loop(c.blocks(at["inner"], long(PART)), part)
 
     def _tile(self, first: Any, begin: Any, count: Any) -> None:
-        """Some rows, with `count` terms from `begin` on; those beyond the last one are the last one once more."""
+        """Some rows, with `count` terms from `begin` on; those beyond the last one are the last one once more. Behind
+        the last terms is done what the posts say."""
         c, b, at = self._c, self._c.b, self._at
         rows = [c.least(b.add(first, long(n)), b.sub(at["rows"], long(1))) for n in range(self._kind.rows)]
         sums = self._sums(rows, begin, count)
-        starts = [c.at(c.at(at["result"], row, at["result_row"]), self._column, ITEM) for row in rows]
+        starts = [self._start(row) for row in rows]
         fresh = b.icmp_unsigned("==", begin, long(0))
-        last = b.icmp_unsigned("==", b.add(begin, count), at["inner"])
         left = b.sub(at["columns"], self._column)
-        with b.if_else(b.icmp_unsigned(">=", left, long(LANES)), likely=True) as (whole, cut):
-            with whole:
-                self._finish(rows, starts, sums, fresh, last, None)
-            with cut:
-                inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(left, INT)))
-                self._finish(rows, starts, sums, fresh, last, inside)
+        whole = b.icmp_unsigned(">=", left, long(LANES))
+        inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(left, INT)))
+
+        def add_up(inside: Any) -> None:
+            before = [b.select(fresh, floats(0.0), self._read(start, inside)) for start in starts]
+            for own, other, start in zip(sums, before, starts, strict=True):
+                self._store(b.fadd(own, other), start, inside)
+
+        def finish(number: Any) -> None:
+            row = b.add(first, number)
+            start = self._start(row)
+
+            def post(inside: Any) -> None:
+                self._store(self._posted(self._read(start, inside), row, inside), start, inside)
+
+            self._either(whole, inside, post)
+
+        self._either(whole, inside, add_up)
+        if self._kind.posts:
+            with b.if_then(b.icmp_unsigned("==", b.add(begin, count), at["inner"]), likely=True):
+                c.loop(c.least(long(self._kind.rows), b.sub(at["rows"], first)), finish)
+
+    def _start(self, row: Any) -> Any:
+        """Where the panel's part of a row of the result lies."""
+        return self._c.at(self._c.at(self._at["result"], row, self._at["result_row"]), self._column, ITEM)
+
+    def _either(self, whole: Any, inside: Any, write: Callable[[Any], None]) -> None:
+        """What `write` does with a panel that is `whole`, or with the columns that are `inside`."""
+        with self._c.b.if_else(whole, likely=True) as (all_there, some_there):
+            with all_there:
+                write(None)
+            with some_there:
+                write(inside)
 
     def _sums(self, rows: Sequence[Any], begin: Any, count: Any) -> list[Any]:
         c, b, at = self._c, self._c.b, self._at
@@ -146,27 +173,6 @@ class _Panel:
         made = [total.get() for total in sums]
         return made if chains == 1 else [b.fadd(one, other) for one, other in zip(made[::2], made[1::2], strict=True)]
 
-    def _finish(
-        self, rows: Sequence[Any], starts: Sequence[Any], sums: Sequence[Any], fresh: Any, last: Any, inside: Any
-    ) -> None:
-        """Add sums to those of the terms before, and do behind the last ones what the posts say; of columns that are
-        `inside` (None: all)."""
-        b = self._c.b
-        totals = [
-            b.fadd(own, b.select(fresh, floats(0.0), self._read(start, inside)))
-            for own, start in zip(sums, starts, strict=True)
-        ]
-        if not self._kind.posts:
-            self._store(totals, starts, inside)
-            return
-        with b.if_else(last, likely=True) as (through, between):
-            with through:
-                self._store(
-                    [self._posted(own, row, inside) for own, row in zip(totals, rows, strict=True)], starts, inside
-                )
-            with between:
-                self._store(totals, starts, inside)
-
     def _posted(self, value: Any, row: Any, inside: Any) -> Any:
         c, b, at = self._c, self._c.b, self._at
         for n, (name, along, attrs) in enumerate(self._kind.posts):
@@ -183,9 +189,8 @@ class _Panel:
     def _read(self, address: Any, inside: Any) -> Any:
         return self._c.load(address, FLOATS) if inside is None else self._c.some(address, FLOATS, inside)
 
-    def _store(self, values: Sequence[Any], places: Sequence[Any], inside: Any) -> None:
-        for value, place in zip(values, places, strict=True):
-            if inside is None:
-                self._c.store(value, place)
-            else:
-                self._c.put(value, place, inside)
+    def _store(self, value: Any, place: Any, inside: Any) -> None:
+        if inside is None:
+            self._c.store(value, place)
+        else:
+            self._c.put(value, place, inside)
