@@ -46,6 +46,13 @@ _INVENTED = ("i32", "i64")
 """Element types of tensors that may hold sizes: where their values are unknown, these have names."""
 
 
+class Spent:
+    """The elements of larger tensors that a model's were so far."""
+
+    def __init__(self) -> None:
+        self.elements = 0
+
+
 def computed_ahead(
     op: Op,
     attrs: Mapping[str, Any],
@@ -72,7 +79,7 @@ def computed_ahead(
             return None
     kernel = partial(op.kernel, **attrs, **({"types": types} if op.context else {}))
     whole = all(tensor.type in INTEGER for tensor in (*inputs, *outputs) if tensor is not None)
-    work = _Work(kernel, inputs, outputs, inference, exact=op.symbolic and whole)
+    work = _Work(kernel, inputs, outputs, inference.exact, exact=op.symbolic and whole)
     sized = op.symbolic and whole and not work.sources and max(sizes) <= MAX_SYMBOLIC
     if symbolic or sized:
         return work.results
@@ -105,12 +112,12 @@ class _Work:
         kernel: Callable[..., Any],
         inputs: Sequence[Tensor | None],
         outputs: Sequence[Tensor],
-        inference: Inference,
+        spent: Spent,
         *,
         exact: bool,
     ) -> None:
         self._kernel, self._inputs, self._outputs, self._exact = kernel, inputs, outputs, exact
-        self._inference = inference
+        self._spent = spent
         contents = [tensor.content for tensor in inputs if tensor is not None]
         self.sources = [content.work for content in contents if isinstance(content, _Computed)]
         self._done = False
@@ -139,8 +146,8 @@ class _Work:
 
     def _is_affordable(self) -> bool:
         sizes = [int(product(tensor.shape or ())) for tensor in self._outputs]
-        self._inference.exact += sum(size for size in sizes if size > MAX_SYMBOLIC)
-        return self._inference.exact <= MAX_EXACT_WORK
+        self._spent.elements += sum(size for size in sizes if size > MAX_SYMBOLIC)
+        return self._spent.elements <= MAX_EXACT_WORK
 
     def _computed(self, arrays: Sequence[Array | Sizes | None]) -> list[Tensor] | None:
         if any(array is None and tensor is not None for array, tensor in zip(arrays, self._inputs, strict=True)):

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
 
-from irrun.check.ahead import computed_ahead, invented
+from irrun.check.ahead import Spent, computed_ahead, invented
 from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
@@ -90,7 +90,8 @@ class Inference:
         self.pending: list[Graph] = []
         self.counts: Counter[str] = Counter()
         self.answers = Answers()
-        self.depth = self.repeated = self.symbolic = self.exact = self.looked_at = 0
+        self.depth = self.repeated = self.symbolic = self.looked_at = 0
+        self.exact = Spent()
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
 
     def tensor(self, value: Value | None) -> Tensor:

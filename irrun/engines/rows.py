@@ -16,8 +16,9 @@ LEAST_COLUMNS = 8
 LEAST_WEIGHTS = 1 << 12
 """Weights for which it pays to load what compiles code."""
 
-MOST_WEIGHTS = 1 << 18
-"""Weights up to which it pays for one row: over more of them anybody's code goes as quickly as memory gives them."""
+MOST_WEIGHTS, MOST_OF_ONE = 1 << 20, 1 << 18
+"""Weights up to which it pays, and for one row, as anybody's code goes over many as quickly as memory gives them. They
+are laid out for this alone: more rows at other times have them once more."""
 
 
 def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]] | None:
@@ -43,7 +44,7 @@ def is_of_few_rows(work: Work) -> bool:
     if right.value is None or right.type != "f32" or len(right.shape) < 2 or prod(right.shape[:-2]) != 1:
         return False
     columns, size = right.shape[-2 if work.attrs["transpose_b"] else -1], prod(right.shape)
-    if columns < LEAST_COLUMNS or size < LEAST_WEIGHTS:
+    if columns < LEAST_COLUMNS or not LEAST_WEIGHTS <= size <= MOST_WEIGHTS:
         return False
     found = rows_of(work)
-    return found is not None and found[0] in FEW_ROWS and (found[0] > 1 or size <= MOST_WEIGHTS)
+    return found is not None and found[0] in FEW_ROWS and (found[0] > 1 or size <= MOST_OF_ONE)

@@ -205,15 +205,17 @@ OPEN_GROWTH = 16
 class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
-    One that is `unaligned` takes constants that lie at any address, as they do in a file. One that `decodes` multiplies
-    with compressed weights as quickly as memory gives them. One that is `quantized` multiplies codes.
+    One that `decodes` multiplies with compressed weights as quickly as memory gives them. One that is `quantized`
+    multiplies codes.
     """
 
     name: str
     threads: int
-    unaligned: bool
     decodes: bool
     quantized: bool
+
+    def unaligned(self, name: str) -> bool:
+        """Whether constants of works of the op `name` may lie at any address, as they do in a file."""
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where the engine does not take it, or not with all its posts."""

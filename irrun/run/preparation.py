@@ -397,7 +397,7 @@ def _fits(pattern: Shapes, shapes: Shapes) -> bool:
         if len(wanted) != len(shape):
             return False
         for own, size in zip(wanted, shape, strict=True):
-            if size != own and (own > 0 or size < 2 or sizes.setdefault(own, size) != size):
+            if size != own and (own >= 0 or size < 2 or sizes.setdefault(own, size) != size):
                 return False
     return True
 

@@ -150,7 +150,7 @@ def work_on(draw: Draw, case: Case, engine: Engine) -> tuple[Work, list[Any], li
             operands.append(None)
             continue
         constant = number in case.constants or (number and draw.choose.random() < 0.5)
-        if constant and engine.unaligned and draw.choose.random() < 0.4:
+        if constant and engine.unaligned(case.name) and draw.choose.random() < 0.4:
             array = arrays[number] = draw.odd(array)
         operands.append(Operand(element_type(array.dtype), array.shape, array.strides, array if constant else None))
     outputs = [

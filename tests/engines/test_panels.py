@@ -16,7 +16,7 @@ from irrun.engines import onednn
 from irrun.engines.compiled import panels
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.panel_kernel import AT_ONCE, PART
-from irrun.engines.rows import FEW_ROWS, LEAST_COLUMNS, LEAST_WEIGHTS, MOST_WEIGHTS
+from irrun.engines.rows import FEW_ROWS, LEAST_COLUMNS, LEAST_WEIGHTS, MOST_OF_ONE, MOST_WEIGHTS
 from irrun.engines.work import Post
 
 NUMPY = {"auto_broadcast": "numpy"}
@@ -164,6 +164,20 @@ def test_posts_in_any_order():
         check(arrays, posts=posts)
 
 
+def test_constants_at_any_address():
+    def odd(array: Any) -> Any:
+        memory = np.zeros(array.nbytes + 1, np.uint8)
+        memory[1:] = array.reshape(-1).view(np.uint8)
+        return memory[1:].view(np.float32).reshape(array.shape)
+
+    assert ENGINE.unaligned("MatMul-1")
+    posts = [Post("Add-1", NUMPY, 2), Post("ReLU-1", {}), Post("Multiply-1", NUMPY, 3)]
+    for columns in (50, 64):
+        weights, bias, factor = (odd(numbers(*shape)) for shape in ((columns, 100), (columns,), ()))
+        assert not weights.flags.aligned
+        check([numbers(5, 100), weights, bias, factor], posts=posts)
+
+
 def test_what_is_not_finite_stays_where_it_is():
     data, weights = numbers(3, 100), numbers(50, 100)
     for value in (np.nan, np.inf, -np.inf):
@@ -219,8 +233,9 @@ def test_what_is_left_to_others():
     assert not taken(numbers(FEW_ROWS[-1] + 1, 64), weights)
     assert not taken(numbers(2, 64), numbers(LEAST_WEIGHTS // 64 - 1, 64))
     assert not taken(numbers(2, 4096), numbers(LEAST_COLUMNS - 1, 4096))
-    assert taken(numbers(1, MOST_WEIGHTS // 64), numbers(64, MOST_WEIGHTS // 64))
-    assert not taken(numbers(1, MOST_WEIGHTS // 64 + 1), numbers(64, MOST_WEIGHTS // 64 + 1))
+    for rows, most in ((1, MOST_OF_ONE // 64), (2, MOST_WEIGHTS // 64)):
+        assert taken(numbers(rows, most), numbers(64, most))
+        assert not taken(numbers(rows, most + 1), numbers(64, most + 1))
     assert not taken(numbers(3, 2, 64), numbers(3, 64, 64))
     assert not taken(numbers(2, 64), weights.astype(np.float64))
     posts = [Post("Add-1", {"auto_broadcast": "pdpd"}, 2)]

@@ -37,13 +37,15 @@ class Toy:
 
     name = "toy"
     threads = 1
-    unaligned = False
     decodes = False
     quantized = False
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
         self.offered = self.taken = 0
+
+    def unaligned(self, name: str) -> bool:
+        return False
 
     def compile(self, work: Work) -> Compiled | None:
         op = registry().ops[work.name]

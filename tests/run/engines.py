@@ -17,7 +17,6 @@ from irrun.engines.work import Call, Compiled, Work
 class Odd:
     """The numpy engine, with `change` applied to what it compiles; `works` are those that it has compiled."""
 
-    unaligned = False
     decodes = False
     quantized = False
     threads = 1
@@ -26,6 +25,9 @@ class Odd:
         self.name, self.change = name, change
         (self.inner,) = load_engines("numpy", 1)
         self.works: list[Work] = []
+
+    def unaligned(self, name: str) -> bool:
+        return False
 
     def compile(self, work: Work) -> Compiled | None:
         compiled = self.inner.compile(work)

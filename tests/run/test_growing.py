@@ -316,3 +316,13 @@ def test_weights_are_not_read_at_open_sizes(tmp_path):
         (result,) = ours.run([np.ones((length, 200), F32), np.ones((1, 200), F32)]).values()
         assert result.tolist() == np.full((length, 200), 201).tolist()
     assert [shapes[0] for shapes, _ in ours._whole.preparation._kept] == [(n, 200) for n in range(3, 7)]
+
+
+def test_sizes_of_a_pattern():
+    pattern = ((1, -1, 64), (-1,), (0,))
+    assert _fits(pattern, ((1, 7, 64), (7,), (0,)))
+    for shapes in (
+        *(((1, 7, 64), (8,), (0,)), ((1, 1, 64), (1,), (0,)), ((2, 7, 64), (7,), (0,)), ((1, 7, 64), (7,), (2,))),
+        *(((1, 7, 64), (7,)), ((1, 7), (7,), (0,)), ((1, 0, 64), (0,), (0,))),
+    ):
+        assert not _fits(pattern, shapes), shapes

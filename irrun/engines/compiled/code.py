@@ -69,11 +69,12 @@ class Code:
     def store(self, value: Any, address: Any) -> None:
         self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 4
 
-    def some(self, address: Any, type: ir.VectorType, inside: Any) -> Any:
+    def some(self, address: Any, type: ir.VectorType, inside: Any, align: int | None = None) -> Any:
         """The lanes of a vector in memory that are `inside`, zeros for others, which are not read."""
         suffix = "f32" if type is FLOATS else "i8"
-        pointer, align = self.b.inttoptr(address, type.as_pointer()), ir.Constant(INT, 4 if type is FLOATS else 1)
-        return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, pointer, align, inside, ir.Constant(type, None))
+        pointer, own = self.b.inttoptr(address, type.as_pointer()), align or (4 if type is FLOATS else 1)
+        arguments = pointer, ir.Constant(INT, own), inside, ir.Constant(type, None)
+        return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, *arguments)
 
     def put(self, value: Any, address: Any, inside: Any) -> None:
         """Store the lanes of a vector of f32 that are `inside`; nothing is written for others."""

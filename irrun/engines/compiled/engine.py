@@ -75,7 +75,6 @@ class CompiledEngine:
     of few rows only where it is given who runs them in `parallel`. Others cost it nothing."""
 
     name = "compiled"
-    unaligned = False
     decodes = True
     quantized = False
 
@@ -102,6 +101,10 @@ class CompiledEngine:
             compile = _of_module(work.name, "COMPILERS")
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
+
+    def unaligned(self, name: str) -> bool:
+        """Weights are laid out anew, and what posts read is read from anywhere."""
+        return name == "MatMul-1" and self._parallel is not None
 
     def computes(self, name: str, type: str) -> bool:
         """What it takes is decided by weights, not by ops."""

@@ -182,12 +182,13 @@ class _Panel:
                 value = function(c, value)
                 continue
             start = c.at(at[f"operand{n}"], row, at[f"operand_row{n}"])
-            other = self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT))
+            other = self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT, 1))
             value = getattr(b, BINARY[name])(value, other)
         return value
 
     def _read(self, address: Any, inside: Any) -> Any:
-        return self._c.load(address, FLOATS) if inside is None else self._c.some(address, FLOATS, inside)
+        """From anywhere, as constants may lie."""
+        return self._c.load(address, FLOATS, 1) if inside is None else self._c.some(address, FLOATS, inside, 1)
 
     def _store(self, value: Any, place: Any, inside: Any) -> None:
         if inside is None:

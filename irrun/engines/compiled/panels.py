@@ -7,7 +7,7 @@ the speed of memory.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -68,12 +68,13 @@ class _Panels:
         return made
 
 
-_panels: weakref.WeakValueDictionary[tuple[int, bool], _Panels] = weakref.WeakValueDictionary()
+_panels: weakref.WeakValueDictionary[tuple[Hashable, ...], _Panels] = weakref.WeakValueDictionary()
 
 
 def _panels_of(value: Array, transposed: bool) -> _Panels:
     """Those of a constant, which works of other numbers of rows share."""
-    key = id(value), transposed  # which is nobody else's as long as what is found keeps the value
+    # its memory is nobody else's as long as what is found keeps the value
+    key = data_address(value), value.shape, value.strides, transposed
     return _panels.setdefault(key, _Panels(value, transposed))
 
 

@@ -59,7 +59,6 @@ class OneDNN:
     leaves to others unless told that they are its own."""
 
     name = "onednn"
-    unaligned = True
     decodes = False
 
     def __init__(self, library: Library, *, few_rows: bool = True) -> None:
@@ -95,6 +94,10 @@ class OneDNN:
         if "bf16" in types:
             prepare = partial(_made_dense, prepare)
         return self._library.works.compiled(self.name, work, prepare)
+
+    def unaligned(self, name: str) -> bool:
+        """It lays them out anew, or reads them as they are."""
+        return True
 
     def computes(self, name: str, type: str) -> bool:
         return name in COMPILERS.get(type, ()) and (type != "bf16" or self._library.bf16)

@@ -184,7 +184,7 @@ class _Assignment:
         for at in taken.weights:
             number = operands[at]
             assert number is not None
-            inputs[at] = self._operand(number, taken.engine)
+            inputs[at] = self._operand(number, taken.engine, work.name)
         return Work(work.name, work.attrs, inputs, work.outputs, work.posts)
 
     def _numbers(self, operands: Sequence[int | None]) -> bool:
@@ -275,18 +275,20 @@ class _Assignment:
         return self._templates[number]
 
     def _work(self, instruction: Instruction, engine: Engine) -> Work:
-        operands = [None if number is None else self._operand(number, engine) for number in instruction.operands]
+        name = instruction.op.name
+        operands = [None if number is None else self._operand(number, engine, name) for number in instruction.operands]
         results = instruction.results
         read = max((count for count, number in enumerate(results, 1) if number in self._read), default=0)
         return work_of(
             instruction, operands, [dense_operand(self.program.tensors[number]) for number in results[:read]]
         )
 
-    def _operand(self, number: int, engine: Engine) -> Operand:
+    def _operand(self, number: int, engine: Engine, name: str) -> Operand:
+        """A tensor as a work of the op `name` has it."""
         tensor, storage = self.program.tensors[number], self.program.storage.get(number)
         constant = self.program.constants.get(number)
         if constant is not None:
-            if not engine.unaligned:
+            if not engine.unaligned(name):
                 constant = self._aligned(number)
             return Operand(tensor.type, constant.shape, constant.strides, constant)
         if (weights := self.program.compressed.get(number)) is not None:
@@ -298,7 +300,7 @@ class _Assignment:
         else:
             operand = Operand(tensor.type, shape, self._template(number).strides)
         if (made := self._coded.get(number)) is not None and made.inputs[0] is not None:
-            operand.codes = self._operand(made.inputs[0], engine)
+            operand.codes = self._operand(made.inputs[0], engine, name)
             operand.grid = made.attrs["grid"]
         return operand
 
@@ -361,7 +363,7 @@ class _Assignment:
         for wanted, other in self._reordered.setdefault(number, []):
             if wanted == layout:
                 return other
-        source, tensor = self._operand(number, engine), self.program.tensors[number]
+        source, tensor = self._operand(number, engine, REORDER.name), self.program.tensors[number]
         layer = self._laid[number] if opaque else self._layer
         try:
             compiled = engine.reorder(source, layout)
