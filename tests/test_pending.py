@@ -12,6 +12,7 @@ from ir_builder import Model
 import irrun
 from irrun.check import ahead
 from irrun.check.finite import HIGHEST, suspect
+from irrun.check.infer import Inference
 from irrun.ir.stored import Stored
 from irrun.ir.weights import Weights
 from irrun.spec.dtypes import numpy_dtype
@@ -98,7 +99,8 @@ def test_a_kernel_that_fails_leaves_no_value():
 
     two = irrun.spec.Tensor("f32", (2,), np.float32([1, 2]))
     op = irrun.spec.op("Failing-1", inputs=[irrun.spec.Input("x", "f32", "[2]")])(kernel)
-    (tensor,) = ahead.computed_ahead(op, {}, [two], [irrun.spec.Tensor("f32", (2,))], {}, None)
+    inference = Inference(Weights(None))
+    (tensor,) = ahead.computed_ahead(op, {}, [two], [irrun.spec.Tensor("f32", (2,))], {}, inference)
     assert tensor.content is not None
     assert (tensor.known, tensor.value, tensor.numbers) == (False, None, None)
 
