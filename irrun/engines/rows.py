@@ -7,9 +7,8 @@ from math import prod
 from irrun.engines.axes import dense_strides, matrix_of, reshaped_strides
 from irrun.engines.work import Layout, Operand, Work
 
-FEW_ROWS = range(1, 9)
-"""Rows that it pays to have code of our own for. Of twice as many it is a fifth quicker, which is less than what a
-model of changing lengths takes to lay out its weights once more."""
+FEW_ROWS = range(1, 17)
+"""Rows that it pays to have code of our own for; more are a product like any other."""
 
 LEAST_COLUMNS = 8
 """Columns of weights from which on it pays to compute 16 at once."""

@@ -151,7 +151,7 @@ def test_operands_however_they_lie(name):
 def test_posts_in_any_order():
     rng = np.random.default_rng(5)
     for trial in range(60):
-        rows, columns = int(rng.integers(1, FEW_ROWS[-1] + 1)), int(rng.integers(16, 70))
+        rows, columns = int(rng.integers(1, 13)), int(rng.integers(16, 70))
         arrays, posts = [numbers(rows, 300, seed=trial), numbers(columns, 300, seed=trial) * np.float32(0.05)], []
         for _ in range(rng.integers(1, 6)):
             if rng.integers(2):
@@ -242,7 +242,7 @@ def test_what_is_left_to_others():
     assert not taken(numbers(2, 64), weights, numbers(2, 64), posts=posts)
     varying = work_of("MatMul-1", PLAIN, [numbers(2, 64), weights], [((2, 64), "f32")])
     assert ENGINE.compile(varying) is None
-    slow = work_of("MatMul-1", PLAIN, [numbers(8, 64), numbers(4096, 64)], [((8, 4096), "f32")], constant=(1,))
+    slow = work_of("MatMul-1", PLAIN, [numbers(16, 64), numbers(4096, 64)], [((16, 4096), "f32")], constant=(1,))
     assert ENGINE.compile(slow) is not None
     slow.posts.append(Post("Erf-1", {}))
     assert ENGINE.compile(slow) is None, "numpy's threads share it"
