@@ -149,6 +149,14 @@ class Code:
         peak.fastmath.add("nnan")
         return peak
 
+    def polynomial(self, factors: Sequence[float], x: Any) -> Any:
+        """That of a vector; the constant factor comes last."""
+        first, *others = factors
+        total = floats(first)
+        for factor in others:
+            total = self.fma(total, x, floats(factor))
+        return total
+
     def exp(self, vector: Any) -> Any:
         """exp of numbers that are 0 or less, within 2 units in the last place, as are those too small for a normal
         number; of -inf it is 0, of NaN it is NaN."""
@@ -158,9 +166,7 @@ class Code:
         power = self.fma(x, floats(1.4426950408889634), floats(_MAGIC))
         whole = b.fsub(power, floats(_MAGIC))
         rest = self.fma(whole, floats(-_LN2[1]), self.fma(whole, floats(-_LN2[0]), x))
-        total = floats(_EXP[0])
-        for factor in _EXP[1:]:
-            total = self.fma(total, rest, floats(factor))
+        total = self.polynomial(_EXP, rest)
         result = self.fma(total, b.fmul(rest, rest), b.fadd(rest, floats(1.0)))
         number = b.sub(b.bitcast(power, INTS), b.bitcast(floats(_MAGIC), INTS))
         half = b.ashr(number, ints(1))
@@ -176,9 +182,7 @@ class Code:
         small = b.fcmp_ordered("<", part, floats(0.5**0.5))
         power = b.sub(b.lshr(bits, ints(23)), b.select(small, ints(127), ints(126)))
         rest = b.fsub(b.select(small, b.fadd(part, part), part), floats(1.0))
-        total = floats(_LOG[0])
-        for factor in _LOG[1:]:
-            total = self.fma(total, rest, floats(factor))
+        total = self.polynomial(_LOG, rest)
         square, whole = b.fmul(rest, rest), b.sitofp(power, FLOATS)
         small_part = self.fma(whole, floats(_LN2[1]), b.fmul(total, b.fmul(rest, square)))
         made = b.fadd(rest, self.fma(square, floats(-0.5), small_part))

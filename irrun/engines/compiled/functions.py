@@ -32,7 +32,7 @@ def tanh(c: Code, x: Any) -> Any:
     power = c.exp(b.fmul(size, floats(-2.0)))
     far = b.fdiv(b.fsub(floats(1.0), power), b.fadd(floats(1.0), power))
     far = c.call("llvm.copysign.v16f32", FLOATS, far, x)
-    near = c.fma(b.fmul(_polynomial(c, _TANH, square), square), x, x)
+    near = c.fma(b.fmul(c.polynomial(_TANH, square), square), x, x)
     return b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
 
 
@@ -42,26 +42,17 @@ def swish(c: Code, x: Any) -> Any:
 
 def gelu(c: Code, x: Any) -> Any:
     """x times the normal distribution function of x."""
-    odds = _polynomial(c, [-value for value in reversed(NORMAL)], c.b.fmul(x, x))
+    odds = c.polynomial([-value for value in reversed(NORMAL)], c.b.fmul(x, x))
     return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
 
 
 def tanh_gelu(c: Code, x: Any) -> Any:
-    odds = _polynomial(c, _TANH_GELU, c.b.fmul(x, x))
+    odds = c.polynomial(_TANH_GELU, c.b.fmul(x, x))
     return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
 
 
 def _magnitude(c: Code, x: Any) -> Any:
     return c.call("llvm.fabs.v16f32", FLOATS, x)
-
-
-def _polynomial(c: Code, factors: Any, x: Any) -> Any:
-    """The constant factor comes last."""
-    first, *others = factors
-    total = floats(first)
-    for factor in others:
-        total = c.fma(total, x, floats(factor))
-    return total
 
 
 _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {

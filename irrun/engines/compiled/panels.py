@@ -21,7 +21,7 @@ from irrun.engines.compiled.functions import function_of
 from irrun.engines.compiled.panel_kernel import AT_ONCE, BINARY, PanelKind, PanelPost, address_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, allocate, data_address
-from irrun.engines.rows import is_of_few_rows, rows_of
+from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, operand_strides, posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Post, Work, chain
 from irrun.records import dataclass
@@ -125,13 +125,13 @@ class _Product:
 
 
 def product(work: Work, team: Team) -> Compiled | None:
-    """MatMul-1 of few rows, with the posts that take next to no time."""
+    """MatMul-1 of few rows, which the engine has made sure of, with the posts that take next to no time."""
     made = _product_of(work)
     return None if made is None else made.compiled(team, work)
 
 
 def _product_of(work: Work) -> _Product | None:
-    found = rows_of(work) if is_of_few_rows(work) else None
+    found = rows_of(work)
     if found is None:
         return None
     rows, strides, wants = found

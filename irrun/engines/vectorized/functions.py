@@ -41,14 +41,17 @@ INFINITY = _scalar(math.inf)
 LOG2_E = _scalar(math.log2(math.e))
 MINUS_LOG2_E = _scalar(-math.log2(math.e))
 
-NORMAL = (
-    -2.3022072315216064 / math.log2(math.e),
-    -0.10483857989311218 / math.log2(math.e),
-    9.559301543049514e-05 / math.log2(math.e),
-    0.00015938938304316252 / math.log2(math.e),
-    -1.1452426406322047e-05 / math.log2(math.e),
-    3.8504475696754525e-07 / math.log2(math.e),
-    -5.209903175540376e-09 / math.log2(math.e),
+NORMAL = tuple(
+    value / math.log2(math.e)
+    for value in (
+        -2.3022072315216064,
+        -0.10483857989311218,
+        9.559301543049514e-05,
+        0.00015938938304316252,
+        -1.1452426406322047e-05,
+        3.8504475696754525e-07,
+        -5.209903175540376e-09,
+    )
 )
 """Coefficients, the constant first, of q in 1 / (1 + exp(x * q(x^2))), the normal distribution function.
 
