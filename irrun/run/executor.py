@@ -22,7 +22,7 @@ from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
 from irrun.records import NamedTuple
 from irrun.run.frame import Frame
-from irrun.run.inputs import Inputs, bind_inputs, random_inputs
+from irrun.run.inputs import Binding, Inputs, random_inputs
 from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, available, owner_of, refusal
 from irrun.run.passes import prepare
@@ -161,7 +161,7 @@ class GraphExecutor:
         self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
-        self._parameters, self._numbers = graph.parameters, dict[str, int]()
+        self._parameters, self._binding = graph.parameters, Binding(self.model, self._declared)
         self._doubtful = [node for node in inference.nodes.values() if node.complete and node.warnings]
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._whole = self._part(names_of_results(graph), None)
@@ -283,7 +283,7 @@ class GraphExecutor:
         """The arrays that a part of the model reads. Raises InputError."""
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to after the model was loaded")
-        return bind_inputs(self.model, self._declared, part.read, inputs, named, self._numbers)
+        return self._binding(part.read, inputs, named)
 
     def execute(self, part: _Part, arrays: list[Array], run: Run) -> Results:
         """The results of a run for the arrays that `bind` gave. Its variables are changed if all went well."""

@@ -42,59 +42,80 @@ Inputs = Mapping[str, Any] | Sequence[Any] | Array
 """Arrays by name or by position; an array alone is one input."""
 
 
-def bind_inputs(
-    model: Model,
-    tensors: Sequence[Tensor],
-    wanted: Sequence[int],
-    inputs: Inputs,
-    named: Mapping[str, Any],
-    numbers: dict[str, int],
-) -> list[Array]:
-    """One array for each of the `wanted` Parameters; `tensors` are the declarations of all of them.
+class Binding:
+    """Finds the arrays that the Parameters of a model are given; `tensors` are the declarations of all of these.
 
-    `numbers` keeps which Parameters names stand for, from one run to the next.
-    Raises InputError, which says all that is wrong.
+    It knows from run to run which Parameters names stand for, and what fits them as it is.
     """
-    parameters = model.graph.parameters
-    given: dict[int, Any] = {}
-    problems: list[str] = []
-    if not isinstance(inputs, Mapping):
-        arrays = [inputs] if hasattr(inputs, "__array__") or isinstance(inputs, int | float | complex | str) else inputs
-        if not hasattr(arrays, "__len__"):
-            raise InputError(f"the inputs are {type(inputs).__name__}, expected arrays by name, a list or one array")
-        if len(arrays) > len(parameters):
-            listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
-            problems.append(f"{len(arrays)} arrays, but the inputs of the model are {listing}")
-        given.update(zip(range(len(parameters)), arrays, strict=False))
-        inputs = {}
-    for name, array in (*inputs.items(), *named.items()):
-        if name not in numbers:
-            try:
-                numbers[name] = find_input(model, name)
-            except ValueError as error:
-                problems.append(str(error))
-                continue
-        number = numbers[name]
-        if number in given:
-            problems.append(f"`{name}` gives input `{_name(parameters[number])}` a second time")
-        given[number] = array
-    missing = [
-        f"`{_name(parameters[number])}` ({tensors[number].type}{shape_text(tensors[number].shape, names=False)})"
-        for number in wanted
-        if number not in given
-    ]
-    if missing:
-        problems.append(f"no array for input {', '.join(missing)}")
-    bound = []
-    for number in wanted:
-        if number in given:
-            try:
-                bound.append(_fitting(_name(parameters[number]), tensors[number], given[number], model.version))
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(*problems)
-    return bound
+
+    def __init__(self, model: Model, tensors: Sequence[Tensor]) -> None:
+        self._model, self._tensors = model, tensors
+        self._parameters = model.graph.parameters
+        self._numbers: dict[str, int] = {}
+        self._dtypes = [_dtype_of(tensor) for tensor in tensors]
+        self._shapes = [tensor.shape if tensor.static else None for tensor in tensors]
+
+    def __call__(self, wanted: Sequence[int], inputs: Inputs, named: Mapping[str, Any]) -> list[Array]:
+        """One array for each of the `wanted` Parameters. Raises InputError, which says all that is wrong."""
+        parameters, tensors, numbers = self._parameters, self._tensors, self._numbers
+        given: dict[int, Any] = {}
+        problems: list[str] = []
+        if not isinstance(inputs, Mapping):
+            alone = hasattr(inputs, "__array__") or isinstance(inputs, int | float | complex | str)
+            arrays = [inputs] if alone else inputs
+            if not hasattr(arrays, "__len__"):
+                raise InputError(
+                    f"the inputs are {type(inputs).__name__}, expected arrays by name, a list or one array"
+                )
+            if len(arrays) > len(parameters):
+                listing = ", ".join(f"`{_name(layer)}`" for layer in parameters) or "none"
+                problems.append(f"{len(arrays)} arrays, but the inputs of the model are {listing}")
+            given.update(zip(range(len(parameters)), arrays, strict=False))
+            inputs = {}
+        for name, array in (*inputs.items(), *named.items()):
+            if name not in numbers:
+                try:
+                    numbers[name] = find_input(self._model, name)
+                except ValueError as error:
+                    problems.append(str(error))
+                    continue
+            number = numbers[name]
+            if number in given:
+                problems.append(f"`{name}` gives input `{_name(parameters[number])}` a second time")
+            given[number] = array
+        missing = [
+            f"`{_name(parameters[number])}` ({tensors[number].type}{shape_text(tensors[number].shape, names=False)})"
+            for number in wanted
+            if number not in given
+        ]
+        if missing:
+            problems.append(f"no array for input {', '.join(missing)}")
+        bound = []
+        for number in wanted:
+            if number in given:
+                try:
+                    bound.append(self._fitting(number, given[number]))
+                except InputError as error:
+                    problems += error.problems
+        if problems:
+            raise InputError(*problems)
+        return bound
+
+    def _fitting(self, number: int, given: Any) -> Array:
+        """`given` as an array of the declared type and shape."""
+        if isinstance(given, np.ndarray) and given.dtype == self._dtypes[number]:
+            shape, tensor = self._shapes[number], self._tensors[number]
+            if given.shape == shape or (shape is None and not contradicts(given.shape, tensor)):
+                return given
+        return _fitting(_name(self._parameters[number]), self._tensors[number], given, self._model.version)
+
+
+def _dtype_of(tensor: Tensor) -> np.dtype[Any] | None:
+    """The dtype of arrays that need no conversion and no look at what they hold; None where there is more to it."""
+    if tensor.type in ("string", "dynamic") or tensor.type not in ELEMENT_TYPES:
+        return None
+    dtype = numpy_dtype(tensor.type)
+    return dtype if element_type(dtype) == tensor.type else None
 
 
 def _name(layer: Layer) -> str:

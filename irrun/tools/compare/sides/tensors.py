@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.ir.signature import names_of_results
-from irrun.run.inputs import bind_inputs
+from irrun.run.inputs import Binding
 from irrun.run.keys import key
 from irrun.spec.attributes import parse_shape
 from irrun.spec.op import Array, Tensor
@@ -61,9 +61,8 @@ def keys_of_results(model: Model) -> list[str]:
 def bound(model: Model, steps: Collection[Mapping[str, Array]]) -> list[list[Array]]:
     """For each step the arrays of all Parameters, in order and of their types. Raises InputError."""
     parameters = model.graph.parameters
-    tensors = [declared(layer) for layer in parameters]
-    numbers: dict[str, int] = {}
-    return [bind_inputs(model, tensors, range(len(parameters)), step, {}, numbers) for step in steps]
+    binding = Binding(model, [declared(layer) for layer in parameters])
+    return [binding(range(len(parameters)), step, {}) for step in steps]
 
 
 def declared(parameter: Layer) -> Tensor:
