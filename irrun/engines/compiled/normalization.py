@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import constant_axes, is_dense
-from irrun.engines.compiled.normalization_kernel import OPERAND, PART, SCALES, NormalizationKind, address_of
+from irrun.engines.axes import Strided, constant_axes, has_channels_last, is_dense
+from irrun.engines.compiled import normalization_channels as channels
+from irrun.engines.compiled import normalization_kernel as rows
+from irrun.engines.compiled.code import LANES
+from irrun.engines.compiled.normalization_code import OPERAND, SCALES, NormalizationKind
 from irrun.engines.compiled.posts import kernel_posts
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import data_address
+from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
@@ -24,17 +29,18 @@ CHUNK = 1 << 13
 SHARED_NANOSECONDS = 20_000
 """What one thread must need for threads to share it."""
 
-NANOSECONDS = 0.5
+NANOSECONDS = 0.25
 """What an element takes about, without posts."""
 
 UNEVEN = 1.25
 """Rows are shared in parts where threads would take so much longer than with even shares of them."""
 
-_SUMS = NormalizationKind("sums")
+FEW_POINTS = 16
+"""Of a part of an image with channels last, at least: what is kept of it takes four times as much as one of them."""
 
 
 class _Extents(NamedTuple):
-    """Rows of an image, lines of a row, and elements of a line."""
+    """Groups of an image, lines of a group, and elements of a line."""
 
     images: int
     groups: int
@@ -45,13 +51,13 @@ class _Extents(NamedTuple):
 def group_normalization(work: Work, team: Team) -> Compiled | None:
     """GroupNormalization-12 of f32."""
     operands = work.required(3)
-    if len(operands) < 3 or not all(own.type == "f32" and is_dense(own) for own in operands):
+    if len(operands) < 3 or not all(own.type == "f32" for own in operands) or not all(map(is_dense, operands[1:])):
         return None
-    images, channels, *spatial = operands[0].shape
-    groups, points = work.attrs["num_groups"], prod(spatial)
-    each = channels // groups
-    extents = _Extents(images, groups, *((1, each) if points == 1 else (each, points)))
-    return _compiled(work, team, extents, "inside", work.attrs["epsilon"], points == 1)
+    data, groups = operands[0], work.attrs["num_groups"]
+    extents = _Extents(data.shape[0], groups, data.shape[1] // groups, prod(data.shape[2:]))
+    if not is_dense(data) and not has_channels_last(data):
+        return None
+    return _compiled(work, team, extents, "inside", work.attrs["epsilon"], scaled=True)
 
 
 def mvn(work: Work, team: Team) -> Compiled | None:
@@ -64,53 +70,94 @@ def mvn(work: Work, team: Team) -> Compiled | None:
         every = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
         axes = sorted({axis % rank for axis in every})
     first = rank - len(axes)
-    if data.type != "f32" or not is_dense(data) or not axes or axes[0] != first:
+    if data.type != "f32" or not axes or axes[0] != first:
         return None
-    before = data.shape[:first] or (1,)
-    extents = _Extents(prod(before[:-1]), before[-1], 1, prod(data.shape[first:]))
+    if not is_dense(data) and not (first in (1, 2) and has_channels_last(data)):
+        return None
+    before, points = data.shape[:first] or (1,), prod(data.shape[first:])
+    extents = _Extents(prod(before[:-1]), before[-1], 1, points)
+    if first == 1 and not is_dense(data):
+        extents = _Extents(data.shape[0], 1, data.shape[1], prod(data.shape[2:]))
     mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
-    return _compiled(work, team, extents, mode, attrs["eps"], None)
+    return _compiled(work, team, extents, mode, attrs["eps"], scaled=False)
 
 
-def _compiled(
-    work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, scales: bool | None
-) -> Compiled | None:
+class _Cut(NamedTuple):
+    """How images are cut for a kernel: what it can do without looking at others, how many there are of that, and parts
+    of each; of these, what they have `together`, and `pieces`; and the bytes that it needs for one."""
+
+    wholes: int
+    parts: int
+    together: int
+    pieces: int
+    room: int
+
+
+def _rows_cut(extents: _Extents) -> _Cut:
+    together, pieces = max(rows.PART // extents.points, 1), max(extents.points // rows.PART, 1)
+    parts = -(-extents.lines // together) * pieces
+    return _Cut(extents.images * extents.groups, parts, together, pieces, parts * rows.SUM_BYTES)
+
+
+def _images_cut(extents: _Extents) -> _Cut:
+    count = extents.groups * extents.lines
+    together, pieces = max(channels.PART // count, FEW_POINTS), max(channels.PIECE // count, 1)
+    parts = -(-extents.points // together)
+    return _Cut(extents.images, parts, together, pieces, channels.room_of(count, parts))
+
+
+def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, *, scaled: bool) -> Compiled | None:
+    data = work.required(1)[0]
+    last, along = not is_dense(data), False if scaled else None
+    if scaled and (last or extents.points == 1):
+        along = True
+    if not last and extents.points == 1:
+        extents = extents._replace(lines=1, points=extents.lines)
     images, groups, lines, points = extents
-    posts, operands = kernel_posts(work, (images, groups * lines, points))
+    posts, operands = kernel_posts(work, (images, groups * lines, points), (0, 2, 1) if last else None)
     if len(posts) < len(work.posts):
         return None
-    rows, size = images * groups, lines * points
-    together, pieces = max(PART // points, 1), max(points // PART, 1)
-    parts = -(-lines // together) * pieces
-    nanoseconds = NANOSECONDS + nanoseconds_of(work, head=False)
-    shared = team.count > 1 and rows * size * nanoseconds > SHARED_NANOSECONDS
-    apart = shared and parts > 1 and -(-rows // team.count) * team.count > UNEVEN * rows
-    chunk = 1 if apart else max(CHUNK // size, 1)
-    told = {"items": rows * parts if apart else -(-rows // chunk), "chunk": chunk, "rows": rows, "groups": groups}
-    told |= {"lines": lines, "points": points, "parts": parts, "together": together, "pieces": pieces}
-    told |= {"epsilon": int(np.float32(epsilon).view(np.uint32)), "scale": 0, "shift": 0}
-    kind = NormalizationKind("parts" if apart else "rows", scales, points < 16, mode, posts)
+    short = (groups * lines if last else points) < LANES
+    kind = NormalizationKind("whole", last, short, along, mode, posts)
+    cut = _images_cut(extents) if last else _rows_cut(extents)
+    shared = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False)) > SHARED_NANOSECONDS
+    even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
+    chunk = 1 if last else max(CHUNK // (lines * points), 1)
+    steps = [(kind, -(-cut.wholes // chunk), shared)]
+    if shared and cut.parts > 1 and team.count > 1 and not even:
+        chunk, every = 1, cut.wholes * cut.parts
+        steps = [(NormalizationKind("sums", last, last and short), every, True)]
+        if last:
+            steps.append((NormalizationKind("moments", last, short, epsilon=mode), images, False))
+        steps.append((replace(kind, does="parts"), every, True))
+    room = cut.wholes * cut.room if last or len(steps) > 1 else 0
+    told = extents._asdict() | cut._asdict() | {"chunk": chunk, "room_image": cut.room, "scale": 0, "shift": 0}
+    told["epsilon"] = int(np.float32(epsilon).view(np.uint32))
+    address_of = channels.address_of if last else rows.address_of
     places = [number for number, post in enumerate(posts) if post.along is not None]
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         own = told | {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
-        own["sums"] = data_address(scratch) if apart else 0
-        if scales is not None:
+        own["room"] = data_address(scratch) if room else 0
+        if scaled:
             own |= zip(SCALES, map(data_address, inputs[1:3]), strict=True)
         for n, operand in zip(places, operands, strict=True):
             values = data_address(inputs[operand.number]), *operand.strides
             own |= zip((f"{name}{n}" for name in OPERAND), values, strict=True)
-        arguments = kind.form.of(**own)
-        pointer, addresses = data_address(arguments), [address_of(step) for step in ([_SUMS] if apart else []) + [kind]]
+        calls = []
+        for kind, items, shared in steps:
+            arguments = kind.form.of(**own | {"items": items})
+            calls.append((address_of(kind), arguments, data_address(arguments), shared))
 
         def call(_: object = (inputs, outputs[0], scratch)) -> None:
-            for address in addresses:
+            for address, arguments, pointer, shared in calls:
                 arguments[0] = 0
                 team.beside(address, pointer, shared=shared)
 
         return call
 
-    return Compiled(bind, rows * parts * 16 if apart else 0)
+    gives: dict[int, Layout] = {0: Strided(data.strides, prod(data.shape) * ITEM)} if last else {}
+    return Compiled(bind, room, gives=gives)
 
 
 COMPILERS = {

@@ -33,13 +33,15 @@ class KernelOperand(NamedTuple):
     strides: tuple[int, ...]
 
 
-def kernel_posts(work: Work, shape: tuple[int, ...]) -> tuple[tuple[KernelPost, ...], tuple[KernelOperand, ...]]:
+def kernel_posts(
+    work: Work, shape: tuple[int, ...], order: Sequence[int] | None = None
+) -> tuple[tuple[KernelPost, ...], tuple[KernelOperand, ...]]:
     """The first posts of a work, as many as a kernel can compute that sees the result as `shape`, and the operands of
-    those that have one."""
+    those that have one. Axes of `shape` are gone through in `order` where that is given."""
     posts: list[KernelPost] = []
     operands: list[KernelOperand] = []
     for post in work.posts:
-        strides = _strides_of(work, post, shape)
+        strides = _strides_of(work, post, shape, order or range(len(shape)))
         if strides is not None and post.operand is not None:
             posts.append(KernelPost(post.name, strides[-1] == ITEM))
             operands.append(KernelOperand(post.operand, strides[:-1]))
@@ -50,7 +52,7 @@ def kernel_posts(work: Work, shape: tuple[int, ...]) -> tuple[tuple[KernelPost, 
     return tuple(posts), tuple(operands)
 
 
-def _strides_of(work: Work, post: Post, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...] | None:
     """The strides of the operand of a post; None where there is none, or kernels do not compute it."""
     operand = work.other(post)
     if operand is None or post.name not in _BINARY:
@@ -61,7 +63,9 @@ def _strides_of(work: Work, post: Post, shape: tuple[int, ...]) -> tuple[int, ..
         return None
     own = work.outputs[0].shape
     strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
-    return None if strides is None or min(strides) < 0 or strides[-1] not in (0, ITEM) else strides
+    if strides is None or min(strides) < 0 or strides[order[-1]] not in (0, ITEM):
+        return None
+    return tuple(strides[axis] for axis in order)
 
 
 def posted(c: Code, posts: Sequence[KernelPost], value: Any, read: Callable[[int, bool], Any]) -> Any:
