@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from irrun.engines.compiled.code import DOUBLE, FLOATS, LANES, Code, long
+from irrun.engines.compiled.code import DOUBLE, FLOATS, INT, LANES, Code, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.normalization_code import (
     DOUBLES,
@@ -27,7 +27,6 @@ from irrun.engines.compiled.normalization_code import (
     starts,
     write,
 )
-from irrun.engines.compiled.code import FLOAT, INT
 from irrun.engines.memory import ITEM
 
 PART = 1 << 14
@@ -51,12 +50,14 @@ def room_of(channels: int, parts: int) -> int:
 def address_of(kind: NormalizationKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads.
 
+    Its loops are written as they are to be: LLVM's passes take three times as long as the rest, and gain nothing.
+
     It goes over images ("whole"); or over parts, of which it makes "sums", then over images, of which it makes
     "moments", and with these over parts again ("parts"). An image has `points` points, each of `groups` times `lines`
     channels, in `parts` parts of `together` points, of which `pieces` are added up at a time. There are `room_image`
     bytes of `room` for each image.
     """
-    return compiled(kind, lambda function: kind.form.shared(function, partial(_item, kind)))
+    return compiled(kind, lambda function: kind.form.shared(function, partial(_item, kind)), passes=False)
 
 
 def _item(kind: NormalizationKind, c: Code, at: dict[str, Any], item: Any) -> None:
@@ -159,8 +160,8 @@ class _Kernel:
                 own = [c.load(c.at(place, channel, WIDE), DOUBLES) for place in self._sums_of(number)]
                 return [b.fadd(*pair) for pair in zip(before, own, strict=True)]
 
-            sums = c.loop(at["parts"], part, *[constant(DOUBLES, 0.0)] * 2)
-            distance, squares = central(c, *sums, c.splat(points))
+            total, squares = c.loop(at["parts"], part, *[constant(DOUBLES, 0.0)] * 2)
+            distance, squares = central(c, total, squares, c.splat(points))
             base = b.fpext(origin(c, self._read(self._data, channel)), DOUBLES)
             c.store(b.fadd(base, distance), c.at(means, channel, WIDE))
             c.store(squares, c.at(around, channel, WIDE))

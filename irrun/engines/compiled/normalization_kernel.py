@@ -146,8 +146,8 @@ class _Kernel:
 
     def _moments(self, row: Any, sums: Values) -> Moments:
         """Those of a row, in all lanes."""
-        c = self._c
-        distance, squares = central(c, *sums, c.b.uitofp(self._size, DOUBLE))
+        c, (total, squares) = self._c, sums
+        distance, squares = central(c, total, squares, c.b.uitofp(self._size, DOUBLE))
         mean = c.b.fadd(self._origin(row), distance)
         return Moments(*map(c.splat, moments(c, self._kind, self._at["epsilon"], mean, squares, self._size)))
 
