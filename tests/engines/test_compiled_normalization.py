@@ -161,7 +161,10 @@ def test_numbers_that_are_not_finite_or_large(value: float, lies: str) -> None:
         data = numbers(2, 10, 300, lies=lies)
         data[1, 7, place] = value
         check(GROUPS, attrs, data, *tables)
-        check("MVN-6", MVN | {"normalize_variance": False}, data, np.array([2]))
+        if lies == DENSE:
+            check("MVN-6", MVN | {"normalize_variance": False}, data, np.array([2]))
+        else:
+            check("MVN-6", MVN | {"normalize_variance": False}, data.reshape(2, 10, 20, 15), np.array([2, 3]))
     for table in (0, 1):
         tables[table][4] = value
         check(GROUPS, attrs, numbers(2, 10, 300, lies=lies), *tables)
@@ -175,7 +178,7 @@ MODES = [{}, {"eps_mode": "outside_sqrt"}, {"normalize_variance": False}]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("lies", [DENSE, LAST])
 def test_mean_and_variance(mode: dict[str, Any], lies: str) -> None:
-    for shape in ((2, 3, 40, 50), (3, 33, 20), (1, 5, 7)):
+    for shape in ((2, 3, 40, 50), (3, 33, 20, 1), (1, 5, 7, 2, 2)):
         data = numbers(*shape, lies=lies, mean=300)
         check("MVN-6", MVN | mode, data, np.arange(1, len(shape)))
         check("MVN-6", MVN | mode, data, np.arange(2, len(shape)) - len(shape))
@@ -187,6 +190,7 @@ def test_mean_and_variance(mode: dict[str, Any], lies: str) -> None:
         check("MVN-6", MVN | mode, data, np.arange(2, len(shape)), factor, added, posts=posts)
     check("MVN-6", MVN | mode, numbers(7, 90), np.array([1]), numbers(90), posts=[Post("Add-1", NUMPY, 2)])
     check("MVN-6", MVN | mode, numbers(90), np.array([0]))
+    check("MVN-6", MVN | mode, numbers(2, 30, 90, mean=300), np.array([1, 2]))
 
 
 def test_results_lie_as_the_data_do() -> None:
@@ -209,6 +213,9 @@ def test_what_is_left_to_others() -> None:
     assert made(GROUPS, attrs, [data, table.astype(np.float16), table])[1] is None
     assert made("MVN-6", MVN, [data, np.array([1])])[1] is None
     assert made("MVN-6", MVN, [laid(data), np.array([3])])[1] is None
+    tokens = laid(numbers(2, 30, 20))
+    assert made("MVN-6", MVN, [tokens, np.array([2])])[1] is None
+    assert made("MVN-6", MVN, [tokens, np.array([1, 2])])[1] is None
     work = work_of("MVN-6", MVN, [data, np.array([3])], [(data.shape, "f32")])
     assert COMPILERS["MVN-6"](work, TEAMS[1]) is None
 

@@ -60,7 +60,7 @@ def group_normalization(work: Work, team: Team) -> Compiled | None:
 
 
 def mvn(work: Work, team: Team) -> Compiled | None:
-    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes."""
+    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes; of images with channels last, too."""
     (data,), attrs = work.required(1), work.attrs
     rank = len(data.shape)
     if work.name == "MVN-6":
@@ -71,12 +71,15 @@ def mvn(work: Work, team: Team) -> Compiled | None:
     first = rank - len(axes)
     if data.type != "f32" or not axes or axes[0] != first:
         return None
-    if not is_dense(data) and not (first in (1, 2) and has_channels_last(data)):
-        return None
-    before, points = data.shape[:first] or (1,), prod(data.shape[first:])
-    extents = _Extents(prod(before[:-1]), before[-1], 1, points)
-    if first == 1 and not is_dense(data):
+    if not is_dense(data) and not (rank > 3 and first in (1, 2) and has_channels_last(data)):
+        return None  # of three axes they are tokens, not channels, and who reads them wants them in order
+    before, behind = data.shape[:first] or (1,), data.shape[first:]
+    if is_dense(data):
+        extents = _Extents(prod(before[:-1]), before[-1], 1, prod(behind))
+    elif first == 1:
         extents = _Extents(data.shape[0], 1, data.shape[1], prod(data.shape[2:]))
+    else:
+        extents = _Extents(data.shape[0], data.shape[1], 1, prod(behind))
     mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
     return _compiled(work, team, extents, mode, attrs["eps"], scaled=False)
 
@@ -117,7 +120,7 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
     if len(posts) < len(work.posts):
         return None
     short = (groups * lines if last else points) < LANES
-    kind = NormalizationKind("whole", last, short, along, mode, posts)
+    kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts)
     cut = _images_cut(extents) if last else _rows_cut(extents)
     shared = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False)) > SHARED_NANOSECONDS
     even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
@@ -127,7 +130,7 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
         chunk, every = 1, cut.wholes * cut.parts
         steps = [(NormalizationKind("sums", last, last and short), every, True)]
         if last:
-            steps.append((NormalizationKind("moments", last, short, epsilon=mode), images, False))
+            steps.append((replace(kind, does="moments", scales=None, posts=()), images, False))
         steps.append((replace(kind, does="parts"), every, True))
     room = cut.wholes * cut.room if last or len(steps) > 1 else 0
     told = extents._asdict() | cut._asdict() | {"chunk": chunk, "room_image": cut.room, "scale": 0, "shift": 0}

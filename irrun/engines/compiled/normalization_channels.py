@@ -162,9 +162,14 @@ class _Kernel:
 
             total, squares = c.loop(at["parts"], part, *[constant(DOUBLES, 0.0)] * 2)
             distance, squares = central(c, total, squares, c.splat(points))
-            base = b.fpext(origin(c, self._read(self._data, channel)), DOUBLES)
-            c.store(b.fadd(base, distance), c.at(means, channel, WIDE))
-            c.store(squares, c.at(around, channel, WIDE))
+            mean = b.fadd(b.fpext(origin(c, self._read(self._data, channel)), DOUBLES), distance)
+            if self._kind.single:
+                made = moments(c, self._kind, at["epsilon"], mean, squares, count)
+                for value, table in zip(made, tables, strict=True):
+                    c.store(value, c.at(table, channel, ITEM))
+            else:
+                c.store(mean, c.at(means, channel, WIDE))
+                c.store(squares, c.at(around, channel, WIDE))
 
         def group(number: Any) -> None:
             first = b.mul(number, at["lines"])
@@ -190,7 +195,8 @@ class _Kernel:
             c.loop(at["lines"], keep)
 
         self._vectors(add_up)
-        c.loop(at["groups"], group)
+        if not self._kind.single:
+            c.loop(at["groups"], group)
 
     def parts(self, part: Any) -> None:
         c, b, at = self._c, self._c.b, self._at

@@ -27,7 +27,8 @@ SCALES = ("scale", "shift")
 class NormalizationKind:
     """What a kernel is compiled for.
 
-    `does` is what: all of it ("whole"), or a step of it. Channels come `last` in memory, or each is a line. `scales` is
+    `does` is what: all of it ("whole"), or a step of it. Channels come `last` in memory, then a group may be a `single`
+    one; or each is a line. `scales` is
     whether there are a scale and a shift for each element of a line, or for each line; None where there are none. A
     `short` line has less than 16 elements. Elements are divided by the root of variance and epsilon, "outside" of the
     root where it is added there; with "none" they are not divided.
@@ -36,6 +37,7 @@ class NormalizationKind:
     does: str
     last: bool
     short: bool
+    single: bool = False
     scales: bool | None = None
     epsilon: str = "inside"
     posts: tuple[KernelPost, ...] = ()
@@ -82,16 +84,19 @@ def central(c: Code, total: Any, squares: Any, count: Any) -> tuple[Any, Any]:
 
 
 def moments(c: Code, kind: NormalizationKind, epsilon: Any, mean: Any, squares: Any, count: Any) -> Moments:
-    """By a mean, and the sum of the squares around it, of f64; as in the op's kernel the latter is rounded to f32."""
-    b = c.b
-    near = b.fptrunc(mean, FLOAT)
-    rest = b.fptrunc(b.fsub(mean, b.fpext(near, DOUBLE)), FLOAT)
-    rest = b.select(b.fcmp_ordered("ord", rest, rest), rest, constant(FLOAT, 0.0))  # of what is infinite there is none
-    factor = constant(FLOAT, 1.0)
+    """By means, and sums of squares around them, of f64; as in the op's kernel the latter are rounded to f32."""
+    b, many = c.b, isinstance(mean.type, ir.VectorType)
+    type, suffix = (FLOATS, f"v{LANES}f32") if many else (FLOAT, "f32")
+    near = b.fptrunc(mean, type)
+    rest = b.fptrunc(b.fsub(mean, b.fpext(near, mean.type)), type)
+    rest = b.select(b.fcmp_ordered("ord", rest, rest), rest, constant(type, 0.0))  # of what is infinite there is none
+    factor = constant(type, 1.0)
     if kind.epsilon != "none":
-        spread = b.fdiv(b.fptrunc(squares, FLOAT), b.uitofp(count, FLOAT))
-        added, inside = b.bitcast(b.trunc(epsilon, INT), FLOAT), kind.epsilon == "inside"
-        root = c.call("llvm.sqrt.f32", FLOAT, b.fadd(spread, added) if inside else spread)
+        divisor, added = b.uitofp(count, FLOAT), b.bitcast(b.trunc(epsilon, INT), FLOAT)
+        if many:
+            divisor, added = c.splat(divisor), c.splat(added)
+        spread, inside = b.fdiv(b.fptrunc(squares, type), divisor), kind.epsilon == "inside"
+        root = c.call(f"llvm.sqrt.{suffix}", type, b.fadd(spread, added) if inside else spread)
         factor = b.fdiv(factor, root if inside else b.fadd(root, added))
     return Moments(near, rest, factor)
 
