@@ -28,7 +28,10 @@ CHUNK = 1 << 13
 SHARED_NANOSECONDS = 20_000
 """What one thread must need for threads to share it."""
 
-NANOSECONDS = 0.25
+CALLS = 2
+"""Of threads where they share rows or images in parts."""
+
+NANOSECONDS = 0.3
 """What an element takes about, without posts."""
 
 UNEVEN = 1.25
@@ -122,11 +125,12 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
     short = (groups * lines if last else points) < LANES
     kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts)
     cut = _images_cut(extents) if last else _rows_cut(extents)
-    shared = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False)) > SHARED_NANOSECONDS
+    nanoseconds = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False))
     even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
     chunk = 1 if last else max(CHUNK // (lines * points), 1)
-    steps = [(kind, -(-cut.wholes // chunk), shared)]
-    if shared and cut.parts > 1 and team.count > 1 and not even:
+    items = -(-cut.wholes // chunk)
+    steps = [(kind, items, items > 1 and nanoseconds > SHARED_NANOSECONDS)]
+    if team.count > 1 and not even and cut.parts > 1 and nanoseconds > CALLS * SHARED_NANOSECONDS:
         chunk, every = 1, cut.wholes * cut.parts
         steps = [(NormalizationKind("sums", last, last and short), every, True)]
         if last:
