@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from math import prod
 
 from irrun.engines.work import Operand, Work
+from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """A layout that everybody can read."""
+
+    strides: tuple[int, ...]
+    nbytes: int
 
 
 def constant_axes(work: Work) -> list[int]:
@@ -73,6 +82,13 @@ def is_dense(operand: Operand) -> bool:
             return False
         step *= size
     return operand.layout is None
+
+
+def has_channels_last(operand: Operand) -> bool:
+    """Whether the elements of an operand lie without gaps, in C order but for axis 1, which comes last."""
+    axes = (0, *range(2, len(operand.shape)), 1)
+    shape, strides = (tuple(own[axis] for axis in axes) for own in (operand.shape, operand.strides))
+    return operand.layout is None and is_dense(Operand(operand.type, shape, strides))
 
 
 def reshaped_strides(

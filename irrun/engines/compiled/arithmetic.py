@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, FLOAT, INT, LONG, long
+from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, long
 from irrun.records import dataclass
 
 Value = Any
 """Of an expression: a number that is known (or a string), a value of the code, or memory."""
 
-DOUBLE, BOOL = ir.DoubleType(), ir.IntType(1)
+BOOL = ir.IntType(1)
 
 FUNCTIONS: dict[Callable[..., Any], str] = {
     np.floor: "floor",

@@ -18,7 +18,7 @@ LANES = 16
 LINE = LANES * ITEM
 """Bytes of a vector of f32."""
 
-FLOAT, BYTE, INT, LONG = ir.FloatType(), *map(ir.IntType, (8, 32, 64))
+FLOAT, DOUBLE, BYTE, INT, LONG = ir.FloatType(), ir.DoubleType(), *map(ir.IntType, (8, 32, 64))
 FLOATS, BYTES, INTS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, INT))
 
 Values = Sequence[Any]
@@ -49,6 +49,11 @@ def ints(value: int) -> ir.Constant:
 
 def floats(value: float) -> ir.Constant:
     return ir.Constant(FLOATS, [value] * LANES)
+
+
+def _suffix(type: ir.VectorType) -> str:
+    """Of the names of LLVM's functions of vectors of floats."""
+    return f"v{type.count}f{64 if type.element == DOUBLE else 32}"
 
 
 class Code:
@@ -121,10 +126,11 @@ class Code:
 
     def fma(self, one: Any, other: Any, total: Any) -> Any:
         """one * other + total, rounded once where the processor has that."""
-        return self.call(f"llvm.fmuladd.v{total.type.count}f32", total.type, one, other, total)
+        return self.call(f"llvm.fmuladd.{_suffix(total.type)}", total.type, one, other, total)
 
     def sum(self, vector: Any) -> Any:
-        total = self.call(f"llvm.vector.reduce.fadd.v{vector.type.count}f32", FLOAT, ir.Constant(FLOAT, 0.0), vector)
+        type = vector.type.element
+        total = self.call(f"llvm.vector.reduce.fadd.{_suffix(vector.type)}", type, ir.Constant(type, 0.0), vector)
         total.fastmath.add("reassoc")
         return total
 

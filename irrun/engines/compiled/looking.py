@@ -7,8 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.arithmetic import DOUBLE
-from irrun.engines.compiled.code import FLOAT, INT, LONG, Code, Variable, long
+from irrun.engines.compiled.code import DOUBLE, FLOAT, INT, LONG, Code, Variable, long
 from irrun.records import dataclass
 
 

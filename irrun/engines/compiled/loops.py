@@ -9,8 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.axes import is_dense
-from irrun.engines.compiled.arithmetic import DOUBLE
-from irrun.engines.compiled.code import INT, LONG, Code
+from irrun.engines.compiled.code import DOUBLE, INT, LONG, Code
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.translation import translated

@@ -8,8 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.arithmetic import DOUBLE
-from irrun.engines.compiled.code import INT, LONG, Code, Form, long
+from irrun.engines.compiled.code import DOUBLE, INT, LONG, Code, Form, long
 from irrun.engines.compiled.compiler import addresses
 from irrun.engines.compiled.decoding import is_possible
 from irrun.engines.compiled.looking import KINDS, SHORT, Kind, Look

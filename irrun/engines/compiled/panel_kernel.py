@@ -10,9 +10,9 @@ from llvmlite import ir
 
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.functions import function_of
+from irrun.engines.compiled.posts import KernelPost, posted
 from irrun.engines.memory import ITEM
-from irrun.records import NamedTuple, dataclass
+from irrun.records import dataclass
 
 PART = 384
 """Terms that are added up at a time: so much of a panel stays in the first cache while all rows go over it, and sums of
@@ -30,19 +30,7 @@ FEW = 2
 UNROLLED = 4
 """Steps that are written one after the other for so few rows."""
 
-BINARY = {"Add-1": "fadd", "Multiply-1": "fmul", "Subtract-1": "fsub"}
-"""Posts with an operand that the kernel computes, and LLVM's names for them. Others are those of `function_of`."""
-
 _NUMBERS = ir.Constant(INTS, list(range(LANES)))
-
-
-class PanelPost(NamedTuple):
-    """The name of an op; whether its operand has an element for each column, None where there is no operand; and the
-    attributes that matter."""
-
-    name: str
-    along: bool | None = None
-    attrs: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +38,7 @@ class PanelKind:
     """What a kernel is compiled for: how many rows are computed at once, and the posts."""
 
     rows: int
-    posts: tuple[PanelPost, ...] = ()
+    posts: tuple[KernelPost, ...] = ()
 
     @property
     def form(self) -> Form:
@@ -174,17 +162,13 @@ class _Panel:
         return made if chains == 1 else [b.fadd(one, other) for one, other in zip(made[::2], made[1::2], strict=True)]
 
     def _posted(self, value: Any, row: Any, inside: Any) -> Any:
-        c, b, at = self._c, self._c.b, self._at
-        for n, (name, along, attrs) in enumerate(self._kind.posts):
-            if along is None:
-                function = function_of(name, dict(attrs))
-                assert function is not None, "others are not posts of a kernel"
-                value = function(c, value)
-                continue
+        c, at = self._c, self._at
+
+        def read(n: int, along: bool) -> Any:
             start = c.at(at[f"operand{n}"], row, at[f"operand_row{n}"])
-            other = self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT, 1))
-            value = getattr(b, BINARY[name])(value, other)
-        return value
+            return self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT, 1))
+
+        return posted(c, self._kind.posts, value, read)
 
     def _read(self, address: Any, inside: Any) -> Any:
         """From anywhere, as constants may lie."""

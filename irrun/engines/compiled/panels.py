@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import reshaped_strides
 from irrun.engines.compiled.code import LANES, LINE
-from irrun.engines.compiled.functions import function_of
-from irrun.engines.compiled.panel_kernel import AT_ONCE, BINARY, PanelKind, PanelPost, address_of
+from irrun.engines.compiled.panel_kernel import AT_ONCE, PanelKind, address_of
+from irrun.engines.compiled.posts import KernelOperand, kernel_posts
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, allocate, data_address
 from irrun.engines.rows import rows_of
-from irrun.engines.vectorized.posts import Posts, nanoseconds_of, operand_strides, posts_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Post, Work, chain
+from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -83,8 +82,7 @@ class _Product:
     """What a product is whatever its weights hold."""
 
     kind: PanelKind
-    operands: tuple[tuple[int, int], ...]
-    """Of the kernel's posts: the number of the input, and its stride from row to row."""
+    operands: tuple[KernelOperand, ...]
     rest: Posts
     rows: int
     strides: tuple[int, int]
@@ -108,7 +106,7 @@ class _Product:
         told |= {"columns": self.columns, "inner": self.inner, "weights": data_address(weights)}
         told |= {"rows": self.rows, "data": data_address(inputs[0]), "data_row": self.strides[0]}
         told |= {"data_step": self.strides[1], "result": data_address(output), "result_row": self.columns * ITEM}
-        for n, (number, step) in zip(self._places(), self.operands, strict=True):
+        for n, (number, (step,)) in zip(self._places(), self.operands, strict=True):
             told |= {f"operand{n}": data_address(inputs[number]), f"operand_row{n}": step}
         arguments = self.kind.form.of(**told)
         pointer = data_address(arguments)
@@ -137,42 +135,14 @@ def _product_of(work: Work) -> _Product | None:
     rows, strides, wants = found
     right = work.required(2)[1]
     inner, columns = right.shape[-2:] if not work.attrs["transpose_b"] else right.shape[:-3:-1]
-    own: list[PanelPost] = []
-    operands: list[tuple[int, int]] = []
-    for post in work.posts:
-        operand = _operand_of(work, post, (rows, columns))
-        if operand is not None:
-            number, row, along = operand
-            own.append(PanelPost(post.name, along))
-            operands.append((number, row))
-        elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
-            own.append(PanelPost(post.name, attrs=tuple(post.attrs.items())))
-        else:
-            break
+    own, operands = kernel_posts(work, (rows, columns))
     left = replace(work, posts=work.posts[len(own) :])
     rest = posts_of(left, (rows, columns))
     if rest is None or nanoseconds_of(left, head=False) * rows * columns * 1e-9 > POSTS_SECONDS:
         return None
     blocks = -(-rows // AT_ONCE)
-    kind = PanelKind(-(-rows // blocks), tuple(own))
-    return _Product(kind, tuple(operands), rest, rows, strides, wants, inner, columns)
-
-
-def _operand_of(work: Work, post: Post, shape: tuple[int, int]) -> tuple[int, int, bool] | None:
-    """The number of the operand of a post of the kernel, its stride from row to row, and whether it has an element for
-    each column; None where there is none, or the kernel does not compute it."""
-    operand = work.other(post)
-    if operand is None or post.operand is None or post.name not in BINARY:
-        return None
-    if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
-        return None
-    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name == "Subtract-1"):
-        return None
-    own = work.outputs[0].shape
-    strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
-    if strides is None or strides[0] < 0 or strides[1] not in (0, ITEM):
-        return None
-    return post.operand, strides[0], strides[1] == ITEM
+    kind = PanelKind(-(-rows // blocks), own)
+    return _Product(kind, operands, rest, rows, strides, wants, inner, columns)
 
 
 COMPILERS = {"MatMul-1": product}

@@ -1,0 +1,172 @@
+"""Mean and variance of groups of channels, or along the last axes, each group while it is in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import Strided, constant_axes, has_channels_last, is_dense
+from irrun.engines.compiled import normalization_channels as channels
+from irrun.engines.compiled import normalization_kernel as rows
+from irrun.engines.compiled.code import LANES
+from irrun.engines.compiled.normalization_code import OPERAND, SCALES, NormalizationKind
+from irrun.engines.compiled.posts import kernel_posts
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, data_address
+from irrun.engines.vectorized.posts import nanoseconds_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.records import NamedTuple
+from irrun.spec.op import Array
+
+CHUNK = 1 << 13
+"""Elements that a thread takes at once, at least, where rows have fewer."""
+
+SHARED_NANOSECONDS = 20_000
+"""What one thread must need for threads to share it."""
+
+CALLS = 2
+"""Of threads where they share rows or images in parts."""
+
+NANOSECONDS = 0.3
+"""What an element takes about, without posts."""
+
+UNEVEN = 1.25
+"""Rows are shared in parts where threads would take so much longer than with even shares of them."""
+
+FEW_POINTS = 16
+"""Of a part of an image with channels last, at least: what is kept of it takes four times as much as one of them."""
+
+
+class _Extents(NamedTuple):
+    """Groups of an image, lines of a group, and elements of a line."""
+
+    images: int
+    groups: int
+    lines: int
+    points: int
+
+
+def group_normalization(work: Work, team: Team) -> Compiled | None:
+    """GroupNormalization-12 of f32."""
+    operands = work.required(3)
+    if len(operands) < 3 or not all(own.type == "f32" for own in operands) or not all(map(is_dense, operands[1:])):
+        return None
+    data, groups = operands[0], work.attrs["num_groups"]
+    extents = _Extents(data.shape[0], groups, data.shape[1] // groups, prod(data.shape[2:]))
+    if not is_dense(data) and not has_channels_last(data):
+        return None
+    return _compiled(work, team, extents, "inside", work.attrs["epsilon"], scaled=True)
+
+
+def mvn(work: Work, team: Team) -> Compiled | None:
+    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes; of images with channels last, too."""
+    (data,), attrs = work.required(1), work.attrs
+    rank = len(data.shape)
+    if work.name == "MVN-6":
+        axes = constant_axes(work)
+    else:
+        every = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
+        axes = sorted({axis % rank for axis in every})
+    first = rank - len(axes)
+    if data.type != "f32" or not axes or axes[0] != first:
+        return None
+    if not is_dense(data) and not (rank > 3 and first in (1, 2) and has_channels_last(data)):
+        return None  # of three axes they are tokens, not channels, and who reads them wants them in order
+    before, behind = data.shape[:first] or (1,), data.shape[first:]
+    if is_dense(data):
+        extents = _Extents(prod(before[:-1]), before[-1], 1, prod(behind))
+    elif first == 1:
+        extents = _Extents(data.shape[0], 1, data.shape[1], prod(data.shape[2:]))
+    else:
+        extents = _Extents(data.shape[0], data.shape[1], 1, prod(behind))
+    mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
+    return _compiled(work, team, extents, mode, attrs["eps"], scaled=False)
+
+
+class _Cut(NamedTuple):
+    """How images are cut for a kernel: what it can do without looking at others, how many there are of that, and parts
+    of each; of these, what they have `together`, and `pieces`; and the bytes that it needs for one."""
+
+    wholes: int
+    parts: int
+    together: int
+    pieces: int
+    room: int
+
+
+def _rows_cut(extents: _Extents) -> _Cut:
+    together, pieces = max(rows.PART // extents.points, 1), max(extents.points // rows.PART, 1)
+    parts = -(-extents.lines // together) * pieces
+    return _Cut(extents.images * extents.groups, parts, together, pieces, parts * rows.SUM_BYTES)
+
+
+def _images_cut(extents: _Extents) -> _Cut:
+    count = extents.groups * extents.lines
+    together, pieces = max(channels.PART // count, FEW_POINTS), max(channels.PIECE // count, 1)
+    parts = -(-extents.points // together)
+    return _Cut(extents.images, parts, together, pieces, channels.room_of(count, parts))
+
+
+def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, *, scaled: bool) -> Compiled | None:
+    data = work.required(1)[0]
+    last, along = not is_dense(data), False if scaled else None
+    if scaled and (last or extents.points == 1):
+        along = True
+    if not last and extents.points == 1:
+        extents = extents._replace(lines=1, points=extents.lines)
+    images, groups, lines, points = extents
+    posts, operands = kernel_posts(work, (images, groups * lines, points), (0, 2, 1) if last else None)
+    if len(posts) < len(work.posts):
+        return None
+    short = (groups * lines if last else points) < LANES
+    kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts)
+    cut = _images_cut(extents) if last else _rows_cut(extents)
+    nanoseconds = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False))
+    even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
+    chunk = 1 if last else max(CHUNK // (lines * points), 1)
+    items = -(-cut.wholes // chunk)
+    steps = [(kind, items, items > 1 and nanoseconds > SHARED_NANOSECONDS)]
+    if team.count > 1 and not even and cut.parts > 1 and nanoseconds > CALLS * SHARED_NANOSECONDS:
+        chunk, every = 1, cut.wholes * cut.parts
+        steps = [(NormalizationKind("sums", last, last and short), every, True)]
+        if last:
+            steps.append((replace(kind, does="moments", scales=None, posts=()), images, False))
+        steps.append((replace(kind, does="parts"), every, True))
+    room = cut.wholes * cut.room if last or len(steps) > 1 else 0
+    told = extents._asdict() | cut._asdict() | {"chunk": chunk, "room_image": cut.room, "scale": 0, "shift": 0}
+    told["epsilon"] = int(np.float32(epsilon).view(np.uint32))
+    address_of = channels.address_of if last else rows.address_of
+    places = [number for number, post in enumerate(posts) if post.along is not None]
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        own = told | {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
+        own["room"] = data_address(scratch) if room else 0
+        if scaled:
+            own |= zip(SCALES, map(data_address, inputs[1:3]), strict=True)
+        for n, operand in zip(places, operands, strict=True):
+            values = data_address(inputs[operand.number]), *operand.strides
+            own |= zip((f"{name}{n}" for name in OPERAND), values, strict=True)
+        calls = []
+        for kind, items, shared in steps:
+            arguments = kind.form.of(**own | {"items": items})
+            calls.append((address_of(kind), arguments, data_address(arguments), shared))
+
+        def call(_: object = (inputs, outputs[0], scratch)) -> None:
+            for address, arguments, pointer, shared in calls:
+                arguments[0] = 0
+                team.beside(address, pointer, shared=shared)
+
+        return call
+
+    gives: dict[int, Layout] = {0: Strided(data.strides, prod(data.shape) * ITEM)} if last else {}
+    return Compiled(bind, room, gives=gives)
+
+
+COMPILERS = {
+    "GroupNormalization-12": group_normalization,
+    **dict.fromkeys(("MVN-1", "MVN-6"), mvn),
+}

@@ -1,0 +1,81 @@
+"""Posts that kernels of f32 compute on vectors: functions, and sums, differences and products with another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irrun.engines.axes import reshaped_strides
+from irrun.engines.compiled.code import Code
+from irrun.engines.compiled.functions import function_of
+from irrun.engines.memory import ITEM
+from irrun.engines.vectorized.posts import operand_strides
+from irrun.engines.work import Post, Work
+from irrun.records import NamedTuple
+
+_BINARY = {"Add-1": "fadd", "Multiply-1": "fmul", "Subtract-1": "fsub"}
+"""Posts with an operand, and LLVM's names for them. Others are those of `function_of`."""
+
+
+class KernelPost(NamedTuple):
+    """The name of an op; whether its operand has an element for each of the last axis, None where there is no operand;
+    and the attributes that matter."""
+
+    name: str
+    along: bool | None = None
+    attrs: tuple[tuple[str, Any], ...] = ()
+
+
+class KernelOperand(NamedTuple):
+    """The number of the input that a post reads, and its strides in bytes along all axes but the last one."""
+
+    number: int
+    strides: tuple[int, ...]
+
+
+def kernel_posts(
+    work: Work, shape: tuple[int, ...], order: Sequence[int] | None = None
+) -> tuple[tuple[KernelPost, ...], tuple[KernelOperand, ...]]:
+    """The first posts of a work, as many as a kernel can compute that sees the result as `shape`, and the operands of
+    those that have one. Axes of `shape` are gone through in `order` where that is given."""
+    posts: list[KernelPost] = []
+    operands: list[KernelOperand] = []
+    for post in work.posts:
+        strides = _strides_of(work, post, shape, order or range(len(shape)))
+        if strides is not None and post.operand is not None:
+            posts.append(KernelPost(post.name, strides[-1] == ITEM))
+            operands.append(KernelOperand(post.operand, strides[:-1]))
+        elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
+            posts.append(KernelPost(post.name, attrs=tuple(post.attrs.items())))
+        else:
+            break
+    return tuple(posts), tuple(operands)
+
+
+def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...] | None:
+    """The strides of the operand of a post; None where there is none, or kernels do not compute it."""
+    operand = work.other(post)
+    if operand is None or post.name not in _BINARY:
+        return None
+    if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
+        return None
+    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name == "Subtract-1"):
+        return None
+    own = work.outputs[0].shape
+    strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
+    if strides is None or min(strides) < 0 or strides[order[-1]] not in (0, ITEM):
+        return None
+    return tuple(strides[axis] for axis in order)
+
+
+def posted(c: Code, posts: Sequence[KernelPost], value: Any, read: Callable[[int, bool], Any]) -> Any:
+    """What posts make of a vector; `read` gives that of the operand of a post, by its number and whether it is
+    `along`."""
+    for number, (name, along, attrs) in enumerate(posts):
+        if along is None:
+            function = function_of(name, dict(attrs))
+            assert function is not None, "others are not posts of a kernel"
+            value = function(c, value)
+        else:
+            value = getattr(c.b, _BINARY[name])(value, read(number, along))
+    return value
