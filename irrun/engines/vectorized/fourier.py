@@ -26,7 +26,7 @@ from irrun.spec.op import Array
 AT_ONCE = 1 << 15
 """Numbers that numpy transforms at once, which stay in the cache and hide what a call costs."""
 
-NANOSECONDS = 6.0
+NANOSECONDS = 3.0
 """What a number takes in one of numpy's transforms, about."""
 
 SINGLE = hasattr(np, "vecdot")
