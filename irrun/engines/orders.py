@@ -33,7 +33,17 @@ def reordered(work: Work) -> list[int] | None:
     (data,) = work.required(1)
     if data.layout is not None or is_dense(data) or any(post.name == "PReLU-1" for post in work.posts):
         return None
-    return order_of(data)
+    order = order_of(data)
+    return None if order is None else _with_single(order, data.shape)
+
+
+def _with_single(order: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The order with axes of size 1, which are anywhere in memory, next to their neighbours: these may grow."""
+    result = [axis for axis in order if shape[axis] != 1]
+    for axis in (axis for axis in reversed(range(len(shape))) if shape[axis] == 1):
+        before = [result.index(other) + 1 for other in range(axis) if other in result]
+        result.insert(0 if axis == 0 else result.index(axis + 1) if axis + 1 in result else before[-1], axis)
+    return result
 
 
 def in_order(

@@ -47,7 +47,10 @@ they, ops of which the module `parts` has quicker parts, and products with compr
 UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
 """Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
 
-LEAST = dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14) | {"Table-0": 1 << 16}
+LEAST = {
+    **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
+}
 """Elements of the result of an op from which on its works are a reason to load llvmlite; once it is there it takes
 smaller ones, too."""
 
