@@ -22,6 +22,7 @@ from irrun.spec import (
     Node,
     Op,
     Output,
+    Resizing,
     Shapes,
     Size,
     Tensor,
@@ -35,6 +36,7 @@ from irrun.spec import (
 SCALE_TOLERANCE = 1e-6
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
+RESIZING = Resizing(("pads_begin", "pads_end"))
 INTERPOLATION = (
     Attr("shape_calculation_mode", choice("sizes", "scales"), assumed="sizes"),
     Attr(
@@ -139,6 +141,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic"), assumed="nearest"), *INTERPOLATION],
+    traits=[RESIZING],
 )
 def interpolate_4(
     data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
@@ -197,6 +200,7 @@ def _(node: Node) -> Shapes:
         ),
         *INTERPOLATION,
     ],
+    traits=[RESIZING],
 )
 def interpolate(
     image: Array, scales_or_sizes: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any

@@ -33,6 +33,7 @@ from irrun.spec import (
     Reduction,
     Repeating,
     Reshaping,
+    Resizing,
     Retyping,
     Selecting,
     Splitting,
@@ -339,6 +340,23 @@ def test_outputs_of_a_retyping_op_are_inputs_where_types_are_the_same(op):
     for array, result in zip(inputs, results if isinstance(results, tuple) else (results,), strict=False):
         assert result.dtype == array.dtype
         np.testing.assert_array_equal(result, array)
+
+
+@ops_that_are(Resizing)
+@pytest.mark.parametrize("sizes", [False, True])
+def test_a_resizing_op_whose_sizes_stay_gives_its_input(op, sizes):
+    """Even by scales that are not quite 1."""
+    data, targets = elements(op, 0, (2, 3, 5)), {"i": np.array([3, 5]), "f": np.float32([1.1, 1.05])}
+    given = [targets["f" if "SCALES" in port.type or not sizes else "i"] for port in op.inputs[1:-1]]
+    if len(given) == 2:
+        given = [targets["i"], targets["f"]]
+    words = {attr.keyword: attr.kind.name.split(" | ") for attr in op.attrs}
+    rule = "sizes" if sizes else "scales"
+    for mode, transform in itertools.product(words["mode"], words["coordinate_transformation_mode"]):
+        attrs = {"mode": mode, "coordinate_transformation_mode": transform, "shape_calculation_mode": rule}
+        for antialias in (False, True):
+            result = op(data, *given, np.array([1, 2]), **attrs, antialias=antialias)
+            np.testing.assert_array_equal(result, data)
 
 
 def test_the_ops_of_the_elementwise_categories_have_the_trait():

@@ -74,6 +74,22 @@ def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]
     return (*[0] * (len(shape) - len(operand.shape)), *own)
 
 
+def order_of(operand: Operand) -> list[int] | None:
+    """The axes of an operand from the outermost in memory to the innermost; None where there are gaps between them."""
+    shape, item = operand.shape, numpy_dtype(operand.type).itemsize
+    steps = canonical_strides(shape, operand.strides, item)
+    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    dense = ordered_strides(order, [shape[axis] for axis in order], item)
+    axes = zip(shape, dense, operand.strides, strict=True)
+    return order if all(size == 1 or step == own for size, step, own in axes) else None
+
+
+def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> tuple[int, ...]:
+    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
+    dense = dense_strides(moved, item)
+    return tuple(dense[order.index(axis)] for axis in range(len(order)))
+
+
 def is_dense(operand: Operand) -> bool:
     """Whether the elements of an operand lie in C order, without gaps."""
     step = numpy_dtype(operand.type).itemsize

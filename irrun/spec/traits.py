@@ -52,6 +52,13 @@ class Retyping:
     """Each output is the input of its number, as another element type, which the types of all inputs decide."""
 
 
+class Resizing(NamedTuple):
+    """The first input with axes of other sizes. Where all have the size that they had, and the attributes `pads` are
+    zeros, it is that input."""
+
+    pads: tuple[str, ...]
+
+
 class Normalizing:
     """The elements of the first input relative to the mean and the spread of some of them."""
 
@@ -282,6 +289,7 @@ Trait = (
     | Quantizing
     | Reading
     | Repeating
+    | Resizing
     | Retyping
     | Normalizing
     | Overwriting

@@ -258,6 +258,14 @@ def contraction(draw: Draw, name: str) -> Case:
     return Case(name, {"equation": equation}, shapes)
 
 
+def frames(draw: Draw, name: str) -> Case:
+    size = draw.size()
+    window, signal = draw.choose.randint(1, size), (draw.size(), size + draw.size(20))
+    shape = signal[draw.choose.choice((0, 1)) :]
+    attrs = {"transpose_frames": draw.choose.choice((True, False))}
+    return Case(name, attrs, [shape, (window,), np.array(size), np.array(draw.size())], frozenset({2, 3}))
+
+
 def fourier(draw: Draw, name: str) -> Case:
     sizes = tuple(draw.size() + (name == "IRDFT-9") for _ in range(draw.choose.choice((1, 2, 3))))
     last = len(sizes) - 1
@@ -350,10 +358,15 @@ def attention(draw: Draw, name: str) -> Case:
 
 def resampling(draw: Draw, name: str) -> Case:
     shape = (2, 3, draw.size(), draw.size())
-    attrs = {"mode": draw.choose.choice(("nearest", "linear_onnx")), "shape_calculation_mode": "sizes"}
+    attrs = {
+        "mode": draw.choose.choice(("nearest", "linear_onnx", "linear", "cubic")),
+        "shape_calculation_mode": "sizes",
+        "coordinate_transformation_mode": draw.choose.choice(("half_pixel", "asymmetric", "align_corners")),
+        "nearest_mode": "floor",
+    }
     sizes, axes, scales = np.array([5, 6]), np.array([2, 3]), np.array([1, 1], np.float32)
     inputs = [shape, sizes, scales, axes] if name.endswith("-4") else [shape, sizes, axes]
-    return Case(name, attrs, inputs, frozenset(range(1, 4)), posts=False)
+    return Case(name, attrs, inputs, frozenset(range(1, 4)))
 
 
 def recurrent(draw: Draw, name: str) -> Case:
@@ -394,6 +407,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
     (("MatMul",), product),
     (("Einsum",), contraction),
     (("DFT", "IDFT", "RDFT", "IRDFT"), fourier),
+    (("STFT",), frames),
     (("Reduce",), reduction),
     (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2", "RootMeanSquare"), normalization),
     (("ScaledDot",), attention),

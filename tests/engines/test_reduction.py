@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.reduction import COMPILERS
+from irrun.engines.vectorized.reduction import COMPILERS, SHORT, SHORT_SUM
 from irrun.engines.work import Post
 from irrun.spec.dtypes import element_type
 
@@ -53,6 +53,17 @@ def check(name: str, data: Any, axes: Any, *operands: Any, posts: Sequence[Post]
 def test_floats(name: str, shape: tuple[int, ...], axes: Any) -> None:
     scale = 1 if name != "ReduceProd-1" else 0.5 + 0.5 * (np.prod(shape) < 1000)
     check(name, numbers(*shape) * np.float32(scale), axes)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+@pytest.mark.parametrize("line", [2, 3, SHORT_SUM, SHORT_SUM + 1, SHORT, SHORT + 1])
+def test_rows_that_are_very_short(name: str, line: int) -> None:
+    data = numbers(3, 40, line)
+    check(name, data, [-1])
+    check(name, data, [0, 2])
+    data[1, 2, 1], data[1, 3], data[1, 4, 0], data[1, 5, 1] = np.nan, np.nan, np.inf, -np.inf
+    check(name, data, [-1])
+    check(name, numbers(80_000, line), [1])
 
 
 @pytest.mark.parametrize("name", FLOAT)

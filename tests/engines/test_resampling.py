@@ -77,14 +77,66 @@ def test_sizes_that_stay(mode: str) -> None:
     check({"mode": mode}, numbers(2, 7, 10, 3).transpose(0, 3, 1, 2), [7, 10], [2, 3])
 
 
-def test_version_4() -> None:
-    attrs = ATTRS | {"mode": "linear_onnx"}
-    arrays = [numbers(2, 3, 5, 6), np.array([9, 12]), np.float32([0, 0]), np.array([2, 3])]
-    expected = plain("Interpolate-4", attrs, arrays)
-    work = work_of("Interpolate-4", attrs, arrays, [(expected.shape, "f32")], constant=(1, 2, 3))
-    found = COMPILERS["Interpolate-4"](work, THREADS)
-    assert found is not None
-    np.testing.assert_allclose(computed(found, work, arrays)[0], expected, rtol=1e-5, atol=1e-6)
+LAST = (0, 3, 1, 2)
+"""The order of axes of an image whose channels are the last ones in memory."""
+
+
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "nearest", "bilinear_pillow"])
+@pytest.mark.parametrize("shape", [(2, 5, 6, 20), (1, 5, 6, 3), (1, 1, 6, 3), (3, 5, 6, 1)])
+def test_data_with_channels_last_stay_so(mode: str, shape: tuple[int, ...]) -> None:
+    data, sizes = numbers(*shape).transpose(LAST), np.array([2 * shape[1], 18])
+    attrs = ATTRS | {"mode": mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    for order in ([2, 3], [3, 2]):
+        given = [data, sizes if order == [2, 3] else sizes[::-1], np.array(order)]
+        expected, work, found = compiled(attrs, given)
+        assert found is not None
+        assert bool(found.gives) == (shape[-1] > 1)
+        result = computed(found, work, given)[0]
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+        assert result.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+def test_other_orders_of_axes() -> None:
+    linear = {"mode": "linear"}
+    check(linear, numbers(6, 5).T, [8, 13], [0, 1])
+    check(linear, numbers(6, 5).T, [8, 13])
+    check(linear | {"shape_calculation_mode": "scales"}, numbers(6, 5).T, np.float32([1.7, 0.5]))
+    check(linear, numbers(4, 6, 2, 5).transpose(2, 3, 1, 0), [9, 3], [3, 1])
+    check(linear, numbers(2, 6, 5, 4).transpose(LAST)[:, 1:], [9, 3], [2, 3])  # with gaps
+    check(linear | {"pads_begin": (0,)}, np.broadcast_to(numbers(5, 6), (3, 5, 6)), [9, 3], [1, 2])
+
+
+def test_posts_of_data_with_channels_last() -> None:
+    data, shape = numbers(2, 5, 6, 3).transpose(LAST), (2, 3, 9, 8)
+    for other in (
+        *(numbers(3, 1, 1), numbers(8), numbers(), numbers(1, 1, 1, 1), numbers(2, 1, 9, 1), numbers(*shape)),
+        *(numbers(2, 9, 8, 3).transpose(LAST), numbers(9, 16)[:, ::2]),
+    ):
+        for reflected in (False, True):
+            posts = (Post("Subtract-1", {"auto_broadcast": "numpy"}, 3, reflected), Post("Sigmoid-1", {}))
+            for mode in ("linear", "nearest"):
+                attrs = {"mode": mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+                size = [9, 8] if mode == "linear" else [10, 12]
+                if mode == "linear" or max(other.shape[-2:], default=1) == 1:
+                    check(attrs, data, size, [2, 3], other, posts=posts, own=3)
+    slopes = (Post("PReLU-1", {}, 3),)
+    check({"mode": "linear"}, data, [9, 8], [2, 3], numbers(3), posts=slopes, own=3)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("by", ["sizes", "scales"])
+def test_version_4(by: str, named: bool) -> None:
+    attrs = ATTRS | {"mode": "linear_onnx", "shape_calculation_mode": by}
+    sizes, scales, axes = np.array([9, 12]), np.float32([1.5, 2.1]), [np.array([2, 3])]
+    if not named:
+        sizes, scales, axes = np.array([2, 3, 9, 12]), np.float32([1, 1, 1.5, 2.1]), []
+    for data in (numbers(2, 3, 5, 6), numbers(2, 5, 6, 3).transpose(LAST)):
+        arrays = [data, sizes, scales, *axes]
+        expected = plain("Interpolate-4", attrs, arrays)
+        work = work_of("Interpolate-4", attrs, arrays, [(expected.shape, "f32")], constant=(1, 2, 3))
+        found = COMPILERS["Interpolate-4"](work, THREADS)
+        assert found is not None
+        np.testing.assert_allclose(computed(found, work, arrays)[0], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

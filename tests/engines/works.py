@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.vectorized.threads import Threads
-from irrun.engines.work import Compiled, Operand, Post, Work
+from irrun.engines.work import Compiled, Layout, Operand, Post, Work
 from irrun.run.normalization import ROOT_MEAN_SQUARE
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Op
@@ -60,7 +60,7 @@ def work_of(
 
 def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of a work, after two calls, and of another binding that must agree."""
-    outputs = [aligned_empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in work.outputs]
+    outputs = [room_of(tensor, compiled.gives.get(number)) for number, tensor in enumerate(work.outputs)]
     before = [None if array is None else array.copy() for array in arrays]
     with np.errstate(all="ignore"):
         scratch = aligned_empty((compiled.scratch,), np.uint8) if compiled.scratch else None  # shared: it may be larger
@@ -68,7 +68,8 @@ def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]
         call()
         first = [output.copy() for output in outputs]
         for output in outputs:
-            output.reshape(-1).view(np.uint8)[...] = 0xFF
+            as_it_lies = output.transpose(sorted(range(output.ndim), key=lambda axis: -output.strides[axis]))
+            as_it_lies.reshape(-1).view(np.uint8)[...] = 0xFF
         call()
     for array, kept in zip(arrays, before, strict=True):
         if array is not None:
@@ -76,6 +77,14 @@ def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]
     for output, other in zip(outputs, first, strict=True):
         np.testing.assert_array_equal(comparable(output), comparable(other))
     return outputs
+
+
+def room_of(tensor: Operand, layout: Layout | None) -> Any:
+    """Memory for a tensor, in C order or in a layout that has strides."""
+    dtype = numpy_dtype(tensor.type)
+    if layout is None:
+        return aligned_empty(tensor.shape, dtype)
+    return np.ndarray(tensor.shape, dtype, aligned_empty((layout.nbytes,), np.uint8), 0, layout.strides)
 
 
 def comparable(array: Any) -> Any:

@@ -56,6 +56,27 @@ def test_factors_that_change_nothing(engine, type, factor, left, tmp_path):
 
 
 @ENGINES
+@pytest.mark.parametrize(
+    ("sizes", "pads", "open", "left"),
+    [((4, 6), (0, 0), False, 0), ((4, 6), (0, 0), True, 0), ((4, 6), (0, 1), False, 1), ((4, 7), (0, 0), False, 1)],
+)
+def test_images_that_keep_their_sizes(engine, sizes, pads, open, left, tmp_path):
+    b = model()
+    x = anything(b, "f4", (1, 4, -1 if open else 6))
+    attrs = {"mode": "linear", "shape_calculation_mode": "sizes", "pads_begin": "0," + ",".join(map(str, pads))}
+    b.result(b.one("Interpolate-11", x, i64(b, sizes), i64(b, (1, 2)), **attrs))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.random.default_rng(0).normal(size=(1, 4, 6)).astype(F32)
+    (result,) = ours.run([data]).values()
+    assert result.shape == (1, *sizes)
+    assert not np.shares_memory(result, data)
+    if not left:
+        np.testing.assert_array_equal(result, data)
+    for program in programs(ours)[-1:]:
+        assert len(program.instructions) == left
+
+
+@ENGINES
 def test_a_body_that_gives_its_parameters_converted_into_what_they_are(engine, tmp_path):
     """Two values that change places in every iteration."""
     inner, b = model(), model()

@@ -51,7 +51,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6"), 1 << 14),
-    "Table-0": 1 << 16,
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
 }
 """Elements of the result of an op from which on its works are a reason to load llvmlite; once it is there it takes
 smaller ones, too."""

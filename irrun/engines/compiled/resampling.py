@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,12 +13,18 @@ from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.resampling import kernel_of, matrices
+from irrun.engines.vectorized.resampling import as_data_lie, kernel_of, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 LINE = 1 << 14
 """Elements of a row of the data that stays in the cache; longer ones are left to others."""
+
+SHORT_LINE = 1 << 12
+"""Numbers of a row of vectors that stay in the smallest cache."""
+
+VECTOR = 16
+"""Numbers that lie side by side from which on they are made as vectors, not looked for one by one."""
 
 MAX_TAPS = 8
 """Elements that one of the result is made of; more are left to products of matrices."""
@@ -26,8 +32,8 @@ MAX_TAPS = 8
 DOWN = ACROSS = 2
 """Rows, and elements of a row, that one of the result is made of."""
 
-ELEMENT_NANOSECONDS = 0.5
-"""What it takes about to read and weigh an element."""
+ELEMENT_NANOSECONDS, VECTOR_NANOSECONDS = 0.5, 0.1
+"""What it takes about to read and weigh an element, and one of a vector."""
 
 
 def resample(
@@ -65,6 +71,50 @@ def resample(
             result[number * wide + k] = total
 
 
+def resample_vectors(
+    begin: int,
+    end: int,
+    data: Floats,
+    result: Floats,
+    row_places: Ints,
+    row_weights: Floats,
+    places: Ints,
+    weights: Floats,
+    before: int,
+    after: int,
+    width: int,
+    wide: int,
+    apart: int,
+    block: int,
+) -> None:
+    """As `resample`, of images whose elements are vectors of `apart` numbers, `block` of which are made at once.
+
+    The weights of columns are [wide, ACROSS].
+    """
+    line = np.empty(LINE, np.float32)
+    for number in range(begin, end):
+        row = number % after
+        source = (number // after * before + row_places[row]) * width * apart
+        first = 0
+        while first < apart:
+            count = min(block, apart - first)
+            for column in range(width):
+                place = source + column * apart + first
+                for k in range(count):
+                    total = np.float32(0)
+                    for tap in range(DOWN):
+                        total += row_weights[row * DOWN + tap] * data[place + tap * width * apart + k]
+                    line[column * block + k] = total
+            for column in range(wide):
+                place = (number * wide + column) * apart + first
+                for k in range(count):
+                    total = np.float32(0)
+                    for tap in range(ACROSS):
+                        total += weights[column * ACROSS + tap] * line[(places[column] + tap) * block + k]
+                    result[place + k] = total
+            first += block
+
+
 def taps_of(matrix: Array) -> tuple[Array, Array]:
     """Where what each column of a matrix is made of begins, and its weights: [columns, taps]."""
     used = matrix != 0
@@ -77,7 +127,11 @@ def taps_of(matrix: Array) -> tuple[Array, Array]:
 
 
 def interpolate(work: Work, team: Team) -> Compiled | None:
-    """Interpolate-4 and -11 of two axes that follow one another, where `matrices` has them."""
+    """Interpolate-4 and -11 of two axes that follow one another in memory, where `matrices` has them."""
+    return as_data_lie(work, lambda work: _interpolate(work, team))
+
+
+def _interpolate(work: Work, team: Team) -> Compiled | None:
     found = matrices(work)
     if found is None or len(found) != 2 or abs(int(np.diff([*found])[0])) != 1:
         return None
@@ -86,18 +140,30 @@ def interpolate(work: Work, team: Team) -> Compiled | None:
     width, wide = data.shape[axis + 1] * apart, output.shape[axis + 1] * apart
     (row_places, row_weights), (columns, column_weights) = (taps_of(found[axis + number]) for number in range(2))
     down, across = row_weights.shape[1], column_weights.shape[1]
-    if not is_dense(data) or width > LINE or max(down, across) > MAX_TAPS:
+    block = min(apart, SHORT_LINE // data.shape[axis + 1] // VECTOR * VECTOR)
+    block = block or VECTOR  # of a long row
+    joined = apart < VECTOR
+    room = width if joined else data.shape[axis + 1] * block
+    if not is_dense(data) or room > LINE or max(down, across) > MAX_TAPS:
         return None
-    places = (columns[:, None] * apart + np.arange(apart)).astype(np.int32).ravel()
-    weights = np.ascontiguousarray(np.repeat(column_weights, apart, 0).T)
     before, after = data.shape[axis], output.shape[axis]
-    nanoseconds = images * after * (width * down + wide * across) * ELEMENT_NANOSECONDS
+    sizes: tuple[int, ...]
+    function: Callable[..., None]
+    if joined:
+        places = (columns[:, None] * apart + np.arange(apart)).astype(np.int32).ravel()
+        weights = np.ascontiguousarray(np.repeat(column_weights, apart, 0).T)
+        sizes, function = (before, after, width, wide, apart), resample
+    else:
+        places, weights = columns, column_weights
+        sizes, function = (before, after, data.shape[axis + 1], output.shape[axis + 1], apart, block), resample_vectors
+    element = ELEMENT_NANOSECONDS if joined else VECTOR_NANOSECONDS
+    nanoseconds = images * after * (width * down + wide * across) * element
     kernel, count = kernel_of(work), len(work.own)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         tables = row_places, row_weights, places, weights
-        arguments = (inputs[0], outputs[0], *tables, before, after, width, wide, apart)
-        loop = looped(team, resample, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
+        arguments = (inputs[0], outputs[0], *tables, *sizes)
+        loop = looped(team, function, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
         total = partial(np.einsum, "i->", inputs[0].reshape(-1))
 
         def call() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import canonical_strides, is_dense
+from irrun.engines.axes import canonical_strides, is_dense, order_of, ordered_strides
 from irrun.engines.extents import bind_copy
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.bindings import OneDNNError
 from irrun.engines.onednn.library import DST, FEW_ELEMENTS, SRC, Descriptor, Library
-from irrun.engines.onednn.tensors import channels_last, compiled, itemsize, layout_of, order_of, ordered_strides
+from irrun.engines.onednn.tensors import channels_last, compiled, itemsize, layout_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, is_dense
+from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, is_dense, order_of
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, SCALE, SHIFT, SRC, Library
 from irrun.engines.onednn.posts import ROUNDING
-from irrun.engines.onednn.tensors import FLOATS, compiled, itemsize, layout_of, order_of
+from irrun.engines.onednn.tensors import FLOATS, compiled, itemsize, layout_of
 from irrun.engines.work import Compiled, Operand, Work
 
 USE_SCALE, USE_SHIFT = 2, 4

@@ -38,22 +38,6 @@ def itemsize(operand: Operand) -> int:
     return numpy_dtype(operand.type).itemsize
 
 
-def order_of(operand: Operand) -> list[int] | None:
-    """The axes of an operand from the outermost in memory to the innermost; None where there are gaps between them."""
-    shape = operand.shape
-    steps = canonical_strides(shape, operand.strides, itemsize(operand))
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
-    dense = ordered_strides(order, [shape[axis] for axis in order], itemsize(operand))
-    axes = zip(shape, dense, operand.strides, strict=True)
-    return order if all(size == 1 or step == own for size, step, own in axes) else None
-
-
-def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> Sizes:
-    """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
-    dense = dense_strides(moved, item)
-    return tuple(dense[order.index(axis)] for axis in range(len(order)))
-
-
 def is_dense_layout(layout: Descriptor) -> bool:
     """Whether a layout has no gaps and axes in their order, as far as it says: primitives take operands to be so."""
     return layout.strides is None or layout.strides == dense_strides(layout.shape, layout.itemsize)

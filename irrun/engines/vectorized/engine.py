@@ -55,7 +55,7 @@ MODULES = {
     "contraction": "Einsum-7",
     "binary_convolution": "BinaryConvolution-1",
     "tables": "Table-0",
-    "fourier": "DFT-7 IDFT-7 RDFT-9 IRDFT-9",
+    "fourier": "DFT-7 IDFT-7 RDFT-9 IRDFT-9 STFT-15",
 }
 """Each has a table `COMPILERS` of these ops, which it computes. They are loaded as far as a model needs them."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import dense_strides
+from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import with_posts
@@ -22,17 +23,18 @@ from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
-SHORT, SHORT_REAL = 96, 256
-"""Elements of an axis of complex and of real numbers up to which a product is as quick as a transform."""
+AT_ONCE = 1 << 15
+"""Numbers that numpy transforms at once, which stay in the cache and hide what a call costs."""
 
-AT_ONCE = 1 << 13
-"""Numbers that numpy transforms at once, which stay in the cache."""
-
-NANOSECONDS = 6.0
+NANOSECONDS = 3.0
 """What a number takes in one of numpy's transforms, about."""
 
 SINGLE = hasattr(np, "vecdot")
 """Whether numpy transforms f32 in f32, and to where it is told to: from version 2 on."""
+
+SHORT, SHORT_REAL = (48, 96) if SINGLE else (96, 256)
+"""Elements of an axis of complex and of real numbers up to which a product is as quick as a transform in f32, or as the
+op's kernel where there is none."""
 
 REAL, INVERSE_REAL = "RDFT-9", "IRDFT-9"
 
@@ -51,6 +53,7 @@ class _Step(NamedTuple):
     made: int
     inner: int
     parts: tuple[int, int]
+    inverse: bool
     matrix: Array | None
 
     @property
@@ -120,7 +123,9 @@ def _steps(name: str, shape: tuple[int, ...], axes: Sequence[int], lengths: Sequ
             matrix = _roots(length, read, made, inverse=inverse)
             matrix = matrix if inner else _of_pairs(matrix, length, parts)
         kind = f"{'i' if inverse else ''}{'' if parts == (2, 2) else 'r'}fft"
-        steps.append(_Step(getattr(np.fft, kind), length, prod(sizes[:axis]), size, made, inner, parts, matrix))
+        steps.append(
+            _Step(getattr(np.fft, kind), length, prod(sizes[:axis]), size, made, inner, parts, inverse, matrix)
+        )
         sizes[axis] = made
     return steps
 
@@ -184,8 +189,9 @@ def _transform(step: _Step, given: Array, made: Array, threads: Threads) -> Call
     )
     inner = step.inner or 1
     source, target = source.reshape(step.outer, step.size, inner), target.reshape(step.outer, step.made, inner)
+    function = step.function if step.inverse else partial(_scaled, step.function)
     calls = [
-        partial(step.function, source[rows, :, columns], step.length, 1, None, target[rows, :, columns])
+        partial(function, source[rows, :, columns], step.length, 1, None, target[rows, :, columns])
         for rows, columns in even_blocks(
             (step.outer, inner),
             max(1, AT_ONCE // step.length),
@@ -195,4 +201,57 @@ def _transform(step: _Step, given: Array, made: Array, threads: Threads) -> Call
     return threads.call(calls)
 
 
-COMPILERS = dict.fromkeys(("DFT-7", "IDFT-7", REAL, INVERSE_REAL), fourier)
+def _scaled(
+    function: Callable[..., object], given: Array, length: int, axis: int, norm: str | None, made: Array
+) -> None:
+    """numpy's transform and its `length` times as much: numpy copies what it does not divide by that, for lack of an
+    f32 to multiply by."""
+    function(given, length, axis, "forward", made)
+    numbers = made.view(np.float32)
+    np.multiply(numbers, np.float32(length), numbers)
+
+
+def frames(work: Work, threads: Threads) -> Compiled | None:
+    """STFT-15 of f32 with frames of a constant size and step: blocks of frames are weighed and transformed in turn."""
+    (signal, window), (size, step) = work.required(2), (work.constant(number) for number in (2, 3))
+    if signal.type != "f32" or size is None or step is None or not SINGLE:
+        return None
+    length, stride, batch = size.item(), step.item(), prod(signal.shape[:-1])
+    count, bins = (signal.shape[-1] - length) // stride + 1, length // 2 + 1
+    ahead, item = (0, *signal.strides)[-2:]
+    start = (length - window.shape[0]) // 2
+    inside = slice(start, start + window.shape[0])
+    ends = (bins, count) if work.attrs["transpose_frames"] else (count, bins)
+    sharing = threads.sharing(NANOSECONDS * batch * count * length)
+    pieces = even_blocks((batch, count), max(1, AT_ONCE // length), sharing)
+    transform: Callable[..., object] = np.fft.rfft
+    room = aligned(ITEM * length * max(prod(cut.stop - cut.start for cut in piece) for piece in pieces))
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
+        taken = view(inputs[0], (batch, count, length), (ahead, stride * item, item))
+        weights = np.zeros(length, np.float32)
+        weigh = partial(np.multiply, inputs[1], np.float32(length), weights[inside])  # as the transform divides by it
+        made = outputs[0].view(np.complex64).reshape(batch, *ends)
+        if work.attrs["transpose_frames"]:
+            made = made.swapaxes(1, 2)
+
+        def bound(piece: tuple[slice, ...], memory: Array) -> list[Call]:
+            given = taken[piece]
+            weighed = memory[: given.size].reshape(given.shape)
+            return [
+                partial(np.multiply, given, weights, weighed),
+                partial(transform, weighed, length, 2, "forward", made[piece]),
+            ]
+
+        if window.value is not None:
+            weigh()
+        calls = threads.each(pieces, bound, scratch, room, shared=sharing > 1)
+        return [calls] if window.value is not None else [weigh, calls]
+
+    compiled = with_posts(work, bind, room * sharing)
+    if compiled is not None:
+        compiled.doubtful = True
+    return compiled
+
+
+COMPILERS = dict.fromkeys(("DFT-7", "IDFT-7", REAL, INVERSE_REAL), fourier) | {"STFT-15": frames}

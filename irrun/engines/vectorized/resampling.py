@@ -15,6 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
+from irrun.engines.orders import in_order, reordered
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import BLOCK, with_posts
 from irrun.engines.vectorized.threads import Threads
@@ -34,8 +35,26 @@ MAX_JOINED = 8
 ELEMENT_NANOSECONDS = 1.0
 
 
+def as_data_lie(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled | None:
+    """What `compile` makes of an Interpolate-4 or -11 whose axes are in the order of memory."""
+    order, given = reordered(work), [operand is not None and operand.value is not None for operand in work.own[1:]]
+    if order is None or not all(given) or any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
+        return compile(work)
+    named = 3 if work.name == "Interpolate-4" else 2
+    axes = work.constant(named)
+    if axes is not None:
+        values = {named: np.array([order.index(axis) for axis in axes.tolist()])}
+    else:
+        values = {number: work.constant(number).reshape(-1)[order] for number in range(1, len(work.own))}
+    return in_order(work, order, values, compile)
+
+
 def interpolate(work: Work, threads: Threads) -> Compiled | None:
-    """Interpolate-4 and -11 to constant sizes, without pads."""
+    """Interpolate-4 and -11 to constant sizes, without pads; the axes of the result are in the order of the data's."""
+    return as_data_lie(work, lambda work: _interpolate(work, threads))
+
+
+def _interpolate(work: Work, threads: Threads) -> Compiled | None:
     (data,), output = work.required(1), work.outputs[0]
     changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
     if not _constant(work, changed):

@@ -14,7 +14,8 @@ import numpy as np
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.traits import Elementwise, Retyping
+from irrun.spec.op import Tensor
+from irrun.spec.traits import Elementwise, Resizing, Retyping
 
 MAX_CONVERTED = 1024
 """Bytes of a constant that is kept in another type."""
@@ -71,6 +72,16 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
         for output, number in zip(instruction.outputs, instruction.inputs, strict=False):
             if number is not None and tensors[output].type == tensors[number].type != "dynamic":
                 yield output, number
+    elif (resizing := instruction.op.trait(Resizing)) is not None:
+        (output,), number = instruction.outputs, instruction.inputs[0]
+        pads = [pad for name in resizing.pads for pad in instruction.attrs[name]]
+        if (
+            number is not None
+            and not any(pads)
+            and not instruction.open
+            and _same_sizes(tensors[output], tensors[number])
+        ):
+            yield output, number
     elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
         (output,), (a, b) = instruction.outputs, instruction.inputs
         for number, factor in ((a, b), (b, a)):
@@ -79,6 +90,10 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
                 if rank is not None and rank >= least and number not in program.constants:
                     yield output, number
                     return
+
+
+def _same_sizes(result: Tensor, given: Tensor) -> bool:
+    return result.shape == given.shape and all(isinstance(size, int) for size in given.shape or [None])
 
 
 def _is_one(number: int, program: Program) -> bool:

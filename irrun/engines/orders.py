@@ -1,0 +1,88 @@
+"""Works on data whose axes lie in another order in memory, such as images with the channels last, done in that order.
+
+What is computed along axes by loops and copies is as quick in any order, as long as the result keeps that of the data:
+who reads it, a convolution mostly, takes it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import Strided, canonical_strides, dense_strides, is_dense, order_of, ordered_strides
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+
+def reordered(work: Work) -> list[int] | None:
+    """The axes of the first input in the order of memory; None where that is C order, or where there are gaps, and
+    where a post has an operand that does not broadcast as numpy has it."""
+    (data,) = work.required(1)
+    if data.layout is not None or is_dense(data) or any(post.name == "PReLU-1" for post in work.posts):
+        return None
+    order = order_of(data)
+    return None if order is None else _with_single(order, data.shape)
+
+
+def _with_single(order: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The order with axes of size 1, which are anywhere in memory, next to their neighbours: these may grow."""
+    result = [axis for axis in order if shape[axis] != 1]
+    for axis in (axis for axis in reversed(range(len(shape))) if shape[axis] == 1):
+        before = [result.index(other) + 1 for other in range(axis) if other in result]
+        result.insert(0 if axis == 0 else result.index(axis + 1) if axis + 1 in result else before[-1], axis)
+    return result
+
+
+def in_order(
+    work: Work, order: Sequence[int], values: Mapping[int, Array], compile: Callable[[Work], Compiled | None]
+) -> Compiled | None:
+    """What `compile` makes of a work whose axes are in the order of memory; the result has its own in that order, too.
+
+    Constant inputs that name axes, or have an element for each of them, are the `values` by their numbers.
+    """
+    own, (output,) = len(work.own), work.outputs
+    inputs: list[Operand | None] = [_turned(work.required(1)[0], order)]
+    for number, operand in enumerate(work.inputs[1:], 1):
+        if operand is None or number in range(1, own):
+            value = values.get(number)
+            inputs.append(operand if value is None else Operand(str(value.dtype), value.shape, value.strides, value))
+        else:
+            inputs.append(_turned(operand, order))
+    moved = tuple(output.shape[axis] for axis in order)
+    item = numpy_dtype(output.type).itemsize
+    result = Operand(output.type, moved, dense_strides(moved, item))
+    compiled = compile(Work(work.name, work.attrs, inputs, [result], work.posts))
+    if compiled is None:
+        return None
+    bound = compiled.bind
+
+    def bind(arrays: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        given = [
+            values.get(number, array) if number in range(1, own) else array if array is None else _moved(array, order)
+            for number, array in enumerate(arrays)
+        ]
+        return bound(given, [outputs[0].transpose(order)], scratch)
+
+    layout = Strided(canonical_strides(output.shape, ordered_strides(order, moved, item), item), item * prod(moved))
+    return Compiled(bind, compiled.scratch, gives={0: layout}, doubtful=compiled.doubtful)
+
+
+def _turned(operand: Operand, order: Sequence[int]) -> Operand:
+    """An operand with the axes of the result in another order; one of few axes gets those that it lacks, of size 1."""
+    if prod(operand.shape) == 1:
+        return operand
+    lacking = len(order) - len(operand.shape)
+    shape, strides = (1,) * lacking + operand.shape, (0,) * lacking + operand.strides
+    value = None if operand.value is None else _moved(operand.value, order)
+    moved = tuple(shape[axis] for axis in order), tuple(strides[axis] for axis in order)
+    return Operand(operand.type, *moved, value)
+
+
+def _moved(array: Array, order: Sequence[int]) -> Any:
+    if array.size == 1:
+        return array
+    return array[(np.newaxis,) * (len(order) - array.ndim)].transpose(order)
