@@ -60,7 +60,7 @@ def test_operands_of_posts_and_the_result_are_turned_with_the_data():
 
     compiled = in_order(work, [0, 2, 3, 1], {}, compile)
     layout = compiled.gives[0]
-    assert layout == Strided(4 * 120, np.empty((2, 4, 5, 3), np.float32).transpose(0, 3, 1, 2).strides)
+    assert layout == Strided(np.empty((2, 4, 5, 3), np.float32).transpose(0, 3, 1, 2).strides, 4 * 120)
     data = np.random.default_rng(0).normal(size=(2, 4, 5, 3)).astype(np.float32).transpose(0, 3, 1, 2)
     result = np.empty((2, 4, 5, 3), np.float32).transpose(0, 3, 1, 2)
     compiled.bind([data, other], [result], None)()
