@@ -1,0 +1,349 @@
+"""What attention of many rows is compiled to: a block of keys after the other for a block of rows, of whose scores only
+those of a few rows and the keys of a block are ever there (flash attention, https://arxiv.org/abs/2205.14135).
+
+Threads share blocks of rows. Keys come as panels of 16, and values as whole vectors, in memory of the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LANES, LINE, LONG, Code, Form, floats, long
+from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.memory import ITEM
+from irrun.engines.work import MASKED
+from irrun.records import dataclass
+
+KEYS = 256
+"""Keys of a block: with their values they stay in the second cache while all rows go over them."""
+
+TILE, TILE_WIDE = (6, 1), (12, 2)
+"""Rows and vectors of columns whose sums are in registers, of which there are 16, or 32 where they are wide."""
+
+UNROLLED = 4
+"""Terms of sums that are written one after the other, where so many divide them."""
+
+HEAD = ("query", "key", "value", "mask", "result")
+"""Addresses of a head, one after the other in memory as u64."""
+
+FORM = Form(
+    (
+        *("items", "room", "room_size", "heads", "blocks", "block", "rows", "keys", "factor", "ends"),
+        *("query_row", "key_row", "value_row", "mask_row", "result_row"),
+    )
+)
+"""`items` are blocks of `block` rows, of which each head has `blocks`. `heads` points to the addresses of each head, and
+`ends` to the number of keys that matter for each row, as i64. `factor` is an f32. Strides are in bytes. The first thread
+has `room_size` bytes at `room` for itself, and the next one those behind: the kernel changes that."""
+
+ROOM = 1 + FORM.names.index("room")
+"""The number of an argument that a call has to set anew."""
+
+_NUMBERS = ir.Constant(INTS, list(range(LANES)))
+
+
+@dataclass(frozen=True, slots=True)
+class FlashKind:
+    """What a kernel is compiled for: elements of a key and of a value, the type of the mask (None: there is none),
+    whether row i sees the keys up to i, and rows and vectors of columns that are computed at once."""
+
+    size: int
+    width: int
+    mask: str | None
+    causal: bool
+    tile: tuple[int, int]
+
+    def room_size(self, rows: int) -> int:
+        """Bytes that a thread needs for blocks of so many rows, which are whole tiles."""
+        return self.rows_at + rows * self.row_size
+
+    @property
+    def scores_row(self) -> int:
+        """Bytes from row to row of scores; not a power of 2, for which caches have few places."""
+        return KEYS * ITEM + LINE
+
+    @property
+    def values_at(self) -> int:
+        """Where values begin in the memory of a thread, behind keys; then come scores of a tile, then rows."""
+        return KEYS * self.size * ITEM
+
+    @property
+    def scores_at(self) -> int:
+        return self.values_at + KEYS * _vectors(self.width) * LINE
+
+    @property
+    def rows_at(self) -> int:
+        return self.scores_at + self.tile[0] * self.scores_row
+
+    @property
+    def sums_at(self) -> int:
+        """Where sums of values begin in the memory of a row, behind the query; then come sums of weights, then numbers."""
+        return _vectors(self.size) * LINE
+
+    @property
+    def total_at(self) -> int:
+        return self.sums_at + _vectors(self.width) * LINE
+
+    @property
+    def peak_at(self) -> int:
+        return self.total_at + LINE
+
+    @property
+    def scale_at(self) -> int:
+        return self.peak_at + ITEM
+
+    @property
+    def edge_at(self) -> int:
+        return self.peak_at + LINE
+
+    @property
+    def row_size(self) -> int:
+        return self.edge_at + LINE
+
+
+def tile() -> tuple[int, int]:
+    return TILE_WIDE if "avx512f" in features() else TILE
+
+
+def address_of(kind: FlashKind) -> int:
+    """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
+    return compiled(kind, partial(_write, kind))
+
+
+def _write(kind: FlashKind, function: ir.Function) -> None:
+    c, (arguments,) = Code(function), function.args
+    at = FORM.loaded(c, arguments)
+    place = c.b.gep(arguments, [ir.Constant(INT, ROOM)])
+    room = c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
+    c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
+    c.b.ret_void()
+
+
+def _vectors(size: int) -> int:
+    return -(-size // LANES)
+
+
+def _lanes(size: int) -> list[tuple[int, int]]:
+    """Where the vectors of a row begin, in bytes, and how many of their lanes there are."""
+    return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
+
+
+class _Block:
+    """The code for a block of rows."""
+
+    def __init__(self, kind: FlashKind, c: Code, at: dict[str, Any], room: Any, item: Any) -> None:
+        b = c.b
+        self._kind, self._c, self._at, self._room = kind, c, at, room
+        head, block = b.udiv(item, at["blocks"]), b.urem(item, at["blocks"])
+        start = c.at(at["heads"], head, 8 * len(HEAD))
+        self._own = {name: c.load(b.add(start, long(8 * n)), LONG, 8) for n, name in enumerate(HEAD)}
+        self._first = b.mul(block, at["block"])
+        self._rows = c.least(at["block"], b.sub(at["rows"], self._first))
+        self._tiles = c.blocks(self._rows, long(kind.tile[0]))
+        self._factor = c.splat(b.bitcast(b.trunc(at["factor"], INT), FLOAT))
+
+    def write(self) -> None:
+        c, b, at = self._c, self._c.b, self._at
+
+        def begin(row: Any, most: Any) -> list[Any]:
+            within = self._within(row)
+            self._begin(row, within)
+            return [c.most(most, c.load(c.at(at["ends"], within, 8), LONG, 8))]
+
+        (keys,) = c.loop(b.mul(self._tiles, long(self._kind.tile[0])), begin, long(1))
+
+        def block(number: Any) -> None:
+            first = b.mul(number, long(KEYS))
+            many = c.least(long(KEYS), b.sub(keys, first))
+            self._pack(first, many)
+            c.loop(self._tiles, lambda number: self._tile(number, first, many))
+
+        c.loop(c.blocks(keys, long(KEYS)), block)
+        c.loop(self._rows, self._end)
+
+    def _row(self, number: Any) -> Any:
+        """Where a row lies in the memory of the thread."""
+        return self._c.at(self._c.b.add(self._room, long(self._kind.rows_at)), number, self._kind.row_size)
+
+    def _within(self, row: Any) -> Any:
+        """The number of a row of the block; the last one for those beyond it."""
+        return self._c.b.add(self._first, self._c.least(row, self._c.b.sub(self._rows, long(1))))
+
+    def _begin(self, row: Any, within: Any) -> None:
+        """Rows beyond the last one are computed like that, and not written."""
+        c, b, kind = self._c, self._c.b, self._kind
+        place, query = self._row(row), c.at(self._own["query"], within, self._at["query_row"])
+        for start, lanes in _lanes(kind.size):
+            values = b.fmul(c.read(b.add(query, long(start)), lanes), self._factor)
+            c.store(values, b.add(place, long(start)))
+        for start in range(kind.sums_at, kind.peak_at, LINE):
+            c.store(floats(0.0), b.add(place, long(start)))
+        c.store(ir.Constant(FLOAT, -np.inf), b.add(place, long(kind.peak_at)))
+
+    def _pack(self, first: Any, many: Any) -> None:
+        """Have keys and values of a block in the memory of the thread. Those beyond the last one are 0."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        last = b.sub(many, long(1))
+        keys, values = (c.at(self._own[name], first, at[f"{name}_row"]) for name in ("key", "value"))
+        lanes = _lanes(kind.size)
+
+        def panel(number: Any) -> None:
+            begin = b.mul(number, long(LANES))
+            rows = [c.at(keys, c.least(b.add(begin, long(n)), last), at["key_row"]) for n in range(LANES)]
+            target = c.at(self._room, number, LINE * kind.size)
+            for start, count in lanes:
+                turned = _transposed(c, [c.read(b.add(row, long(start)), count) for row in rows])
+                for n, vector in enumerate(turned[:count]):
+                    c.store(vector, b.add(target, long((start // ITEM + n) * LINE)))
+
+        panels = c.blocks(many, long(LANES * kind.tile[1]))
+        c.loop(b.mul(panels, long(kind.tile[1])), panel)
+
+        def value(number: Any) -> None:
+            source = c.at(values, c.least(number, last), at["value_row"])
+            target = c.at(b.add(self._room, long(kind.values_at)), number, _vectors(kind.width) * LINE)
+            there = b.icmp_unsigned("<", number, many)
+            for start, count in _lanes(kind.width):
+                vector = b.select(there, c.read(b.add(source, long(start)), count), floats(0.0))
+                c.store(vector, b.add(target, long(start)))
+
+        c.loop(b.mul(c.blocks(many, long(LANES)), long(LANES)), value)
+
+    def _tile(self, number: Any, first: Any, many: Any) -> None:
+        """Some rows and a block of keys."""
+        c, b, kind = self._c, self._c.b, self._kind
+        row = b.mul(number, long(kind.tile[0]))
+        place, scores = self._row(row), b.add(self._room, long(kind.scores_at))
+        self._score(row, place, scores, first, many)
+        self._weigh(place, scores, many)
+        count, stride = b.mul(c.blocks(many, long(LANES)), long(LANES)), _vectors(kind.width) * LINE
+        for begin in range(0, stride, kind.tile[1] * LINE):
+            some = range(begin, min(begin + kind.tile[1] * LINE, stride), LINE)
+            lines = [b.add(self._room, long(kind.values_at + start)) for start in some]
+            made = iter(self._products(scores, kind.scores_row, lines, stride, count, LANES))
+            for m in range(kind.tile[0]):
+                factor = c.splat(c.load(b.add(place, long(m * kind.row_size + kind.scale_at)), FLOAT))
+                for start in some:
+                    target = b.add(place, long(m * kind.row_size + kind.sums_at + start))
+                    c.store(c.fma(c.load(target, FLOATS), factor, next(made)), target)
+
+    def _score(self, row: Any, place: Any, scores: Any, first: Any, many: Any) -> None:
+        """The scores of a tile, and the greatest ones of its rows, still a vector of each."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        at_once = kind.tile[1]
+        edges = [b.add(place, long(m * kind.row_size + kind.edge_at)) for m in range(kind.tile[0])]
+        within = [self._within(b.add(row, long(m))) for m in range(kind.tile[0])]
+        masks = [
+            c.at(c.at(self._own["mask"], own, at["mask_row"]), first, ITEM if kind.mask == "f32" else 1)
+            for own in within
+        ]
+        there = c.splat(b.trunc(many, INT))
+        seen = [c.splat(b.trunc(b.sub(b.add(own, long(1)), first), INT)) for own in within]
+        for edge in edges:
+            c.store(floats(-np.inf), edge)
+
+        def panels(group: Any) -> None:
+            panel = b.mul(group, long(at_once))
+            lines = [c.at(self._room, b.add(panel, long(n)), LINE * kind.size) for n in range(at_once)]
+            sums = iter(self._products(place, kind.row_size, lines, LINE, long(kind.size), kind.size))
+            target = c.at(scores, panel, LINE)
+            starts = [b.mul(b.add(panel, long(n)), long(LANES)) for n in range(at_once)]
+            numbers = [b.add(_NUMBERS, c.splat(b.trunc(start, INT))) for start in starts]
+            inside = [b.icmp_signed("<", own, there) for own in numbers]
+            for m, edge in enumerate(edges):
+                most = c.load(edge, FLOATS)
+                for n, start in enumerate(starts):
+                    value, shown = next(sums), inside[n]
+                    if kind.mask is not None:
+                        value = b.fadd(value, self._hidden(masks[m], start, inside[n]))
+                    if kind.causal:
+                        shown = b.and_(shown, b.icmp_signed("<", numbers[n], seen[m]))
+                    value = b.select(shown, value, floats(-np.inf))
+                    c.store(value, b.add(target, long(m * kind.scores_row + n * LINE)))
+                    most = c.greatest(value, most)
+                c.store(most, edge)
+
+        c.loop(c.blocks(many, long(LANES * at_once)), panels)
+
+    def _products(self, left: Any, row: int, lines: list[Any], step: int, count: Any, multiple: int) -> list[Any]:
+        """Sums over `count` terms, a multiple of `multiple`, for each row of a tile, `row` bytes apart from `left` on,
+        and each of the vectors of columns that begin at `lines`, `step` bytes from term to term."""
+        c, b = self._c, self._c.b
+        rows = self._kind.tile[0]
+        unrolled = next(n for n in (UNROLLED, 2, 1) if not multiple % n)
+
+        def terms(number: Any, *sums: Any) -> list[Any]:
+            made = list(sums)
+            begin = b.mul(number, long(unrolled))
+            for n in range(unrolled):
+                vectors = [c.load(b.add(c.at(line, begin, step), long(n * step)), FLOATS) for line in lines]
+                for m in range(rows):
+                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), FLOAT))
+                    for k, vector in enumerate(vectors):
+                        place = m * len(lines) + k
+                        made[place] = c.fma(vector, own, made[place])
+            return made
+
+        return list(c.loop(b.udiv(count, long(unrolled)), terms, *[floats(0.0)] * (rows * len(lines))))
+
+    def _weigh(self, place: Any, scores: Any, many: Any) -> None:
+        """Make weights of the scores of a tile: exp of them, less the greatest one of the row so far."""
+        c, b, kind = self._c, self._c.b, self._kind
+        places = [b.add(place, long(m * kind.row_size)) for m in range(kind.tile[0])]
+        lows, befores = floats(-np.inf), floats(-np.inf)
+        for m, own in enumerate(places):
+            before = c.load(b.add(own, long(kind.peak_at)), FLOAT)
+            now = c.greatest(c.peak(c.load(b.add(own, long(kind.edge_at)), FLOATS)), before)
+            c.store(now, b.add(own, long(kind.peak_at)))
+            lows, befores = (b.insert_element(old, new, ir.Constant(INT, m)) for old, new in ((lows, now), (befores, before)))
+        # 0 where all are hidden so far, so that they weigh nothing
+        lows = b.select(b.fcmp_ordered("==", lows, floats(-np.inf)), floats(0.0), lows)
+        factors = c.exp(b.fsub(befores, lows))
+        for m, own in enumerate(places):
+            less, factor = (b.extract_element(vector, ir.Constant(INT, m)) for vector in (lows, factors))
+            c.store(factor, b.add(own, long(kind.scale_at)))
+            less, row = c.splat(less), b.add(scores, long(m * kind.scores_row))
+
+            def power(vector: Any, total: Any, less: Any = less, row: Any = row) -> list[Any]:
+                where = c.at(row, vector, LINE)
+                made = c.exp(b.fsub(c.load(where, FLOATS), less))
+                c.store(made, where)
+                return [b.fadd(total, made)]
+
+            total = b.add(own, long(kind.total_at))
+            (made,) = c.loop(c.blocks(many, long(LANES)), power, b.fmul(c.load(total, FLOATS), c.splat(factor)))
+            c.store(made, total)
+
+    def _hidden(self, mask: Any, first: Any, inside: Any) -> Any:
+        """What is added to scores."""
+        c, b = self._c, self._c.b
+        if self._kind.mask == "f32":
+            return c.some(c.at(mask, first, ITEM), FLOATS, inside)
+        seen = b.icmp_unsigned("!=", c.some(b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
+        return b.select(seen, floats(0.0), floats(float(MASKED)))
+
+    def _end(self, row: Any) -> None:
+        c, b, kind = self._c, self._c.b, self._kind
+        place = self._row(row)
+        target = c.at(self._own["result"], b.add(self._first, row), self._at["result_row"])
+        divisor = c.splat(c.sum(c.load(b.add(place, long(kind.total_at)), FLOATS)))
+        for start, lanes in _lanes(kind.width):
+            value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
+            c.write(b.fdiv(value, divisor), b.add(target, long(start)), lanes)
+
+
+def _transposed(c: Code, rows: list[Any]) -> list[Any]:
+    """The columns of a square of 16 rows."""
+    half = LANES // 2
+    low, high = (
+        ir.Constant(INTS, [own for n in range(half) for own in (begin + n, LANES + begin + n)]) for begin in (0, half)
+    )
+    for _ in range(LANES.bit_length() - 1):  # each time rows that lie half as far apart come together
+        pairs = list(zip(rows[:half], rows[half:], strict=True))
+        rows = [c.b.shuffle_vector(one, other, order) for one, other in pairs for order in (low, high)]
+    return rows
