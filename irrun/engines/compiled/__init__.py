@@ -19,8 +19,8 @@ def is_there() -> bool:
 
 def load(threads: int, parallel: Callable[[int, int], object] | None = None, *, once: bool = False) -> CompiledEngine:
     """The engine for `threads` threads. Products of few rows with weights of f32 are its own where it is given what has
-    threads call a function, at an address, with an argument: those of the engine that computes other products. `once` says that there
-    will be one run."""
+    threads call a function, at an address, with an argument: those of the engine that computes other products. `once`
+    says that there will be one run."""
     from irrun.engines.compiled.engine import CompiledEngine
 
     return CompiledEngine(threads, parallel, once=once)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
+from irrun.engines.compiled.flash import attention as of_many_rows
 from irrun.engines.compiled.team import Team
-from irrun.engines.compiled.weighing import attention as of_many_rows
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
 from irrun.records import dataclass

@@ -51,6 +51,16 @@ def floats(value: float) -> ir.Constant:
     return ir.Constant(FLOATS, [value] * LANES)
 
 
+def vectors_of(size: int) -> int:
+    """How many vectors a row has."""
+    return -(-size // LANES)
+
+
+def lanes_of(size: int) -> list[tuple[int, int]]:
+    """Where the vectors of a row of f32 begin, in bytes, and how many of their lanes there are."""
+    return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
+
+
 class Code:
     """The code of a function in the making. Addresses are u64."""
 

@@ -6,15 +6,29 @@ Threads share blocks of rows. Keys come as panels of 16, and values as whole vec
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LANES, LINE, LONG, Code, Form, floats, long
-from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.compiled.code import (
+    BYTES,
+    FLOAT,
+    FLOATS,
+    INT,
+    INTS,
+    LANES,
+    LINE,
+    LONG,
+    Code,
+    Form,
+    floats,
+    lanes_of,
+    long,
+    vectors_of,
+)
+from irrun.engines.compiled.compiler import compiled, features, is_x86
 from irrun.engines.memory import ITEM
 from irrun.engines.work import MASKED
 from irrun.records import dataclass
@@ -37,9 +51,9 @@ FORM = Form(
         *("query_row", "key_row", "value_row", "mask_row", "result_row"),
     )
 )
-"""`items` are blocks of `block` rows, of which each head has `blocks`. `heads` points to the addresses of each head, and
-`ends` to the number of keys that matter for each row, as i64. `factor` is an f32. Strides are in bytes. The first thread
-has `room_size` bytes at `room` for itself, and the next one those behind: the kernel changes that."""
+"""`items` are blocks of `block` rows, of which each head has `blocks`. `heads` points to the addresses of each
+head, and `ends` to the number of keys that matter for each row, as i64. `factor` is an f32. Strides are in bytes. The
+first thread has `room_size` bytes at `room` for itself, and the next one those behind: the kernel changes that."""
 
 ROOM = 1 + FORM.names.index("room")
 """The number of an argument that a call has to set anew."""
@@ -50,13 +64,15 @@ _NUMBERS = ir.Constant(INTS, list(range(LANES)))
 @dataclass(frozen=True, slots=True)
 class FlashKind:
     """What a kernel is compiled for: elements of a key and of a value, the type of the mask (None: there is none),
-    whether row i sees the keys up to i, and rows and vectors of columns that are computed at once."""
+    whether row i sees the keys up to i, rows and vectors of columns that are computed at once, and
+    keys of a block."""
 
     size: int
     width: int
     mask: str | None
     causal: bool
     tile: tuple[int, int]
+    keys: int
 
     def room_size(self, rows: int) -> int:
         """Bytes that a thread needs for blocks of so many rows, which are whole tiles."""
@@ -65,16 +81,16 @@ class FlashKind:
     @property
     def scores_row(self) -> int:
         """Bytes from row to row of scores; not a power of 2, for which caches have few places."""
-        return KEYS * ITEM + LINE
+        return self.keys * ITEM + LINE
 
     @property
     def values_at(self) -> int:
         """Where values begin in the memory of a thread, behind keys; then come scores of a tile, then rows."""
-        return KEYS * self.size * ITEM
+        return self.keys * self.size * ITEM
 
     @property
     def scores_at(self) -> int:
-        return self.values_at + KEYS * _vectors(self.width) * LINE
+        return self.values_at + self.keys * vectors_of(self.width) * LINE
 
     @property
     def rows_at(self) -> int:
@@ -82,12 +98,12 @@ class FlashKind:
 
     @property
     def sums_at(self) -> int:
-        """Where sums of values begin in the memory of a row, behind the query; then come sums of weights, then numbers."""
-        return _vectors(self.size) * LINE
+        """Where sums of values begin in the memory of a row, behind the query; then come those of weights, numbers."""
+        return vectors_of(self.size) * LINE
 
     @property
     def total_at(self) -> int:
-        return self.sums_at + _vectors(self.width) * LINE
+        return self.sums_at + vectors_of(self.width) * LINE
 
     @property
     def peak_at(self) -> int:
@@ -98,6 +114,10 @@ class FlashKind:
         return self.peak_at + ITEM
 
     @property
+    def less_at(self) -> int:
+        return self.scale_at + ITEM
+
+    @property
     def edge_at(self) -> int:
         return self.peak_at + LINE
 
@@ -106,8 +126,11 @@ class FlashKind:
         return self.edge_at + LINE
 
 
-def tile() -> tuple[int, int]:
-    return TILE_WIDE if "avx512f" in features() else TILE
+def tile() -> tuple[int, int] | None:
+    """Rows and vectors of columns that are computed at once; None where vectors are too short for any."""
+    if "avx512f" in features():
+        return TILE_WIDE
+    return None if is_x86() and "fma" not in features() else TILE
 
 
 def address_of(kind: FlashKind) -> int:
@@ -122,15 +145,6 @@ def _write(kind: FlashKind, function: ir.Function) -> None:
     room = c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
     c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
     c.b.ret_void()
-
-
-def _vectors(size: int) -> int:
-    return -(-size // LANES)
-
-
-def _lanes(size: int) -> list[tuple[int, int]]:
-    """Where the vectors of a row begin, in bytes, and how many of their lanes there are."""
-    return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
 
 
 class _Block:
@@ -158,12 +172,12 @@ class _Block:
         (keys,) = c.loop(b.mul(self._tiles, long(self._kind.tile[0])), begin, long(1))
 
         def block(number: Any) -> None:
-            first = b.mul(number, long(KEYS))
-            many = c.least(long(KEYS), b.sub(keys, first))
+            first = b.mul(number, long(self._kind.keys))
+            many = c.least(long(self._kind.keys), b.sub(keys, first))
             self._pack(first, many)
             c.loop(self._tiles, lambda number: self._tile(number, first, many))
 
-        c.loop(c.blocks(keys, long(KEYS)), block)
+        c.loop(c.blocks(keys, long(self._kind.keys)), block)
         c.loop(self._rows, self._end)
 
     def _row(self, number: Any) -> Any:
@@ -178,8 +192,8 @@ class _Block:
         """Rows beyond the last one are computed like that, and not written."""
         c, b, kind = self._c, self._c.b, self._kind
         place, query = self._row(row), c.at(self._own["query"], within, self._at["query_row"])
-        for start, lanes in _lanes(kind.size):
-            values = b.fmul(c.read(b.add(query, long(start)), lanes), self._factor)
+        for start, count in lanes_of(kind.size):
+            values = b.fmul(c.read(b.add(query, long(start)), count), self._factor)
             c.store(values, b.add(place, long(start)))
         for start in range(kind.sums_at, kind.peak_at, LINE):
             c.store(floats(0.0), b.add(place, long(start)))
@@ -190,13 +204,13 @@ class _Block:
         c, b, at, kind = self._c, self._c.b, self._at, self._kind
         last = b.sub(many, long(1))
         keys, values = (c.at(self._own[name], first, at[f"{name}_row"]) for name in ("key", "value"))
-        lanes = _lanes(kind.size)
+        parts = lanes_of(kind.size)
 
         def panel(number: Any) -> None:
             begin = b.mul(number, long(LANES))
             rows = [c.at(keys, c.least(b.add(begin, long(n)), last), at["key_row"]) for n in range(LANES)]
             target = c.at(self._room, number, LINE * kind.size)
-            for start, count in lanes:
+            for start, count in parts:
                 turned = _transposed(c, [c.read(b.add(row, long(start)), count) for row in rows])
                 for n, vector in enumerate(turned[:count]):
                     c.store(vector, b.add(target, long((start // ITEM + n) * LINE)))
@@ -206,9 +220,9 @@ class _Block:
 
         def value(number: Any) -> None:
             source = c.at(values, c.least(number, last), at["value_row"])
-            target = c.at(b.add(self._room, long(kind.values_at)), number, _vectors(kind.width) * LINE)
+            target = c.at(b.add(self._room, long(kind.values_at)), number, vectors_of(kind.width) * LINE)
             there = b.icmp_unsigned("<", number, many)
-            for start, count in _lanes(kind.width):
+            for start, count in lanes_of(kind.width):
                 vector = b.select(there, c.read(b.add(source, long(start)), count), floats(0.0))
                 c.store(vector, b.add(target, long(start)))
 
@@ -221,16 +235,25 @@ class _Block:
         place, scores = self._row(row), b.add(self._room, long(kind.scores_at))
         self._score(row, place, scores, first, many)
         self._weigh(place, scores, many)
-        count, stride = b.mul(c.blocks(many, long(LANES)), long(LANES)), _vectors(kind.width) * LINE
-        for begin in range(0, stride, kind.tile[1] * LINE):
-            some = range(begin, min(begin + kind.tile[1] * LINE, stride), LINE)
-            lines = [b.add(self._room, long(kind.values_at + start)) for start in some]
-            made = iter(self._products(scores, kind.scores_row, lines, stride, count, LANES))
-            for m in range(kind.tile[0]):
-                factor = c.splat(c.load(b.add(place, long(m * kind.row_size + kind.scale_at)), FLOAT))
-                for start in some:
-                    target = b.add(place, long(m * kind.row_size + kind.sums_at + start))
-                    c.store(c.fma(c.load(target, FLOATS), factor, next(made)), target)
+        at_once = kind.tile[1]
+        groups, rest = divmod(vectors_of(kind.width), at_once)
+        if groups:
+            c.loop(long(groups), lambda group: self._add(place, scores, many, b.mul(group, long(at_once)), at_once))
+        if rest:
+            self._add(place, scores, many, long(groups * at_once), rest)
+
+    def _add(self, place: Any, scores: Any, many: Any, column: Any, vectors: int) -> None:
+        """Add values to the sums of the rows of a tile, as much of each as it weighs, for some vectors of columns."""
+        c, b, kind = self._c, self._c.b, self._kind
+        count, stride, start = c.blocks(many, long(LANES)), vectors_of(kind.width) * LINE, b.mul(column, long(LINE))
+        some = range(0, vectors * LINE, LINE)
+        lines = [b.add(b.add(self._room, long(kind.values_at + n)), start) for n in some]
+        made = iter(self._products(scores, kind.scores_row, lines, stride, b.mul(count, long(LANES)), LANES))
+        for m in range(kind.tile[0]):
+            factor = c.splat(c.load(b.add(place, long(m * kind.row_size + kind.scale_at)), FLOAT))
+            for n in some:
+                target = b.add(b.add(place, long(m * kind.row_size + kind.sums_at + n)), start)
+                c.store(c.fma(c.load(target, FLOATS), factor, next(made)), target)
 
     def _score(self, row: Any, place: Any, scores: Any, first: Any, many: Any) -> None:
         """The scores of a tile, and the greatest ones of its rows, still a vector of each."""
@@ -300,24 +323,31 @@ class _Block:
             before = c.load(b.add(own, long(kind.peak_at)), FLOAT)
             now = c.greatest(c.peak(c.load(b.add(own, long(kind.edge_at)), FLOATS)), before)
             c.store(now, b.add(own, long(kind.peak_at)))
-            lows, befores = (b.insert_element(old, new, ir.Constant(INT, m)) for old, new in ((lows, now), (befores, before)))
+            lows, befores = (
+                b.insert_element(old, new, ir.Constant(INT, m)) for old, new in ((lows, now), (befores, before))
+            )
         # 0 where all are hidden so far, so that they weigh nothing
         lows = b.select(b.fcmp_ordered("==", lows, floats(-np.inf)), floats(0.0), lows)
         factors = c.exp(b.fsub(befores, lows))
         for m, own in enumerate(places):
-            less, factor = (b.extract_element(vector, ir.Constant(INT, m)) for vector in (lows, factors))
-            c.store(factor, b.add(own, long(kind.scale_at)))
-            less, row = c.splat(less), b.add(scores, long(m * kind.scores_row))
+            for vector, start in ((factors, kind.scale_at), (lows, kind.less_at)):
+                c.store(b.extract_element(vector, ir.Constant(INT, m)), b.add(own, long(start)))
 
-            def power(vector: Any, total: Any, less: Any = less, row: Any = row) -> list[Any]:
-                where = c.at(row, vector, LINE)
+        def row(number: Any) -> None:
+            own, weights = c.at(place, number, kind.row_size), c.at(scores, number, kind.scores_row)
+            less, factor = (c.splat(c.load(b.add(own, long(n)), FLOAT)) for n in (kind.less_at, kind.scale_at))
+
+            def power(vector: Any, total: Any) -> list[Any]:
+                where = c.at(weights, vector, LINE)
                 made = c.exp(b.fsub(c.load(where, FLOATS), less))
                 c.store(made, where)
                 return [b.fadd(total, made)]
 
             total = b.add(own, long(kind.total_at))
-            (made,) = c.loop(c.blocks(many, long(LANES)), power, b.fmul(c.load(total, FLOATS), c.splat(factor)))
+            (made,) = c.loop(c.blocks(many, long(LANES)), power, b.fmul(c.load(total, FLOATS), factor))
             c.store(made, total)
+
+        c.loop(long(kind.tile[0]), row)
 
     def _hidden(self, mask: Any, first: Any, inside: Any) -> Any:
         """What is added to scores."""
@@ -332,9 +362,9 @@ class _Block:
         place = self._row(row)
         target = c.at(self._own["result"], b.add(self._first, row), self._at["result_row"])
         divisor = c.splat(c.sum(c.load(b.add(place, long(kind.total_at)), FLOATS)))
-        for start, lanes in _lanes(kind.width):
+        for start, count in lanes_of(kind.width):
             value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
-            c.write(b.fdiv(value, divisor), b.add(target, long(start)), lanes)
+            c.write(b.fdiv(value, divisor), b.add(target, long(start)), count)
 
 
 def _transposed(c: Code, rows: list[Any]) -> list[Any]:

@@ -20,7 +20,6 @@ from typing import Any
 from irrun.engines.compiled.helping import helping
 from irrun.engines.compiled.product_code import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate, data_address
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call
 from irrun.spec.op import Array
 
@@ -43,7 +42,6 @@ class Team:
 
     def __init__(self, count: int, parallel: Callable[[int, int], object] | None = None) -> None:
         self.count, self._parallel = count, parallel
-        self.pool = Threads(count)
         self._forget()
         _teams.add(self)
 

@@ -39,13 +39,8 @@ LARGE = 1e6
 """Scores up to which sums with a mask are exact enough to tell that."""
 
 Index = tuple[slice, ...]
-Hidden = Array | int | None
-"""What hides scores [*batch, rows, keys] from the softmax: a mask that is added to them, or how many keys the first row
-sees, each one more than the one before."""
-
-Weigh = Callable[[Hidden, Array, Array], list[Call]]
-"""Given scores [*batch, rows, keys] and what hides some: calls that make each exp(score - greatest score of the row) in
-place, and the sums of the rows, [*batch, rows, 1]."""
+Hide = Callable[[Index, Array], list[Call]]
+"""Given an index of [*batch, rows] and its scores [*batch, rows, keys]: calls that hide some from the softmax."""
 
 
 class _Shape(NamedTuple):
@@ -64,7 +59,7 @@ class _Shape(NamedTuple):
         return prod(self.batch) * self.rows * self.keys * each
 
 
-def compile_attention(work: Work, threads: Threads, weigh: Weigh | None = None) -> Compiled | None:
+def compile_attention(work: Work, threads: Threads) -> Compiled | None:
     """ScaledDotProductAttention-13 of f32 without a sink."""
     (query, key, value), output = work.required(3), work.outputs[0]
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
@@ -93,24 +88,21 @@ def compile_attention(work: Work, threads: Threads, weigh: Weigh | None = None) 
         factor = inputs[4].reshape(()) if scale is not None else np.array(shape.size**-0.5, np.float32)
         first: list[Call] = []
         ends: Array | None = None
-        masks: Array | None = None
+        hide: Hide = _future if work.attrs["causal"] else lambda *_: []
         if mask is not None:
             first, added = _additive(inputs[3], scratch) if boolean else ([], inputs[3])
-            masks = np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys))
+            hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
             scores = shape.rows, shape.keys
             if min(scores) >= MANY and added.shape[-2:] == scores and prod(added.shape) == prod(scores):
                 ends = np.empty(shape.rows, np.intp)
                 shared_mask = added[(0,) * (added.ndim - 2)]
-                first.append(partial(_find_ends, ends, shared_mask, factor, query, key, value))
+                first.append(partial(find_ends, ends, shared_mask, factor, query, key, value))
         on = posts.bind(inputs, outputs[0])
 
         def steps(piece: Index, own: Array) -> list[Call]:
             def block(end: int = shape.keys) -> list[Call]:
                 seen = key[piece[:-1]][..., :end, :], value[piece[:-1]][..., :end, :]
-                hidden = None if masks is None else masks[piece][..., :end]
-                if work.attrs["causal"]:
-                    hidden = piece[-1].start + 1
-                return _block((query[piece], factor, *seen, outputs[0][piece]), own, hidden, weigh or _weigh)
+                return _block((query[piece], factor, *seen, outputs[0][piece]), own, partial(hide, piece))
 
             def seen_alone(ends: Array, whole: Call) -> None:
                 end = int(ends[piece[-1]].max())
@@ -135,8 +127,13 @@ def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:
     ], added
 
 
-def _find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array, value: Array) -> None:
-    """For each row of a mask [rows, keys]: how many keys there are but those at the end that weigh nothing.
+def _masked(mask: Array, index: Index, scores: Array) -> list[Call]:
+    return [partial(np.add, scores, mask[index][..., : scores.shape[-1]], scores)]
+
+
+def find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array, value: Array) -> None:
+    """For each row of a mask [rows, keys], boolean or to add: how many keys there are but those at the end that weigh
+    nothing.
 
     All, where these show yet: where values are not finite, or scores may not be.
     """
@@ -146,48 +143,48 @@ def _find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array
         squares = [float(np.einsum(own, axes, own, axes, axes[:-1]).max()) for own in (query, key, value)]
         most = abs(float(factor)) * (squares[0] * squares[1]) ** 0.5
         if most < LARGE and np.isfinite(squares[2]):
-            top = mask.max(-1, keepdims=True)
-            seen = mask > top - np.abs(top) * np.float32(1e-6) - np.float32(2 * most + NOTHING)
-            np.subtract(keys, np.argmax(seen[:, ::-1], -1), ends, where=np.isfinite(top[:, 0]))
+            if mask.dtype == np.bool_:
+                seen, known = mask, mask.any(-1)
+            else:
+                top = mask.max(-1, keepdims=True)
+                seen = mask > top - np.abs(top) * np.float32(1e-6) - np.float32(2 * most + NOTHING)
+                known = np.isfinite(top[:, 0])
+            np.subtract(keys, np.argmax(seen[:, ::-1], -1), ends, where=known)
 
 
-def _weigh(hidden: Hidden, scores: Array, sums: Array) -> list[Call]:
-    ones = np.ones((scores.shape[-1], 1), np.float32)
-    return [
-        *_hide(hidden, scores),
-        partial(np.maximum.reduce, scores, -1, None, sums, True),
-        partial(np.subtract, scores, sums, scores),
-        partial(np.exp, scores, scores),
-        partial(np.matmul, scores, ones, sums),  # faster than np.add.reduce
-    ]
+def _future(index: Index, scores: Array) -> list[Call]:
+    """Row i sees the keys up to i: what lies behind those of the block's first row is a triangle, then hidden."""
+    rows, keys = index[-1], scores.shape[-1]
+    corner = scores[..., rows.start : rows.stop]
+    calls: list[Call] = []
+    if corner.shape[-1]:
+        future = np.arange(corner.shape[-1]) > np.arange(corner.shape[-2])[:, np.newaxis]
+        calls.append(partial(np.copyto, corner, -np.inf, where=future))
+    if rows.stop < keys:
+        calls.append(partial(np.copyto, scores[..., rows.stop :], -np.inf))
+    return calls
 
 
-def _hide(hidden: Hidden, scores: Array) -> list[Call]:
-    """Calls that add a mask, or hide what lies behind the keys that are seen."""
-    if hidden is None:
-        return []
-    if not isinstance(hidden, int):
-        return [partial(np.add, scores, hidden, scores)]
-    behind = scores[..., hidden:]
-    if not behind.shape[-1]:
-        return []
-    future = np.arange(behind.shape[-1]) >= np.arange(behind.shape[-2])[:, np.newaxis]
-    return [partial(np.copyto, behind, -np.inf, where=future)]
-
-
-def _block(operands: tuple[Array, Array, Array, Array, Array], own: Array, hidden: Hidden, weigh: Weigh) -> list[Call]:
+def _block(
+    operands: tuple[Array, Array, Array, Array, Array], own: Array, hide: Callable[[Array], list[Call]]
+) -> list[Call]:
     """Calls that compute the output [*batch, rows, width] of a block of (query, factor, key, value, output)."""
     query, factor, key, value, output = operands
     items, keys = prod(query.shape[:-1]), key.shape[-2]
+    ones = np.ones((keys, 1), np.float32)
     scores = own[: items * keys].reshape(*query.shape[:-1], keys)
     scaled = own[items * keys :][: query.size].reshape(query.shape)
-    sums = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
+    peak = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
     return [
         partial(np.multiply, query, factor, scaled),
         partial(np.matmul, scaled, key.swapaxes(-1, -2), scores),
-        *weigh(hidden, scores, sums),
+        *hide(scores),
+        partial(np.maximum.reduce, scores, -1, None, peak, True),
+        partial(np.subtract, scores, peak, scores),
+        partial(np.exp, scores, scores),
+        partial(np.matmul, scores, ones, peak),  # the sums of the rows, faster than np.add.reduce
         partial(np.matmul, scores, value, output),
-        partial(np.divide, output, sums, output),
+        partial(np.divide, output, peak, output),
     ]
 
 
