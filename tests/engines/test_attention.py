@@ -25,12 +25,12 @@ def compiler(request, monkeypatch):
     if request.param == "numpy":
         return attention.COMPILERS[NAME]
     pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
-    from irrun.engines.compiled import flash, flash_kernel
+    from irrun.engines.compiled import flash, flash_form
 
     monkeypatch.setattr(flash, "MANY", 1)
     monkeypatch.setattr(flash, "KEYS", 32)
     if request.param == "wide":  # as many rows and columns at once as with vectors of 16
-        monkeypatch.setattr(flash, "tile", lambda: flash_kernel.TILE_WIDE)
+        monkeypatch.setattr(flash, "tile", lambda: flash_form.TILE_WIDE)
     return by_compiled_code
 
 

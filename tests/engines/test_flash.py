@@ -8,7 +8,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import flash, flash_kernel
+from irrun.engines.compiled import flash, flash_form
 from irrun.engines.compiled.engine import LEAST_SCORES, CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.attention import compile_attention
@@ -121,8 +121,8 @@ def test_what_is_left_to_others(monkeypatch):
     assert attention([heads(1, 2, 70, 257), heads(1, 2, 70, 257), key])[1] is None
     assert attention([key, heads(1, 2, 8, 70).swapaxes(-1, -2), key])[1] is None
     assert attention([key, key, key, rng.standard_normal((70, 70), F32).T])[1] is None
-    monkeypatch.setattr(flash_kernel, "features", frozenset)
-    monkeypatch.setattr(flash_kernel, "is_x86", lambda: True)
+    monkeypatch.setattr(flash_form, "features", frozenset)
+    monkeypatch.setattr(flash_form, "is_x86", lambda: True)
     assert attention([key, key, key])[1] is None
 
 

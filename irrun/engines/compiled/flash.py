@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.flash_kernel import FORM, HEAD, KEYS, ROOM, FlashKind, address_of, tile
+from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind, tile
+from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.attention import MANY, find_ends
