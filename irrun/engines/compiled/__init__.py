@@ -1,6 +1,6 @@
 """The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, or
-of few rows, attention of few rows over a cache, embedding bags, and what moves elements to places that only a run
-tells."""
+of few rows, attention of few rows over a cache and of many, embedding bags, and what moves elements to places that only
+a run tells."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _ends(arrays: Sequence[Any], mask: Array | None, scale: Array | None, *, cau
     if mask is None or mask.shape[-2:] != (rows, keys) or mask.size != rows * keys:
         return [], ends
     factor = np.array(size**-0.5, np.float32) if scale is None else scale.reshape(())
-    return [partial(find_ends, ends, mask.reshape(rows, keys), factor, query, key, value)], ends
+    return [partial(find_ends, ends, mask[(0,) * (mask.ndim - 2)], factor, query, key, value)], ends
 
 
 def _find_seen(ends: Array, value: Array) -> None:

@@ -40,7 +40,8 @@ _NUMBERS = ir.Constant(INTS, list(range(LANES)))
 
 def address_of(kind: FlashKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, partial(_write, kind))
+    # there is nothing for LLVM's passes to do, which take as long as all the rest
+    return compiled(kind, partial(_write, kind), passes=False)
 
 
 def _write(kind: FlashKind, function: ir.Function) -> None:
