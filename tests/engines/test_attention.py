@@ -1,4 +1,4 @@
-"""Attention by blocks against the op's kernel."""
+"""Attention by blocks against the op's kernel: by numpy, and with scores that compiled code weighs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,28 @@ from engines.works import THREADS, work_of
 from irrun.engines.vectorized import attention
 from irrun.engines.work import Post
 
-COMPILER = attention.COMPILERS["ScaledDotProductAttention-13"]
+NAME = "ScaledDotProductAttention-13"
+
+
+def by_compiled_code(work, threads):
+    from irrun.engines.compiled.flash import attention
+    from irrun.engines.compiled.team import Team
+
+    return attention(work, Team(threads.count))
+
+
+@pytest.fixture(params=["numpy", "compiled", "wide"], autouse=True)
+def compiler(request, monkeypatch):
+    if request.param == "numpy":
+        return attention.COMPILERS[NAME]
+    pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+    from irrun.engines.compiled import flash, flash_form
+
+    monkeypatch.setattr(flash, "MANY", 1)
+    monkeypatch.setattr(flash, "KEYS", 32)
+    if request.param == "wide":  # as many rows and columns at once as with vectors of 16
+        monkeypatch.setattr(flash, "tile", lambda: flash_form.TILE_WIDE)
+    return by_compiled_code
 
 
 @pytest.fixture(params=[False, True], autouse=True)
@@ -18,14 +39,21 @@ def _shared(request, monkeypatch):
     if request.param:
         share_all(monkeypatch)
         monkeypatch.setattr(attention, "BLOCK", 200)
+        flash = pytest.importorskip("irrun.engines.compiled.flash", reason="llvmlite compiles the kernels")
+        monkeypatch.setattr(flash, "SHARED_SECONDS", 0)
+        monkeypatch.setattr(flash, "FEWEST", 7)
 
 
 def random_array(*shape):
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def compare(*arrays, causal=False, posts=(), operands=()):
-    agrees(COMPILER, "ScaledDotProductAttention-13", {"causal": causal}, arrays, posts, operands, ())
+@pytest.fixture
+def compare(compiler):
+    def agree(*arrays, causal=False, posts=(), operands=()):
+        agrees(compiler, NAME, {"causal": causal}, arrays, posts, operands, ())
+
+    return agree
 
 
 def heads(*shape):
@@ -35,18 +63,18 @@ def heads(*shape):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("rows", "keys"), [(1, 1), (1, 30), (30, 1), (40, 40), (33, 50), (50, 33)])
-def test_sizes(rows, keys, causal):
+def test_sizes(rows, keys, causal, compare):
     compare(heads(2, 3, rows, 8), heads(2, 3, keys, 8), heads(2, 3, keys, 5), causal=causal)
 
 
-def test_batches_that_broadcast():
+def test_batches_that_broadcast(compare):
     compare(random_array(2, 3, 9, 8), random_array(2, 1, 7, 8), random_array(3, 7, 5))
     compare(random_array(1, 1, 9, 8), random_array(2, 3, 7, 8), random_array(7, 5))
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), random_array(4, 9, 7))
 
 
 @pytest.mark.parametrize("shape", [(9, 7), (1, 7), (3, 9, 7), (2, 1, 9, 7), (2, 3, 1, 7)])
-def test_masks(shape):
+def test_masks(shape, compare):
     arrays = random_array(2, 3, 9, 8), random_array(2, 3, 7, 8), random_array(2, 3, 7, 5)
     compare(*arrays, random_array(*shape))
     seen = random_array(*shape) > 0
@@ -54,14 +82,14 @@ def test_masks(shape):
     compare(*arrays, seen, random_array(1))
 
 
-def test_a_mask_that_is_not_one():
+def test_a_mask_that_is_not_one(compare):
     arrays = random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)
     compare(*arrays, np.zeros((), np.float32), np.array(0.3, np.float32))
     compare(*arrays, random_array(9, 7), causal=True)
     compare(*arrays, None, np.float32([0.3]))
 
 
-def test_a_row_that_sees_nothing():
+def test_a_row_that_sees_nothing(compare):
     seen = np.ones((9, 7), np.bool_)
     seen[4] = False
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), seen)
@@ -69,7 +97,7 @@ def test_a_row_that_sees_nothing():
 
 
 @pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -65504, -110, None])
-def test_keys_that_are_hidden_behind_the_last_one(hidden):
+def test_keys_that_are_hidden_behind_the_last_one(hidden, compare):
     """Also beside numbers that are none, which show through weights of 0, and where scores weigh more than the mask."""
     seen = np.tri(70, 90, 10, np.bool_)
     masks = [seen, np.tri(70, 90, -3, np.bool_), np.roll(seen, 20, 0), np.broadcast_to(seen[5], seen.shape).copy()]
@@ -85,11 +113,11 @@ def test_keys_that_are_hidden_behind_the_last_one(hidden):
             compare(*own, mask)
 
 
-def test_a_mask_of_heads_that_are_as_many_as_rows():
+def test_a_mask_of_heads_that_are_as_many_as_rows(compare):
     compare(random_array(64, 64, 4), random_array(64, 64, 4), random_array(64, 64, 4), random_array(64, 1, 64) - 3e38)
 
 
-def test_numbers_that_are_none():
+def test_numbers_that_are_none(compare):
     query, key, value = random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)
     query[0, 1, 2], query[0, 3, 3], key[0, 2, 1], value[0, 6, 0] = np.nan, np.inf, np.inf, np.nan
     for causal in (False, True):
@@ -97,18 +125,23 @@ def test_numbers_that_are_none():
     compare(query, key, value, random_array(9, 7) > 0)
 
 
-def test_posts():
+def test_posts(compiler, compare):
+    """Which compiled code leaves to numpy."""
     posts = [Post("Multiply-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {})]
     arrays = random_array(2, 3, 9, 8), random_array(2, 3, 7, 8), random_array(2, 3, 7, 5)
-    compare(*arrays, posts=posts, operands=[random_array(3, 1, 5)])
+    if compiler is by_compiled_code:
+        operands = [*arrays, random_array(3, 1, 5)]
+        assert compiler(work_of(NAME, {"causal": False}, operands, [((2, 3, 9, 5), "f32")], posts), THREADS) is None
+    else:
+        compare(*arrays, posts=posts, operands=[random_array(3, 1, 5)])
 
 
-def test_what_is_left_to_others():
+def test_what_is_left_to_others(compiler):
     arrays = [random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5)]
 
     def compiled(arrays, type="f32"):
-        work = work_of("ScaledDotProductAttention-13", {"causal": False}, arrays, [((1, 9, 5), type)])
-        return COMPILER(work, THREADS)
+        work = work_of(NAME, {"causal": False}, arrays, [((1, 9, 5), type)])
+        return compiler(work, THREADS)
 
     assert compiled([*arrays, None, None, random_array(1, 9, 1)]) is None
     assert compiled([array.astype(np.float64) for array in arrays], "f64") is None

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from irrun.engines.orders import Strided, in_order, reordered
+from irrun.engines.axes import Strided
+from irrun.engines.orders import in_order, reordered
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 

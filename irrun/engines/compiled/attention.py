@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
+from irrun.engines.compiled.flash import attention as of_many_rows
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
@@ -222,3 +223,4 @@ def _steps(array: Array, batch: Sequence[int]) -> Steps | None:
 
 
 OPENERS = {"ScaledDotProductAttention-13": open}
+COMPILERS = {"ScaledDotProductAttention-13": of_many_rows}

@@ -10,7 +10,21 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INT, INTS, LANES, LINE, LONG, Code, floats, long
+from irrun.engines.compiled.code import (
+    BYTES,
+    FLOAT,
+    FLOATS,
+    INT,
+    INTS,
+    LANES,
+    LINE,
+    LONG,
+    Code,
+    floats,
+    lanes_of,
+    long,
+    vectors_of,
+)
 from irrun.engines.compiled.compiler import compiled, features
 from irrun.engines.memory import ITEM
 from irrun.engines.work import MASKED
@@ -63,12 +77,12 @@ class AttentionKind:
     def row_size(self) -> int:
         """Bytes of a row in the memory of a thread: query, sums of values, sums of weights, a line for numbers, and
         scores or weights of a block."""
-        return (_vectors(self.size) + _vectors(self.width) + 2) * LINE + BLOCK * ITEM
+        return (vectors_of(self.size) + vectors_of(self.width) + 2) * LINE + BLOCK * ITEM
 
     @property
     def kept_size(self) -> int:
         """Bytes that are kept of a row of a part: sums of values, sums of weights, and the greatest score."""
-        return (_vectors(self.width) + 2) * LINE
+        return (vectors_of(self.width) + 2) * LINE
 
 
 def tile_of(rows: int) -> int:
@@ -82,15 +96,6 @@ def address_of(kind: AttentionKind) -> int:
     return compiled(kind, lambda function: _Attention(function, kind).write(), passes=False)
 
 
-def _vectors(size: int) -> int:
-    return -(-size // LANES)
-
-
-def _lanes(size: int) -> list[tuple[int, int]]:
-    """Where the vectors of a row begin, in bytes, and how many of their lanes there are."""
-    return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
-
-
 class _Attention:
     """The code of a kernel in the making."""
 
@@ -99,8 +104,8 @@ class _Attention:
         (self._arguments,) = function.args
         self._at = {name: self._c.b.load(self._place(name)) for name in ARGUMENTS if name not in CHANGED}
         self._factor = self._c.splat(self._c.b.bitcast(self._c.b.trunc(self._at["factor"], INT), FLOAT))
-        self._query, self._sums = 0, _vectors(kind.size) * LINE
-        self._total = self._sums + _vectors(kind.width) * LINE
+        self._query, self._sums = 0, vectors_of(kind.size) * LINE
+        self._total = self._sums + vectors_of(kind.width) * LINE
         self._peak = self._total + LINE
         self._scale, self._mask, self._scores = self._peak + ITEM, self._peak + 2 * ITEM, self._peak + LINE
 
@@ -157,10 +162,10 @@ class _Attention:
         query, mask = (
             c.at(c.at(own[name], group, at[f"{name}_group"]), number, at[f"{name}_row"]) for name in ("query", "mask")
         )
-        for start, lanes in _lanes(self._kind.size):
+        for start, lanes in lanes_of(self._kind.size):
             values = b.fmul(c.read(b.add(query, long(start)), lanes), self._factor)
             c.store(values, b.add(place, long(self._query + start)))
-        for start, _ in _lanes(self._kind.width):
+        for start, _ in lanes_of(self._kind.width):
             c.store(floats(0.0), b.add(place, long(self._sums + start)))
         c.store(floats(0.0), b.add(place, long(self._total)))
         c.store(ir.Constant(FLOAT, float("-inf")), b.add(place, long(self._peak)))
@@ -217,7 +222,7 @@ class _Attention:
                 for n in range(at_once)
             ]
             sums: list[list[Any]] = [[floats(0.0)] * at_once for _ in places]
-            for offset, lanes in _lanes(self._kind.size):
+            for offset, lanes in lanes_of(self._kind.size):
                 for place in keys:
                     c.prefetch(b.add(place, long(offset + AHEAD)))
                 read = [c.read(b.add(place, long(offset)), lanes) for place in keys]
@@ -241,7 +246,7 @@ class _Attention:
         c, b, at, rows = self._c, self._c.b, self._at, range(self._kind.tile)
         places = [b.add(row, long(m * self._kind.row_size)) for m in rows]
         scales = [c.splat(c.load(b.add(place, long(self._scale)), FLOAT)) for place in places]
-        parts = _lanes(self._kind.width)
+        parts = lanes_of(self._kind.width)
         at_once = max((16 if "avx512f" in features() else 6) // len(rows), 1)
         for begin in range(0, len(parts), at_once):
             some = parts[begin : begin + at_once]
@@ -277,7 +282,7 @@ class _Attention:
     def _join(self, row: Any, head: Any, kept: Any) -> None:
         """The result of a row from what is kept of its parts."""
         c, b, at = self._c, self._c.b, self._at
-        total = _vectors(self._kind.width) * LINE
+        total = vectors_of(self._kind.width) * LINE
 
         def part(number: Any) -> Any:
             return c.at(kept, b.add(b.mul(number, at["rows"]), row), self._kind.kept_size)
@@ -304,7 +309,7 @@ class _Attention:
         c, b, at = self._c, self._c.b, self._at
         target = c.at(at["result"], b.add(b.mul(head, at["rows"]), row), self._kind.width * ITEM)
         divisor = c.splat(c.sum(total))
-        for (start, lanes), own in zip(_lanes(self._kind.width), sums, strict=True):
+        for (start, lanes), own in zip(lanes_of(self._kind.width), sums, strict=True):
             c.write(b.fdiv(own, divisor), b.add(target, long(start)), lanes)
 
     def _finite(self, peak: Any) -> Any:
@@ -313,7 +318,7 @@ class _Attention:
         return self._c.b.select(none, ir.Constant(FLOAT, 0.0), peak)
 
     def _starts(self) -> list[int]:
-        return [start for start, _ in _lanes(self._kind.width)]
+        return [start for start, _ in lanes_of(self._kind.width)]
 
     def _row(self, number: Any) -> Any:
         return self._c.at(self._room, number, self._kind.row_size)

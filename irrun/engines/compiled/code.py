@@ -51,6 +51,16 @@ def floats(value: float) -> ir.Constant:
     return ir.Constant(FLOATS, [value] * LANES)
 
 
+def vectors_of(size: int) -> int:
+    """How many vectors a row has."""
+    return -(-size // LANES)
+
+
+def lanes_of(size: int) -> list[tuple[int, int]]:
+    """Where the vectors of a row of f32 begin, in bytes, and how many of their lanes there are."""
+    return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
+
+
 def _suffix(type: ir.VectorType) -> str:
     """Of the names of LLVM's functions of vectors of floats."""
     return f"v{type.count}f{64 if type.element == DOUBLE else 32}"
@@ -299,11 +309,15 @@ class Form:
         """The arguments of a call."""
         return np.array([0, *(values[name] for name in self.names)], np.uint64)
 
+    def loaded(self, c: Code, arguments: Any) -> dict[str, Any]:
+        """The values, of a pointer to arguments."""
+        places = {name: c.b.gep(arguments, [ir.Constant(INT, n)]) for n, name in enumerate(self.names, 1)}
+        return {name: c.b.load(place) for name, place in places.items()}
+
     def shared(self, function: ir.Function, body: Callable[[Code, dict[str, Any], Any], None]) -> None:
         """Write a function of a pointer to arguments, which does what `body` writes for all items below `items`, given
         the code in the making, the arguments and the number of an item. Threads that run it share the items."""
         c, (arguments,) = Code(function), function.args
-        places = {name: c.b.gep(arguments, [ir.Constant(INT, n)]) for n, name in enumerate(self.names, 1)}
-        at = {name: c.b.load(place) for name, place in places.items()}
+        at = self.loaded(c, arguments)
         c.share(arguments, long(1), at["items"], lambda item: body(c, at, item))
         c.b.ret_void()

@@ -56,6 +56,9 @@ LEAST = {
 """Elements of the result of an op from which on its works are a reason to load llvmlite; once it is there it takes
 smaller ones, too."""
 
+LEAST_SCORES = 1 << 18
+"""The same for the scores of an attention, of several runs."""
+
 
 def op_of(name: str) -> Op | None:
     """The op of a work, without loading more of the library than was."""
@@ -77,14 +80,17 @@ def _of_module(name: str, table: str) -> Any:
 
 class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
-    of few rows only where it is given who runs them in `parallel`. Others cost it nothing."""
+    of few rows only where it is given who runs them in `parallel`. Others cost it nothing. `once` says that there will
+    be one run."""
 
     name = "compiled"
     decodes = True
     quantized = False
 
-    def __init__(self, threads: int, parallel: Callable[[int, int], object] | None = None) -> None:
-        self.threads, self._parallel = threads, parallel
+    def __init__(
+        self, threads: int, parallel: Callable[[int, int], object] | None = None, *, once: bool = False
+    ) -> None:
+        self.threads, self._parallel, self._once = threads, parallel, once
         self._team: Team | None = None
         self._pool = Threads(threads)
 
@@ -94,7 +100,7 @@ class CompiledEngine:
             return None
         if work.name in UNTAKEN and UNTAKEN[work.name] in work.attrs.items():
             return None
-        if self._team is None and prod(work.outputs[0].shape) < LEAST.get(work.name, 0):
+        if self._team is None and not self._is_reason(work):
             return None
         if work.name == "MatMul-1" and not work.compressed and (self._parallel is None or not is_of_few_rows(work)):
             return None
@@ -106,6 +112,13 @@ class CompiledEngine:
             compile = _of_module(work.name, "COMPILERS")
         compiled = None if compile is None else compile(work, self._threads())
         return None if compiled is None else checked(work, compiled)
+
+    def _is_reason(self, work: Work) -> bool:
+        """Whether a work is worth loading llvmlite, which takes as long as what it saves in one run of attention."""
+        if work.name == "ScaledDotProductAttention-13":
+            scores = prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
+            return not self._once and scores >= LEAST_SCORES
+        return prod(work.outputs[0].shape) >= LEAST.get(work.name, 0)
 
     def unaligned(self, name: str) -> bool:
         """Weights are laid out anew, and what posts read is read from anywhere."""

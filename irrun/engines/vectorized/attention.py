@@ -96,7 +96,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
             if min(scores) >= MANY and added.shape[-2:] == scores and prod(added.shape) == prod(scores):
                 ends = np.empty(shape.rows, np.intp)
                 shared_mask = added[(0,) * (added.ndim - 2)]
-                first.append(partial(_find_ends, ends, shared_mask, factor, query, key, value))
+                first.append(partial(find_ends, ends, shared_mask, factor, query, key, value))
         on = posts.bind(inputs, outputs[0])
 
         def steps(piece: Index, own: Array) -> list[Call]:
@@ -131,8 +131,9 @@ def _masked(mask: Array, index: Index, scores: Array) -> list[Call]:
     return [partial(np.add, scores, mask[index][..., : scores.shape[-1]], scores)]
 
 
-def _find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array, value: Array) -> None:
-    """For each row of a mask [rows, keys]: how many keys there are but those at the end that weigh nothing.
+def find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array, value: Array) -> None:
+    """For each row of a mask [rows, keys], boolean or to add: how many keys there are but those at the end that weigh
+    nothing.
 
     All, where these show yet: where values are not finite, or scores may not be.
     """
@@ -142,9 +143,13 @@ def _find_ends(ends: Array, mask: Array, factor: Array, query: Array, key: Array
         squares = [float(np.einsum(own, axes, own, axes, axes[:-1]).max()) for own in (query, key, value)]
         most = abs(float(factor)) * (squares[0] * squares[1]) ** 0.5
         if most < LARGE and np.isfinite(squares[2]):
-            top = mask.max(-1, keepdims=True)
-            seen = mask > top - np.abs(top) * np.float32(1e-6) - np.float32(2 * most + NOTHING)
-            np.subtract(keys, np.argmax(seen[:, ::-1], -1), ends, where=np.isfinite(top[:, 0]))
+            if mask.dtype == np.bool_:
+                seen, known = mask, mask.any(-1)
+            else:
+                top = mask.max(-1, keepdims=True)
+                seen = mask > top - np.abs(top) * np.float32(1e-6) - np.float32(2 * most + NOTHING)
+                known = np.isfinite(top[:, 0])
+            np.subtract(keys, np.argmax(seen[:, ::-1], -1), ends, where=known)
 
 
 def _future(index: Index, scores: Array) -> list[Call]:

@@ -1,0 +1,139 @@
+"""Attention of many rows over many keys, of which nobody keeps the scores."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind, tile
+from irrun.engines.compiled.flash_kernel import address_of
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, aligned, data_address
+from irrun.engines.vectorized.attention import MANY, find_ends
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.spec.op import Array
+
+MAX_SIZE = 256
+"""Elements of a key, or of a value: kernels have no loops over them."""
+
+ROWS = 256
+"""Rows of a block, at most: keys are laid out anew for each."""
+
+FEWEST = 64
+"""Rows of a block, at least, where threads share them."""
+
+ITEMS = 4
+"""Blocks for each thread, so that threads end at the same time."""
+
+SPEED = 80e9
+"""Floating point operations of one thread in a second, about."""
+
+SHARED_SECONDS = 25e-6
+"""What one thread must need for threads to share it."""
+
+_FACTOR = 1 + FORM.names.index("factor")
+
+
+def attention(work: Work, team: Team) -> Compiled | None:
+    """ScaledDotProductAttention-13 of f32 without a sink, of tensors whose last axes are dense."""
+    (query, key, value), output = work.required(3), work.outputs[0]
+    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
+    size, shape = tile(), output.shape
+    if size is None or sink is not None or work.posts:
+        return None
+    if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
+        return None
+    causal = bool(work.attrs["causal"])
+    if causal or (mask is not None and not mask.shape):
+        mask = None
+    if mask is not None and mask.type not in ("f32", "boolean"):
+        return None
+    rows, keys = shape[-2], key.shape[-2]
+    if min(rows, keys) < MANY or max(key.shape[-1], shape[-1]) > MAX_SIZE:
+        return None
+    if not all(own is None or _is_dense(own) for own in (query, key, value, mask)):
+        return None
+    heads = prod(shape[:-2])
+    kind = FlashKind(key.shape[-1], shape[-1], None if mask is None else mask.type, causal, size, KEYS)
+    shared = team.count > 1 and 2 * heads * rows * keys * (kind.size + kind.width) / SPEED > SHARED_SECONDS
+    block = _block(rows, heads, team.count if shared else 1, size[0])
+    blocks, room = -(-rows // block), aligned(kind.room_size(block))
+    told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        given = (*inputs[:3], None if mask is None else inputs[3], outputs[0])
+        arrays = [None if own is None else np.broadcast_to(own, (*shape[:-2], *own.shape[-2:])) for own in given]
+        places = np.stack([_addresses(own, heads) for own in arrays], -1)
+        first, ends = _ends(arrays, given[3], inputs[4] if scale is not None else None, causal=causal)
+        steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, arrays, strict=True)}
+        at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
+        arguments = FORM.of(**told, **steps, **at)
+        address, pointer, memory = address_of(kind), data_address(arguments), data_address(scratch)
+
+        def call(_: object = (inputs, outputs, scratch, places, ends)) -> None:
+            arguments[0], arguments[ROOM] = 0, memory
+            if scale is not None:
+                arguments[_FACTOR] = _bits(inputs[4].item())
+            team.beside(address, pointer, shared=shared)
+
+        return chain([*first, call])
+
+    return Compiled(bind, (team.count if shared else 1) * room)
+
+
+def _is_dense(operand: Operand) -> bool:
+    """Whether the elements of a row lie next to one another."""
+    return operand.shape[-1] == 1 or operand.strides[-1] == (1 if operand.type == "boolean" else ITEM)
+
+
+def _block(rows: int, heads: int, threads: int, tile: int) -> int:
+    """Rows of a block: whole tiles, and as many blocks as threads want where that leaves enough rows."""
+    most = min(ROWS, max(FEWEST, rows * heads // (ITEMS * threads)))
+    return -(-rows // (-(-rows // most) * tile)) * tile
+
+
+def _ends(arrays: Sequence[Any], mask: Array | None, scale: Array | None, *, causal: bool) -> tuple[list[Call], Array]:
+    """For each row how many keys there are but those at the end that weigh nothing, and calls that look for them."""
+    query, key, value = arrays[:3]
+    rows, size = query.shape[-2:]
+    keys = key.shape[-2]
+    ends = np.full(rows, keys, np.int64)
+    if causal:
+        return [partial(_find_seen, ends, value)], ends
+    if mask is None or mask.shape[-2:] != (rows, keys) or mask.size != rows * keys:
+        return [], ends
+    factor = np.array(size**-0.5, np.float32) if scale is None else scale.reshape(())
+    return [partial(find_ends, ends, mask[(0,) * (mask.ndim - 2)], factor, query, key, value)], ends
+
+
+def _find_seen(ends: Array, value: Array) -> None:
+    """Row i sees the keys up to i; a value that is not finite shows through a weight of 0."""
+    axes = list(range(value.ndim))
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(np.einsum(value, axes, value, axes, axes[:-1]).max())
+    keys = value.shape[-2]
+    ends[:] = np.minimum(np.arange(1, len(ends) + 1), keys) if finite else keys
+
+
+def _addresses(array: Array | None, heads: int) -> Array:
+    """Of the first rows of all heads."""
+    if array is None:
+        return np.zeros(heads, np.int64)
+    places = np.array(data_address(array), np.int64)
+    for size, step in zip(array.shape[:-2], array.strides[:-2], strict=True):
+        places = np.add.outer(places, np.arange(size) * step)
+    return places.reshape(heads)
+
+
+def _row(array: Array | None) -> int:
+    """Bytes from row to row, as a u64; 0 where there is one for all."""
+    return 0 if array is None or array.shape[-2] == 1 else array.strides[-2] % (1 << 64)
+
+
+def _bits(number: float) -> int:
+    return int.from_bytes(struct.pack("<f", number), "little")

@@ -1,0 +1,292 @@
+"""What attention of many rows is compiled to: a block of keys after the other for a block of rows, of whose scores only
+those of a few rows and the keys of a block are ever there (flash attention, https://arxiv.org/abs/2205.14135).
+
+Threads share blocks of rows. Keys come as panels of 16, and values as whole vectors, in memory of the thread.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from irrun.engines.compiled.code import (
+    BYTES,
+    FLOAT,
+    FLOATS,
+    INT,
+    INTS,
+    LANES,
+    LINE,
+    LONG,
+    Code,
+    floats,
+    lanes_of,
+    long,
+    vectors_of,
+)
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.flash_form import FORM, HEAD, ROOM, FlashKind
+from irrun.engines.memory import ITEM
+from irrun.engines.work import MASKED
+
+UNROLLED = 4
+"""Terms of sums that are written one after the other, where so many divide them."""
+
+_NUMBERS = ir.Constant(INTS, list(range(LANES)))
+
+
+def address_of(kind: FlashKind) -> int:
+    """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
+    # there is nothing for LLVM's passes to do, which take as long as all the rest
+    return compiled(kind, partial(_write, kind), passes=False)
+
+
+def _write(kind: FlashKind, function: ir.Function) -> None:
+    c, (arguments,) = Code(function), function.args
+    at = FORM.loaded(c, arguments)
+    place = c.b.gep(arguments, [ir.Constant(INT, ROOM)])
+    room = c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
+    c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
+    c.b.ret_void()
+
+
+class _Block:
+    """The code for a block of rows."""
+
+    def __init__(self, kind: FlashKind, c: Code, at: dict[str, Any], room: Any, item: Any) -> None:
+        b = c.b
+        self._kind, self._c, self._at, self._room = kind, c, at, room
+        head, block = b.udiv(item, at["blocks"]), b.urem(item, at["blocks"])
+        start = c.at(at["heads"], head, 8 * len(HEAD))
+        self._own = {name: c.load(b.add(start, long(8 * n)), LONG, 8) for n, name in enumerate(HEAD)}
+        self._first = b.mul(block, at["block"])
+        self._rows = c.least(at["block"], b.sub(at["rows"], self._first))
+        self._tiles = c.blocks(self._rows, long(kind.tile[0]))
+        self._factor = c.splat(b.bitcast(b.trunc(at["factor"], INT), FLOAT))
+
+    def write(self) -> None:
+        c, b, at = self._c, self._c.b, self._at
+
+        def begin(row: Any, most: Any) -> list[Any]:
+            within = self._within(row)
+            self._begin(row, within)
+            return [c.most(most, c.load(c.at(at["ends"], within, 8), LONG, 8))]
+
+        (keys,) = c.loop(b.mul(self._tiles, long(self._kind.tile[0])), begin, long(1))
+
+        def block(number: Any) -> None:
+            first = b.mul(number, long(self._kind.keys))
+            many = c.least(long(self._kind.keys), b.sub(keys, first))
+            self._pack(first, many)
+            c.loop(self._tiles, lambda number: self._tile(number, first, many))
+
+        c.loop(c.blocks(keys, long(self._kind.keys)), block)
+        c.loop(self._rows, self._end)
+
+    def _row(self, number: Any) -> Any:
+        """Where a row lies in the memory of the thread."""
+        return self._c.at(self._c.b.add(self._room, long(self._kind.rows_at)), number, self._kind.row_size)
+
+    def _within(self, row: Any) -> Any:
+        """The number of a row of the block; the last one for those beyond it."""
+        return self._c.b.add(self._first, self._c.least(row, self._c.b.sub(self._rows, long(1))))
+
+    def _begin(self, row: Any, within: Any) -> None:
+        """Rows beyond the last one are computed like that, and not written."""
+        c, b, kind = self._c, self._c.b, self._kind
+        place, query = self._row(row), c.at(self._own["query"], within, self._at["query_row"])
+        for start, count in lanes_of(kind.size):
+            values = b.fmul(c.read(b.add(query, long(start)), count), self._factor)
+            c.store(values, b.add(place, long(start)))
+        for start in range(kind.sums_at, kind.peak_at, LINE):
+            c.store(floats(0.0), b.add(place, long(start)))
+        c.store(ir.Constant(FLOAT, -np.inf), b.add(place, long(kind.peak_at)))
+
+    def _pack(self, first: Any, many: Any) -> None:
+        """Have keys and values of a block in the memory of the thread. Those beyond the last one are 0."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        last = b.sub(many, long(1))
+        keys, values = (c.at(self._own[name], first, at[f"{name}_row"]) for name in ("key", "value"))
+        whole, rest = divmod(kind.size, LANES)
+
+        def panel(number: Any) -> None:
+            begin = b.mul(number, long(LANES))
+            rows = [c.at(keys, c.least(b.add(begin, long(n)), last), at["key_row"]) for n in range(LANES)]
+            target = c.at(self._room, number, LINE * kind.size)
+
+            def square(number: Any, count: int = LANES) -> None:
+                start = b.mul(number, long(LINE))
+                turned = _transposed(c, [c.read(b.add(row, start), count) for row in rows])
+                for n, vector in enumerate(turned[:count]):
+                    c.store(vector, b.add(c.at(target, number, LANES * LINE), long(n * LINE)))
+
+            if whole:
+                c.loop(long(whole), square)
+            if rest:
+                square(long(whole), rest)
+
+        panels = c.blocks(many, long(LANES * kind.tile[1]))
+        c.loop(b.mul(panels, long(kind.tile[1])), panel)
+
+        def value(number: Any) -> None:
+            source = c.at(values, c.least(number, last), at["value_row"])
+            target = c.at(b.add(self._room, long(kind.values_at)), number, vectors_of(kind.width) * LINE)
+            there = b.icmp_unsigned("<", number, many)
+            for start, count in lanes_of(kind.width):
+                vector = b.select(there, c.read(b.add(source, long(start)), count), floats(0.0))
+                c.store(vector, b.add(target, long(start)))
+
+        c.loop(b.mul(c.blocks(many, long(LANES)), long(LANES)), value)
+
+    def _tile(self, number: Any, first: Any, many: Any) -> None:
+        """Some rows and a block of keys."""
+        c, b, kind = self._c, self._c.b, self._kind
+        row = b.mul(number, long(kind.tile[0]))
+        place, scores = self._row(row), b.add(self._room, long(kind.scores_at))
+        self._score(row, place, scores, first, many)
+        self._weigh(place, scores, many)
+        at_once = kind.tile[1]
+        groups, rest = divmod(vectors_of(kind.width), at_once)
+        if groups:
+            c.loop(long(groups), lambda group: self._add(place, scores, many, b.mul(group, long(at_once)), at_once))
+        if rest:
+            self._add(place, scores, many, long(groups * at_once), rest)
+
+    def _add(self, place: Any, scores: Any, many: Any, column: Any, vectors: int) -> None:
+        """Add values to the sums of the rows of a tile, as much of each as it weighs, for some vectors of columns."""
+        c, b, kind = self._c, self._c.b, self._kind
+        count, stride, start = c.blocks(many, long(LANES)), vectors_of(kind.width) * LINE, b.mul(column, long(LINE))
+        some = range(0, vectors * LINE, LINE)
+        lines = [b.add(b.add(self._room, long(kind.values_at + n)), start) for n in some]
+        made = iter(self._products(scores, kind.scores_row, lines, stride, b.mul(count, long(LANES)), LANES))
+        for m in range(kind.tile[0]):
+            factor = c.splat(c.load(b.add(place, long(m * kind.row_size + kind.scale_at)), FLOAT))
+            for n in some:
+                target = b.add(b.add(place, long(m * kind.row_size + kind.sums_at + n)), start)
+                c.store(c.fma(c.load(target, FLOATS), factor, next(made)), target)
+
+    def _score(self, row: Any, place: Any, scores: Any, first: Any, many: Any) -> None:
+        """The scores of a tile, and the greatest ones of its rows, still a vector of each."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        at_once = kind.tile[1]
+        edges = [b.add(place, long(m * kind.row_size + kind.edge_at)) for m in range(kind.tile[0])]
+        within = [self._within(b.add(row, long(m))) for m in range(kind.tile[0])]
+        masks = [
+            c.at(c.at(self._own["mask"], own, at["mask_row"]), first, ITEM if kind.mask == "f32" else 1)
+            for own in within
+        ]
+        there = c.splat(b.trunc(many, INT))
+        seen = [c.splat(b.trunc(b.sub(b.add(own, long(1)), first), INT)) for own in within]
+        for edge in edges:
+            c.store(floats(-np.inf), edge)
+
+        def panels(group: Any) -> None:
+            panel = b.mul(group, long(at_once))
+            lines = [c.at(self._room, b.add(panel, long(n)), LINE * kind.size) for n in range(at_once)]
+            sums = iter(self._products(place, kind.row_size, lines, LINE, long(kind.size), kind.size))
+            target = c.at(scores, panel, LINE)
+            starts = [b.mul(b.add(panel, long(n)), long(LANES)) for n in range(at_once)]
+            numbers = [b.add(_NUMBERS, c.splat(b.trunc(start, INT))) for start in starts]
+            inside = [b.icmp_signed("<", own, there) for own in numbers]
+            for m, edge in enumerate(edges):
+                most = c.load(edge, FLOATS)
+                for n, start in enumerate(starts):
+                    value, shown = next(sums), inside[n]
+                    if kind.mask is not None:
+                        value = b.fadd(value, self._hidden(masks[m], start, inside[n]))
+                    if kind.causal:
+                        shown = b.and_(shown, b.icmp_signed("<", numbers[n], seen[m]))
+                    value = b.select(shown, value, floats(-np.inf))
+                    c.store(value, b.add(target, long(m * kind.scores_row + n * LINE)))
+                    most = c.greatest(value, most)
+                c.store(most, edge)
+
+        c.loop(c.blocks(many, long(LANES * at_once)), panels)
+
+    def _products(self, left: Any, row: int, lines: list[Any], step: int, count: Any, multiple: int) -> list[Any]:
+        """Sums over `count` terms, a multiple of `multiple`, for each row of a tile, `row` bytes apart from `left` on,
+        and each of the vectors of columns that begin at `lines`, `step` bytes from term to term."""
+        c, b = self._c, self._c.b
+        rows = self._kind.tile[0]
+        unrolled = next(n for n in (UNROLLED, 2, 1) if not multiple % n)
+
+        def terms(number: Any, *sums: Any) -> list[Any]:
+            made = list(sums)
+            begin = b.mul(number, long(unrolled))
+            for n in range(unrolled):
+                vectors = [c.load(b.add(c.at(line, begin, step), long(n * step)), FLOATS) for line in lines]
+                for m in range(rows):
+                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), FLOAT))
+                    for k, vector in enumerate(vectors):
+                        place = m * len(lines) + k
+                        made[place] = c.fma(vector, own, made[place])
+            return made
+
+        return list(c.loop(b.udiv(count, long(unrolled)), terms, *[floats(0.0)] * (rows * len(lines))))
+
+    def _weigh(self, place: Any, scores: Any, many: Any) -> None:
+        """Make weights of the scores of a tile: exp of them, less the greatest one of the row so far."""
+        c, b, kind = self._c, self._c.b, self._kind
+        places = [b.add(place, long(m * kind.row_size)) for m in range(kind.tile[0])]
+        lows, befores = floats(-np.inf), floats(-np.inf)
+        for m, own in enumerate(places):
+            before = c.load(b.add(own, long(kind.peak_at)), FLOAT)
+            now = c.greatest(c.peak(c.load(b.add(own, long(kind.edge_at)), FLOATS)), before)
+            c.store(now, b.add(own, long(kind.peak_at)))
+            lows, befores = (
+                b.insert_element(old, new, ir.Constant(INT, m)) for old, new in ((lows, now), (befores, before))
+            )
+        # 0 where all are hidden so far, so that they weigh nothing
+        lows = b.select(b.fcmp_ordered("==", lows, floats(-np.inf)), floats(0.0), lows)
+        factors = c.exp(b.fsub(befores, lows))
+        for m, own in enumerate(places):
+            for vector, start in ((factors, kind.scale_at), (lows, kind.less_at)):
+                c.store(b.extract_element(vector, ir.Constant(INT, m)), b.add(own, long(start)))
+
+        def row(number: Any) -> None:
+            own, weights = c.at(place, number, kind.row_size), c.at(scores, number, kind.scores_row)
+            less, factor = (c.splat(c.load(b.add(own, long(n)), FLOAT)) for n in (kind.less_at, kind.scale_at))
+
+            def power(vector: Any, total: Any) -> list[Any]:
+                where = c.at(weights, vector, LINE)
+                made = c.exp(b.fsub(c.load(where, FLOATS), less))
+                c.store(made, where)
+                return [b.fadd(total, made)]
+
+            total = b.add(own, long(kind.total_at))
+            (made,) = c.loop(c.blocks(many, long(LANES)), power, b.fmul(c.load(total, FLOATS), factor))
+            c.store(made, total)
+
+        c.loop(long(kind.tile[0]), row)
+
+    def _hidden(self, mask: Any, first: Any, inside: Any) -> Any:
+        """What is added to scores."""
+        c, b = self._c, self._c.b
+        if self._kind.mask == "f32":
+            return c.some(c.at(mask, first, ITEM), FLOATS, inside)
+        seen = b.icmp_unsigned("!=", c.some(b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
+        return b.select(seen, floats(0.0), floats(float(MASKED)))
+
+    def _end(self, row: Any) -> None:
+        c, b, kind = self._c, self._c.b, self._kind
+        place = self._row(row)
+        target = c.at(self._own["result"], b.add(self._first, row), self._at["result_row"])
+        divisor = c.splat(c.sum(c.load(b.add(place, long(kind.total_at)), FLOATS)))
+        for start, count in lanes_of(kind.width):
+            value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
+            c.write(b.fdiv(value, divisor), b.add(target, long(start)), count)
+
+
+def _transposed(c: Code, rows: list[Any]) -> list[Any]:
+    """The columns of a square of 16 rows."""
+    half = LANES // 2
+    low, high = (
+        ir.Constant(INTS, [own for n in range(half) for own in (begin + n, LANES + begin + n)]) for begin in (0, half)
+    )
+    for _ in range(LANES.bit_length() - 1):  # each time rows that lie half as far apart come together
+        pairs = list(zip(rows[:half], rows[half:], strict=True))
+        rows = [c.b.shuffle_vector(one, other, order) for one, other in pairs for order in (low, high)]
+    return rows

@@ -1,0 +1,136 @@
+"""Attention of many rows by a kernel that keeps no scores, at the sizes it is for; `test_attention.py` has others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from irrun.engines.compiled import flash, flash_form
+from irrun.engines.compiled.engine import LEAST_SCORES, CompiledEngine
+from irrun.engines.compiled.team import Team
+from irrun.engines.vectorized.attention import compile_attention
+from irrun.engines.vectorized.threads import Threads
+
+NAME = "ScaledDotProductAttention-13"
+F32 = np.float32
+
+rng = np.random.default_rng(0)
+
+
+def heads(*shape):
+    """Heads [N, H, L, E] that lie in memory as a projection gives them, [N, L, H, E]."""
+    return rng.standard_normal((shape[0], shape[2], shape[1], shape[3]), F32).transpose(0, 2, 1, 3)
+
+
+def attention(arrays, threads=1, causal=False):
+    query, value = arrays[0], arrays[2]
+    work = work_of(NAME, {"causal": causal}, arrays, [((*query.shape[:-1], value.shape[-1]), "f32")])
+    return work, flash.attention(work, Team(threads))
+
+
+def attended(arrays, threads=1, causal=False):
+    work, compiled = attention(arrays, threads, causal)
+    assert compiled is not None
+    return computed(compiled, work, arrays)[0]
+
+
+def exact(arrays, causal=False):
+    with np.errstate(all="ignore"):
+        return plain(NAME, {"causal": causal}, [own if own.dtype == bool else own.astype(np.float64) for own in arrays])
+
+
+@pytest.mark.parametrize(("rows", "keys"), [(64, 64), (300, 700), (257, 513), (700, 100)])
+@pytest.mark.parametrize(("size", "width"), [(64, 64), (40, 72), (3, 256), (65, 1)])
+def test_by_any_threads_the_same_and_near_to_what_is_exact(rows, keys, size, width):
+    arrays = [heads(2, 3, rows, size) * F32(2), heads(2, 3, keys, size), heads(2, 3, keys, width)]
+    mask = rng.standard_normal((rows, keys), F32)
+    seen = np.tri(rows, keys, keys // 3, np.bool_) & (mask < 1)
+    for others, causal in (((), False), ((), True), ((mask,), False), ((seen,), False)):
+        found = attended([*arrays, *others], 1, causal)
+        expected = exact([*arrays, *others], causal)
+        assert np.abs(found - expected).max() < 1e-6 * np.abs(arrays[2]).max()
+        np.testing.assert_array_equal(attended([*arrays, *others], 3, causal), found)
+
+
+def test_keys_that_are_hidden_are_left_out(monkeypatch):
+    """Where values show that: a NaN among these does through a weight of 0."""
+    monkeypatch.setattr(flash, "ROWS", 64)
+    arrays = [heads(1, 2, 200, 8), heads(1, 2, 200, 8), heads(1, 2, 200, 8)]
+    seen = np.tri(200, 200, 0, np.bool_)
+    added = np.where(seen, F32(0), F32(-np.inf))
+    for number in (0, np.nan, np.inf):
+        arrays[2][0, 1, 150, 2] += F32(number)
+        for others, causal in (((), True), ((seen,), False), ((added,), False), ((seen[None, None],), False)):
+            own = [*arrays, *others]
+            with np.errstate(all="ignore"):
+                expected = plain(NAME, {"causal": causal}, own)
+            np.testing.assert_allclose(attended(own, 2, causal), expected, rtol=0, atol=1e-6)
+
+
+def test_scores_far_apart():
+    """Of one block of keys and the next: weights of the former become 0, or those of the latter are."""
+    arrays = [heads(1, 2, 70, 8), heads(1, 2, 600, 8), heads(1, 2, 600, 8)]
+    for first, last in [(0, 400), (400, 0), (-1e30, -2e30), (-2e30, -1e30)]:
+        mask = np.linspace(first, last, 600, dtype=F32)[None]
+        np.testing.assert_allclose(attended([*arrays, mask]), exact([*arrays, mask]), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none(number):
+    """In any block of keys, hidden or not, and rows that see nothing."""
+    mask = rng.standard_normal((70, 600), F32)
+    mask[0] = -np.inf
+    mask[1, :300] = -np.inf
+    mask[2, 300:] = -np.inf
+    for name, place in [(0, 5), *((own, place) for own in (1, 2, 3) for place in (2, 299, 599))]:
+        arrays = [heads(1, 2, 70, 8), heads(1, 2, 600, 8), heads(1, 2, 600, 8), mask.copy()]
+        arrays[name][(..., place) if name == 3 else (0, 1, place, 3)] = number
+        for others, causal in ((arrays[3:], False), ([arrays[3] > 0], False), ([], False), ([], True)):
+            own = [*arrays[:3], *others]
+            with np.errstate(all="ignore"):
+                expected = plain(NAME, {"causal": causal}, own)
+            np.testing.assert_allclose(attended(own, 2, causal), expected, rtol=1e-5, atol=2e-6)
+
+
+def test_views():
+    """Rows that are repeated, backwards, or every second one; masks of heads and of rows."""
+    key, value = heads(2, 4, 150, 8)[:, :, ::-1], heads(2, 4, 300, 8)[:, :, ::2]
+    query = np.broadcast_to(heads(2, 1, 90, 8), (2, 4, 90, 8))
+    for shape in ((90, 150), (1, 150), (4, 1, 150), (2, 1, 90, 150)):
+        mask = rng.standard_normal(shape, F32)
+        for own in (mask, mask[..., ::-1, :], mask > 0):
+            arrays = [query, key[:, :1], value, own]
+            np.testing.assert_allclose(attended(arrays, 2), exact(arrays), rtol=0, atol=2e-6)
+
+
+def test_no_more_memory_than_numpy():
+    arrays = [heads(1, 6, 1500, 64)] * 3
+    work, compiled = attention(arrays, 2)
+    usual = compile_attention(work, Threads(2))
+    assert compiled is not None
+    assert usual is not None
+    assert compiled.scratch < usual.scratch
+
+
+def test_what_is_left_to_others(monkeypatch):
+    key = heads(1, 2, 70, 8)
+    assert attention([heads(1, 2, 63, 8), key, key])[1] is None
+    assert attention([heads(1, 2, 70, 257), heads(1, 2, 70, 257), key])[1] is None
+    assert attention([key, heads(1, 2, 8, 70).swapaxes(-1, -2), key])[1] is None
+    assert attention([key, key, key, rng.standard_normal((70, 70), F32).T])[1] is None
+    monkeypatch.setattr(flash_form, "features", frozenset)
+    monkeypatch.setattr(flash_form, "is_x86", lambda: True)
+    assert attention([key, key, key])[1] is None
+
+
+def test_small_works_and_single_runs_are_no_reason_to_load_what_compiles():
+    rows = LEAST_SCORES // 512
+    works = [attention([heads(1, 1, own, 8), heads(1, 1, 512, 8), heads(1, 1, 512, 8)])[0] for own in (rows - 1, rows)]
+    engine = CompiledEngine(2)
+    assert engine.compile(works[0]) is None
+    assert engine.compile(works[1]) is not None
+    assert engine.compile(works[0]) is not None
+    assert CompiledEngine(2, once=True).compile(works[1]) is None
