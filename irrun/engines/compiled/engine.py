@@ -52,12 +52,10 @@ LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
+    "ScaledDotProductAttention-13": 1 << 18,
 }
-"""Elements of the result of an op from which on its works are a reason to load llvmlite; once it is there it takes
-smaller ones, too."""
-
-LEAST_SCORES = 1 << 18
-"""The same for the scores of an attention, of several runs."""
+"""Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
+reason to load llvmlite; once it is there it takes smaller ones, too."""
 
 
 def op_of(name: str) -> Op | None:
@@ -114,11 +112,13 @@ class CompiledEngine:
         return None if compiled is None else checked(work, compiled)
 
     def _is_reason(self, work: Work) -> bool:
-        """Whether a work is worth loading llvmlite, which takes as long as what it saves in one run of attention."""
+        """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
+        if work.name not in LEAST:
+            return True
+        size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
-            scores = prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
-            return not self._once and scores >= LEAST_SCORES
-        return prod(work.outputs[0].shape) >= LEAST.get(work.name, 0)
+            size = prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
+        return not self._once and size >= LEAST[work.name]
 
     def unaligned(self, name: str) -> bool:
         """Weights are laid out anew, and what posts read is read from anywhere."""
