@@ -9,7 +9,7 @@ from engines.works import computed, plain, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
 from irrun.engines.compiled import flash, flash_form
-from irrun.engines.compiled.engine import LEAST_SCORES, CompiledEngine
+from irrun.engines.compiled.engine import LEAST, CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.attention import compile_attention
 from irrun.engines.vectorized.threads import Threads
@@ -127,7 +127,7 @@ def test_what_is_left_to_others(monkeypatch):
 
 
 def test_small_works_and_single_runs_are_no_reason_to_load_what_compiles():
-    rows = LEAST_SCORES // 512
+    rows = LEAST["ScaledDotProductAttention-13"] // 512
     works = [attention([heads(1, 1, own, 8), heads(1, 1, 512, 8), heads(1, 1, 512, 8)])[0] for own in (rows - 1, rows)]
     engine = CompiledEngine(2)
     assert engine.compile(works[0]) is None
