@@ -193,6 +193,20 @@ def test_mean_and_variance(mode: dict[str, Any], lies: str) -> None:
     check("MVN-6", MVN | mode, numbers(2, 30, 90, mean=300), np.array([1, 2]))
 
 
+@pytest.mark.usefixtures("_sharing")
+@pytest.mark.parametrize("shape", [(1, 1, 768), (5,), (3, 1), (3, 4, 7), (2, 300, 33), (1, 70_001)])
+def test_roots_of_means_of_squares(shape: tuple[int, ...]) -> None:
+    name, attrs = "RootMeanSquare-0", {"eps": 1e-6}
+    for mean in (0.0, 1e3, 1e10):
+        check(name, attrs, numbers(*shape, mean=mean))
+    check(name, attrs, numbers(*shape), numbers(shape[-1]), posts=[Post("Multiply-1", NUMPY, 1)])
+    check(name, {"eps": 0.5}, numbers(*shape), numbers(*shape), posts=[Post("Add-1", NUMPY, 1), Post("ReLU-1", {})])
+    for value in (np.nan, np.inf, 3e38, 1e-30):
+        data = numbers(*shape)
+        data.flat[-1] = value
+        check(name, attrs, data)
+
+
 def test_results_lie_as_the_data_do() -> None:
     data, tables = numbers(2, 20, 6, 7, lies=LAST), (numbers(20), numbers(20))
     _, compiled = made(GROUPS, {"num_groups": 4, "epsilon": 1e-5}, [data, *tables])

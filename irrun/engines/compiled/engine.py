@@ -37,7 +37,7 @@ MODULES = {
     "CumSum-3": "sums",
     **dict.fromkeys(("Interpolate-4", "Interpolate-11"), "resampling"),
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), "softmax"),
-    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6"), "normalization"),
+    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), "normalization"),
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
     "MatMul-1": "panels",
@@ -50,7 +50,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
-    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6"), 1 << 14),
+    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": 1 << 18,
 }

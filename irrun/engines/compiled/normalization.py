@@ -1,4 +1,5 @@
-"""Mean and variance of groups of channels, or along the last axes, each group while it is in the cache."""
+"""Mean and variance of groups of channels, or along the last axes, and roots of means of squares: each group while it
+is in the cache."""
 
 from __future__ import annotations
 
@@ -87,6 +88,15 @@ def mvn(work: Work, team: Team) -> Compiled | None:
     return _compiled(work, team, extents, mode, attrs["eps"], scaled=False)
 
 
+def root_mean_square(work: Work, team: Team) -> Compiled | None:
+    """Lines along the last axis, over the roots of the means of their squares."""
+    (data,) = work.required(1)
+    if data.type != "f32" or not is_dense(data):
+        return None
+    extents = _Extents(1, prod(data.shape[:-1]), 1, data.shape[-1])
+    return _compiled(work, team, extents, "inside", work.attrs["eps"], scaled=False, centred=False)
+
+
 class _Cut(NamedTuple):
     """How images are cut for a kernel: what it can do without looking at others, how many there are of that, and parts
     of each; of these, what they have `together`, and `pieces`; and the bytes that it needs for one."""
@@ -111,7 +121,9 @@ def _images_cut(extents: _Extents) -> _Cut:
     return _Cut(extents.images, parts, together, pieces, channels.room_of(count, parts))
 
 
-def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, *, scaled: bool) -> Compiled | None:
+def _compiled(
+    work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, *, scaled: bool, centred: bool = True
+) -> Compiled | None:
     data = work.required(1)[0]
     last, along = not is_dense(data), False if scaled else None
     if scaled and (last or extents.points == 1):
@@ -123,7 +135,7 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
     if len(posts) < len(work.posts):
         return None
     short = (groups * lines if last else points) < LANES
-    kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts)
+    kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts, centred)
     cut = _images_cut(extents) if last else _rows_cut(extents)
     nanoseconds = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False))
     even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
@@ -132,7 +144,7 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
     steps = [(kind, items, items > 1 and nanoseconds > SHARED_NANOSECONDS)]
     if team.count > 1 and not even and cut.parts > 1 and nanoseconds > CALLS * SHARED_NANOSECONDS:
         chunk, every = 1, cut.wholes * cut.parts
-        steps = [(NormalizationKind("sums", last, last and short), every, True)]
+        steps = [(NormalizationKind("sums", last, last and short, centred=centred), every, True)]
         if last:
             steps.append((replace(kind, does="moments", scales=None, posts=()), images, False))
         steps.append((replace(kind, does="parts"), every, True))
@@ -169,4 +181,5 @@ def _compiled(work: Work, team: Team, extents: _Extents, mode: str, epsilon: flo
 COMPILERS = {
     "GroupNormalization-12": group_normalization,
     **dict.fromkeys(("MVN-1", "MVN-6"), mvn),
+    "RootMeanSquare-0": root_mean_square,
 }

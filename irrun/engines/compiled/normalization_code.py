@@ -28,10 +28,10 @@ class NormalizationKind:
     """What a kernel is compiled for.
 
     `does` is what: all of it ("whole"), or a step of it. Channels come `last` in memory, then a group may be a `single`
-    one; or each is a line. `scales` is
-    whether there are a scale and a shift for each element of a line, or for each line; None where there are none. A
-    `short` line has less than 16 elements. Elements are divided by the root of variance and epsilon, "outside" of the
-    root where it is added there; with "none" they are not divided.
+    one; or each is a line. `scales` is whether there are a scale and a shift for each element of a line, or for each
+    line; None where there are none. A `short` line has less than 16 elements. Elements are divided by the root of
+    variance and epsilon, "outside" of the root where it is added there; with "none" they are not divided. Those that
+    are not `centred` are taken as if their mean were 0.
     """
 
     does: str
@@ -41,6 +41,7 @@ class NormalizationKind:
     scales: bool | None = None
     epsilon: str = "inside"
     posts: tuple[KernelPost, ...] = ()
+    centred: bool = True
 
     @property
     def form(self) -> Form:

@@ -117,6 +117,8 @@ class _Kernel:
 
     def _origin(self, row: Any) -> Any:
         c = self._c
+        if not self._kind.centred:
+            return NOUGHT
         return c.b.fpext(origin(c, c.load(c.b.add(self._at["data"], self._offset(row)), FLOAT)), DOUBLE)
 
     def _sums(self, row: Any, part: _Part) -> list[Any]:
@@ -147,8 +149,10 @@ class _Kernel:
     def _moments(self, row: Any, sums: Values) -> Moments:
         """Those of a row, in all lanes."""
         c, (total, squares) = self._c, sums
-        distance, squares = central(c, total, squares, c.b.uitofp(self._size, DOUBLE))
-        mean = c.b.fadd(self._origin(row), distance)
+        mean = NOUGHT
+        if self._kind.centred:
+            distance, squares = central(c, total, squares, c.b.uitofp(self._size, DOUBLE))
+            mean = c.b.fadd(self._origin(row), distance)
         return Moments(*map(c.splat, moments(c, self._kind, self._at["epsilon"], mean, squares, self._size)))
 
     def _write(self, row: Any, part: _Part, found: Moments) -> None:
