@@ -15,7 +15,7 @@ AHEAD = 4096
 """Bytes of codes, at least, that are brought into the cache before they are read: rows are too short for the processor
 to do that of its own accord."""
 
-AHEAD_ALONE = 2048
+AHEAD_ALONE = 1024
 """The same of rows that follow one another."""
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.compiler import features
+from irrun.engines.compressed import PACKED
 
-FEW, FEW_NARROW = {1: 4, 2: 2, 3: 2, 4: 2}, {1: 2, 2: 2, 3: 2, 4: 2}
-"""Columns, by how many rows, where each code is made a number for so many rows, with 32 registers and with 16."""
+FEW, FEW_SHARED = {1: 4, 2: 2, 3: 2, 4: 2}, {1: 2, 2: 2, 3: 2, 4: 2}
+"""Columns, by how many rows, where each code is made a number for so many rows; and with 16 registers, of codes that
+share bytes: to make numbers of these takes more of them."""
 
 MANY, MANY_NARROW = {4: 4, 5: 4, 6: 4}, {2: 4, 3: 4}
 """The same where weights are made f32 first. With a vector of each row, and one of a column, no register is left."""
@@ -25,14 +27,15 @@ def apart() -> bool:
     return not _wide()
 
 
-def few_at_once(rows: int) -> tuple[int, int]:
-    """Rows, of so many, and columns that a kernel computes at once, where it reads codes anew for each few rows."""
+def few_at_once(rows: int, type: str) -> tuple[int, int]:
+    """Rows, of so many, and columns that a kernel computes at once, where it reads codes of a type anew for each few
+    rows."""
     if _wide():
         size = _at_once(rows, [size for size in FEW if size <= rows])
         return size, FEW[size]
-    blocks = -(-rows // max(FEW_NARROW))  # to make codes numbers takes longer than to compute some rows twice
+    blocks = -(-rows // max(FEW))  # to make codes numbers takes longer than to compute some rows twice
     size = -(-rows // blocks)
-    return size, FEW_NARROW[size]
+    return size, (FEW_SHARED if type in PACKED else FEW)[size]
 
 
 def many_at_once(rows: int) -> tuple[int, int]:

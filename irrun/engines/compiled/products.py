@@ -146,7 +146,7 @@ COMPRESSED = {"MatMul-1": matmul}
 def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
     """Every code is read for each few rows."""
     columns, inner = groups.weights.shape
-    at_once, side = few_at_once(rows)
+    at_once, side = few_at_once(rows, groups.weights.type)
     kind = groups.kind(side if columns >= side or apart() else 1, at_once)
     threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
     chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
