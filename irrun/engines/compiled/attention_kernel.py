@@ -96,6 +96,14 @@ def address_of(kind: AttentionKind) -> int:
     return compiled(kind, lambda function: _Attention(function, kind).write(), passes=False)
 
 
+def hidden(c: Code, type: str | None, mask: Any, first: Any, inside: Any) -> Any:
+    """What a mask of a type adds to the scores of some keys from `first` on."""
+    if type == "f32":
+        return c.some(c.at(mask, first, ITEM), FLOATS, inside)
+    seen = c.b.icmp_unsigned("!=", c.some(c.b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
+    return c.b.select(seen, floats(0.0), floats(float(MASKED)))
+
+
 class _Attention:
     """The code of a kernel in the making."""
 
@@ -186,7 +194,7 @@ class _Attention:
             made = []
             for m, scores in enumerate(self._products(places, key, start, many)):
                 if self._kind.mask is not None:
-                    scores = b.fadd(scores, self._hidden(masks[m], b.add(first, start), inside))
+                    scores = b.fadd(scores, hidden(c, self._kind.mask, masks[m], b.add(first, start), inside))
                 scores = b.select(inside, scores, floats(float("-inf")))
                 c.store(scores, c.at(b.add(places[m], long(self._scores)), start, ITEM))
                 made.append(c.greatest(scores, peaks[m]))
@@ -232,14 +240,6 @@ class _Attention:
             for total, own in zip(made, sums, strict=True):
                 total.append(c.sums(own, LANES))
         return [c.sums(own, LANES // at_once) for own in made]
-
-    def _hidden(self, mask: Any, first: Any, inside: Any) -> Any:
-        """What is added to scores."""
-        c, b = self._c, self._c.b
-        if self._kind.mask == "f32":
-            return c.some(c.at(mask, first, ITEM), FLOATS, inside)
-        seen = b.icmp_unsigned("!=", c.some(b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
-        return b.select(seen, floats(0.0), floats(float(MASKED)))
 
     def _add(self, row: Any, value: Any, many: Any) -> None:
         """Add values to the sums of the rows of a tile, as much of each as it weighs."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.compiled.attention_kernel import hidden
 from irrun.engines.compiled.code import (
-    BYTES,
     FLOAT,
     FLOATS,
     INT,
@@ -30,7 +30,6 @@ from irrun.engines.compiled.code import (
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.flash_form import FORM, HEAD, ROOM, FlashKind
 from irrun.engines.memory import ITEM
-from irrun.engines.work import MASKED
 
 UNROLLED = 4
 """Terms of sums that are written one after the other, where so many divide them."""
@@ -196,7 +195,7 @@ class _Block:
                 for n, start in enumerate(starts):
                     value, shown = next(sums), inside[n]
                     if kind.mask is not None:
-                        value = b.fadd(value, self._hidden(masks[m], start, inside[n]))
+                        value = b.fadd(value, hidden(c, kind.mask, masks[m], start, inside[n]))
                     if kind.causal:
                         shown = b.and_(shown, b.icmp_signed("<", numbers[n], seen[m]))
                     value = b.select(shown, value, floats(-np.inf))
@@ -261,14 +260,6 @@ class _Block:
             c.store(made, total)
 
         c.loop(long(kind.tile[0]), row)
-
-    def _hidden(self, mask: Any, first: Any, inside: Any) -> Any:
-        """What is added to scores."""
-        c, b = self._c, self._c.b
-        if self._kind.mask == "f32":
-            return c.some(c.at(mask, first, ITEM), FLOATS, inside)
-        seen = b.icmp_unsigned("!=", c.some(b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
-        return b.select(seen, floats(0.0), floats(float(MASKED)))
 
     def _end(self, row: Any) -> None:
         c, b, kind = self._c, self._c.b, self._kind
