@@ -55,9 +55,9 @@ def load_engines(
         elif name == "onednn":
             raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
         if compiling:
-            found.append(
-                compiled.load(count, None if engine is None or engine.few_rows else engine.parallel, once=once)
-            )
+            parallel = None if engine is None or engine.few_rows else engine.parallel
+            quantized = engine is not None and engine.leaves_codes and not once
+            found.append(compiled.load(count, parallel, once=once, quantized=quantized))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     return [*found, VectorizedEngine(count, compiling=any(engine.name == "onednn" for engine in found))]

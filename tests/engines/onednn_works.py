@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ from irrun.spec.registry import registry
 
 ENGINE = load(2)
 needs_onednn = pytest.mark.skipif(ENGINE is None, reason="oneDNN is not installed")
+
+
+def has_avx2() -> bool:
+    """Whether the processor has what our own code for products of codes is written with."""
+    path = Path("/proc/cpuinfo")
+    return path.exists() and " avx2 " in path.read_text()
 
 
 def normal(*shape: int, seed: int = 0) -> Array:

@@ -1,4 +1,4 @@
-"""Products of codes by oneDNN, against sums of whole numbers in a loop."""
+"""Products of codes by oneDNN and by code of our own, against sums of whole numbers in a loop."""
 
 from __future__ import annotations
 
@@ -7,17 +7,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.onednn_works import ENGINE, channels_last, room
+from engines.onednn_works import ENGINE, channels_last, has_avx2, room
 
+from irrun.engines import compiled
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Coding, Grid
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.registry import registry
 
-pytestmark = pytest.mark.skipif(
-    ENGINE is None or not ENGINE.quantized, reason="no oneDNN, or no processor that adds up products of bytes exactly"
-)
+QUANTIZED: dict[str, Any] = {
+    "onednn": ENGINE if ENGINE is not None and ENGINE.quantized else None,
+    "compiled": compiled.load(2, quantized=True) if compiled.is_there() and has_avx2() else None,
+}
+own = pytest.mark.parametrize("engine", ["onednn"], indirect=True)
+"""Of tests of what oneDNN alone computes."""
+
+
+@pytest.fixture(autouse=True, params=["onednn", "compiled"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if QUANTIZED[request.param] is None:
+        pytest.skip(f"{request.param} is not installed, or the processor does not add up products of bytes exactly")
+    monkeypatch.setitem(globals(), "ENGINE", QUANTIZED[request.param])
+
+
 GRIDS = [Grid("u8", (0.5,), 0), Grid("u8", (0.25,), 131), Grid("i8", (0.125,), 0)]
 rng = np.random.default_rng(7)
 
@@ -44,10 +57,10 @@ def output(*shape: int, type: str = "f32") -> Operand:
 def computed(work: Work, *arrays: Any) -> Any:
     """What the engine makes of codes and other inputs, of which None has been taken."""
     assert ENGINE is not None
-    compiled = ENGINE.compile(work)
-    assert compiled is not None
+    made = ENGINE.compile(work)
+    assert made is not None
     inputs = list(arrays)
-    for number, layout in compiled.wants.items():
+    for number, layout in made.wants.items():
         operand = work.inputs[number]
         assert operand is not None
         operand = operand.codes or operand
@@ -57,11 +70,11 @@ def computed(work: Work, *arrays: Any) -> Any:
         reorder.bind([arrays[number]], [inputs[number]], room(reorder.scratch))()
         np.testing.assert_array_equal(inputs[number], arrays[number])
     (target,) = work.outputs
-    layout = compiled.gives.get(0)
+    layout = made.gives.get(0)
     nbytes = layout.nbytes if layout is not None else int(np.prod(target.shape)) * numpy_dtype(target.type).itemsize
     strides = None if layout is None else layout.strides
     written = np.ndarray(target.shape, numpy_dtype(target.type), room(nbytes), 0, strides)
-    compiled.bind(inputs, [written], room(compiled.scratch))()
+    made.bind(inputs, [written], room(made.scratch))()
     return written
 
 
@@ -88,6 +101,7 @@ def test_rows_with_constant_weights(grid: Grid, turned: bool, sizes: tuple[int, 
     np.testing.assert_allclose(computed(work, data, None), sums * grid.scale[0] * scale.reshape(-1), rtol=1e-6)
 
 
+@own
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("turned", [True, False])
 def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
@@ -209,6 +223,7 @@ def channels_last_codes(*shape: int) -> Any:
     return np.ndarray(shape, np.uint8, codes("u8", data.size), 0, tuple(step // 4 for step in data.strides))
 
 
+@own
 def test_codes_and_numbers() -> None:
     """To codes and back, by channel, and what lies between limits that are not those of the grid."""
     data = np.array([[[-3, 0.24]], [[0.26, 9]]], np.float32).reshape(1, 2, 1, 2)
@@ -221,6 +236,7 @@ def test_codes_and_numbers() -> None:
     assert computed(back, array).ravel().tolist() == [-0.5, 0, 0.5, 1]
 
 
+@own
 @pytest.mark.parametrize("limits", [(-1.0, 2.0, -1.0, 2.0), (0.0, 3.0, -1.5, 4.5)])
 def test_codes_of_what_is_rounded_to_another_grid(limits: tuple[float, ...]) -> None:
     """Two quantizations behind one another, which may choose another step only where a number is near a tie."""
@@ -239,6 +255,7 @@ def test_codes_of_what_is_rounded_to_another_grid(limits: tuple[float, ...]) -> 
     np.testing.assert_array_equal(computed(work, data, *bounds)[clear], expected[clear])
 
 
+@own
 @pytest.mark.parametrize("type", ["u8", "i8", "f32"])
 def test_channels_that_are_joined_where_they_come_last(type: str) -> None:
     """Parts that are cut out of others, and one in C order, side by side in every place of the image."""
@@ -255,6 +272,7 @@ def test_channels_that_are_joined_where_they_come_last(type: str) -> None:
     assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(first), none], [output(2, 9, 5, 6, type=type)])) is None
 
 
+@own
 def test_numbers_of_a_quantization_are_left_to_who_keeps_nan() -> None:
     assert ENGINE is not None
     inputs = [plain(np.zeros((2, 3), np.float32)), *(Operand("f32", (), (), np.float32(n)) for n in range(4))]

@@ -1,6 +1,6 @@
-"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, or
-of few rows, attention of few rows over a cache and of many, embedding bags, and what moves elements to places that only
-a run tells."""
+"""The engine on code of our own, which LLVM compiles where llvmlite is installed: products with compressed weights, of
+codes, or of few rows, attention of few rows over a cache and of many, embedding bags, and what moves elements to places
+that only a run tells."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ def is_there() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def load(threads: int, parallel: Callable[[int, int], object] | None = None, *, once: bool = False) -> CompiledEngine:
+def load(
+    threads: int,
+    parallel: Callable[[int, int], object] | None = None,
+    *,
+    once: bool = False,
+    quantized: bool = False,
+) -> CompiledEngine:
     """The engine for `threads` threads. Products of few rows with weights of f32 are its own where it is given what has
     threads call a function, at an address, with an argument: those of the engine that computes other products. `once`
-    says that there will be one run."""
+    says that there will be one run. Products of codes are its own where it is to be `quantized`, for which the
+    processor needs AVX2."""
     from irrun.engines.compiled.engine import CompiledEngine
 
-    return CompiledEngine(threads, parallel, once=once)
+    return CompiledEngine(threads, parallel, once=once, quantized=quantized)

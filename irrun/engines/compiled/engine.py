@@ -45,6 +45,14 @@ MODULES = {
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
 
+INTEGERS = frozenset(
+    {
+        *("Convolution-1", "GroupConvolution-1", "MatMul-1"),
+        *("IntegerConvolution-1", "IntegerGroupConvolution-1", "IntegerMatMul-1"),
+    }
+)
+"""Works of the module `integers`, where they are of codes and constant weights of i8."""
+
 UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
 """Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
 
@@ -76,19 +84,32 @@ def _of_module(name: str, table: str) -> Any:
     return parts.compile if table == "COMPILERS" else parts.open
 
 
+def _is_of_integers(work: Work) -> bool:
+    """Whether a work is of codes and constant weights of i8."""
+    if work.name not in INTEGERS:
+        return False
+    data, right = work.required(2)
+    codes = data.codes is not None or work.name.startswith("Integer")
+    return codes and right.compressed is not None and right.compressed.type == "i8" and right.compressed.zero is None
+
+
 class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
     of few rows only where it is given who runs them in `parallel`. Others cost it nothing. `once` says that there will
-    be one run."""
+    be one run. Where it is `quantized` it multiplies codes, with the processor's AVX2."""
 
     name = "compiled"
     decodes = True
-    quantized = False
 
     def __init__(
-        self, threads: int, parallel: Callable[[int, int], object] | None = None, *, once: bool = False
+        self,
+        threads: int,
+        parallel: Callable[[int, int], object] | None = None,
+        *,
+        once: bool = False,
+        quantized: bool = False,
     ) -> None:
-        self.threads, self._parallel, self._once = threads, parallel, once
+        self.threads, self._parallel, self._once, self.quantized = threads, parallel, once, quantized
         self._team: Team | None = None
         self._pool = Threads(threads)
 
@@ -102,7 +123,9 @@ class CompiledEngine:
             return None
         if work.name == "MatMul-1" and not work.compressed and (self._parallel is None or not is_of_few_rows(work)):
             return None
-        if work.compressed:
+        if self.quantized and _is_of_integers(work):
+            compile = import_module("irrun.engines.compiled.integers").COMPILERS[work.name]
+        elif work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
             compile = COMPRESSED.get(work.name)

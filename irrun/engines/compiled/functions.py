@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from irrun.engines.compiled.code import FLOATS, Code, floats
 from irrun.engines.vectorized.functions import NORMAL
@@ -13,6 +16,9 @@ _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-
 """Of Cephes: with them x + x^3 * polynomial(x^2) is tanh(x) where |x| is below 0.625."""
 
 _TANH_GELU = tuple(2 * math.sqrt(2 / math.pi) * factor for factor in (0.044715, 1))
+
+
+_LIMITS = np.finfo(np.float32).min, np.finfo(np.float32).max
 
 
 def relu(c: Code, x: Any) -> Any:
@@ -51,12 +57,25 @@ def tanh_gelu(c: Code, x: Any) -> Any:
     return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
 
 
+def hswish(c: Code, x: Any) -> Any:
+    return c.b.fmul(x, c.b.fmul(clamp(0.0, 6.0, c, c.b.fadd(x, floats(3.0))), floats(1 / 6)))
+
+
+def clamp(least: float, most: float, c: Code, x: Any) -> Any:
+    """What is between two limits; NaN is left as it is."""
+    b = c.b
+    low, high = (floats(float(np.clip(np.float32(limit), *_LIMITS))) for limit in (least, most))
+    above = b.select(b.fcmp_ordered("<", x, low), low, x)
+    return b.select(b.fcmp_ordered(">", above, high), high, above)
+
+
 def _magnitude(c: Code, x: Any) -> Any:
     return c.call("llvm.fabs.v16f32", FLOATS, x)
 
 
 _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {
     "Gelu-2": gelu,
+    "HSwish-4": hswish,
     "ReLU-1": relu,
     "Sigmoid-1": sigmoid,
     "Swish-4": swish,
@@ -68,4 +87,6 @@ def function_of(name: str, attrs: Mapping[str, Any]) -> Callable[[Code, Any], An
     """That of an op of one input; None where there is none."""
     if name == "Gelu-7":
         return gelu if attrs["approximation_mode"] == "erf" else tanh_gelu
+    if name == "Clamp-1":
+        return partial(clamp, attrs["min"], attrs["max"])
     return _FUNCTIONS.get(name)

@@ -56,7 +56,8 @@ CODED = frozenset(
 
 class OneDNN:
     """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Products of `few_rows` it
-    leaves to others unless told that they are its own."""
+    leaves to others unless told that they are its own. It `leaves_codes` to others where it would not add up products
+    of bytes exactly, but the processor can."""
 
     name = "onednn"
     decodes = False
@@ -64,7 +65,7 @@ class OneDNN:
     def __init__(self, library: Library, *, few_rows: bool = True) -> None:
         self._library, self.few_rows = library, few_rows
         self.threads = library.threads
-        self.quantized = library.exact
+        self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
 
     def parallel(self, address: int, argument: int) -> None:
         """Have each of its threads call a function of C with an argument, and wait for them."""

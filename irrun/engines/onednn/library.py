@@ -60,7 +60,7 @@ _NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
-_AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x27, 0x67, 0xE7
+_AVX2, _AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x7, 0x27, 0x67, 0xE7
 
 
 class _Handle:
@@ -178,7 +178,8 @@ class Library:
     """The loaded library with one CPU engine and one stream, for `threads` threads within a call.
 
     `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
-    says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way.
+    says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way,
+    `pairs` that it has what does so with products of numbers of 16 bits.
     `once` that there will be one run.
     """
 
@@ -198,7 +199,7 @@ class Library:
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
-        self.exact = isa & _AVX512_VNNI == _AVX512_VNNI
+        self.exact, self.pairs = isa & _AVX512_VNNI == _AVX512_VNNI, isa & _AVX2 == _AVX2
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""

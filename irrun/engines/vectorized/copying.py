@@ -69,8 +69,9 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
 
 
 def copied(engine: str, operand: Operand, layout: Layout | None, threads: Threads) -> Compiled:
-    """What an engine that knows no layouts but numpy's own makes of a reorder: a copy. Raises ValueError for others."""
-    if operand.layout is not None or layout is not None:
+    """What an engine makes of a reorder that knows no layouts but those that everybody can read: a copy. Raises
+    ValueError for others."""
+    if operand.layout is not None or (layout is not None and layout.strides is None):
         raise ValueError(f"the engine {engine} has no layouts of its own")
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:

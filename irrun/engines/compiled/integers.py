@@ -1,0 +1,366 @@
+"""Convolutions and products of codes with constant weights of i8, added up exactly, where oneDNN's are not: processors
+without VNNI add up products of bytes in 16 bits, which saturate.
+
+Data come with their channels last, and go so. Zero points are subtracted while codes are made numbers of 16 bits, with
+which a processor multiplies as many at once as it does twice over in f32.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Sequence
+from math import prod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.axes import Strided
+from irrun.engines.compiled.code import LANES, LINE
+from irrun.engines.compiled.integer_kernel import CHANNEL_PIXELS, PAIR, PIXELS, IntegerKind, address_of
+from irrun.engines.compiled.requantization import Requantization, requantization, strides_of
+from irrun.engines.compiled.team import Team
+from irrun.engines.compressed import CompressedWeights
+from irrun.engines.grid import Grid
+from irrun.engines.memory import aligned, allocate, data_address
+from irrun.engines.windows import Axis, axes_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
+from irrun.records import NamedTuple, dataclass
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+INTEGER = "Integer"
+"""How the names of ops begin that take codes, and their zero point as their third input."""
+
+MAX_TERMS = 1 << 16
+"""Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
+
+MAX_TAPS = 1 << 9
+"""Of a sum of products of one channel, which f32 has exactly."""
+
+ROOM = 128 << 10
+"""Bytes of numbers that a band has, about: they stay in the second cache."""
+
+LEAST_PIXELS = 48
+"""Of a band of rows that are one pixel, which are as many as there are: weights are read once for them."""
+
+PRODUCTS = 40e9
+"""Products that one thread adds up in a second, about."""
+
+SHARED_SECONDS = 25e-6
+"""What one thread must need for threads to share it."""
+
+CHUNKS = 4
+"""That each thread takes, where it can."""
+
+Key = tuple[Hashable, ...]
+
+
+class _Geometry(NamedTuple):
+    """Images of `lines` lines of `positions` pixels of `channels`, which windows along `axes` (of lines, and along one)
+    make images of results of. `single` are groups of one channel, of which each makes one column."""
+
+    images: int
+    channels: int
+    groups: int
+    axes: tuple[Axis, Axis]
+    single: bool = False
+
+    @property
+    def flat(self) -> bool:
+        """Whether each pixel is a result of its own; then they are the lines."""
+        return all(axis.kernel == axis.stride == 1 and not axis.padded for axis in self.axes)
+
+
+class _Weights:
+    """Codes [columns, channels of a group, taps down, taps along], as a kernel reads them, made when first asked for:
+    [panels, runs, pairs, 16 columns, 2], or f32 [panels, taps, 16] where columns are of single channels."""
+
+    def __init__(self, codes: Array, geometry: _Geometry, runs: int) -> None:
+        self._codes, self._geometry, self._runs, self._lock = codes, geometry, runs, Lock()
+        self._made: Array | None = None
+
+    def array(self) -> Array:
+        with self._lock:
+            if self._made is None:
+                self._made = self._arranged()
+            return self._made
+
+    def _arranged(self) -> Array:
+        columns, inner = len(self._codes), self._codes.shape[1]
+        if self._geometry.single:
+            padded = np.zeros((-(-columns // LANES) * LANES, self._runs), np.float32)
+            padded[:columns] = self._codes.reshape(columns, self._runs)
+            made = padded.reshape(-1, LANES, self._runs).transpose(0, 2, 1)
+            return _kept(made)
+        groups = self._geometry.groups
+        own = columns // groups
+        terms = prod(self._codes.shape[1:]) // self._runs
+        last = self._codes.reshape(groups, own, inner, -1).transpose(0, 1, 3, 2).reshape(groups, own, self._runs, terms)
+        padded = np.zeros((groups, -(-own // LANES) * LANES, self._runs, terms + terms % 2), np.int8)
+        padded[:, :own, :, :terms] = last
+        made = padded.reshape(-1, LANES, self._runs, padded.shape[-1] // 2, 2).transpose(0, 2, 3, 1, 4)
+        return _kept(made)
+
+
+def _kept(array: Array) -> Array:
+    made: Array = allocate(array.nbytes).view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+_weights: weakref.WeakValueDictionary[Key, _Weights] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What a work is: geometry, weights [columns, channels, taps down, taps along], and what becomes of sums."""
+
+    type: str
+    zero: int | None
+    geometry: _Geometry
+    weights: _Weights
+    runs: int
+    columns: int
+    ending: Requantization
+
+    def compiled(self, team: Team, layout: Strided | None, gives: Strided | None) -> Compiled:
+        geometry, (down, along) = self.geometry, self.geometry.axes
+        item = 4 if geometry.single else 2
+        length = along.covered(along.windows) * geometry.channels * item
+        height, width = down.windows, along.windows
+        if geometry.flat:
+            height, width = height * width, 1
+            rows = max(min(ROOM // (geometry.channels * item), height), min(LEAST_PIXELS, height))
+        else:
+            rows = max(min((ROOM // length - down.covered(1)) // down.stride + 1, height), 1)
+        terms = prod(axis.kernel for axis in geometry.axes) * geometry.channels // geometry.groups
+        products = geometry.images * height * width * self.columns * terms
+        shared = team.count > 1 and products / PRODUCTS > SHARED_SECONDS
+        panels = geometry.groups * -(-self.columns // geometry.groups // LANES)
+        if shared and geometry.images * -(-height // rows) * panels < CHUNKS * team.count:
+            wanted = -(-CHUNKS * team.count // (geometry.images * panels))
+            least = -(-LEAST_PIXELS // width)
+            rows = min(rows, max(-(-height // wanted), least))
+        rows = -(-height // -(-height // rows))
+        reach = rows if geometry.flat else down.covered(rows)
+        room = aligned(reach * (geometry.channels * item if geometry.flat else length) + 8 * LINE)
+        cut = _Cut(height, width, rows, length, room, shared)
+        wants: dict[int, Layout | None] = dict(self.ending.wants)
+        if layout is not None:
+            wants[0] = layout
+        return Compiled(
+            lambda inputs, outputs, scratch: self._bind(team, cut, inputs, outputs, scratch),
+            room * team.count,
+            wants,
+            {} if gives is None else {0: gives},
+            frozenset({1}),
+            coded=self.ending.coded | (frozenset({0}) if self.zero is not None else frozenset()),
+        )
+
+    def _bind(self, team: Team, cut: _Cut, inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        geometry, (down, along) = self.geometry, self.geometry.axes
+        single, (result,) = geometry.single, outputs
+        item, channels = 4 if single else 2, geometry.channels
+        weights, pixels = self.weights.array(), cut.rows * cut.width
+        most = CHANNEL_PIXELS if single else PIXELS
+        kind = IntegerKind(self.type, single, -(-pixels // -(-pixels // most)), self.ending.ending)
+        bands, panels = -(-cut.height // cut.rows), len(weights)
+        chunks = 1
+        if cut.shared:
+            chunks = min(panels, -(-CHUNKS * team.count // (bands * geometry.images)))
+        chunk = -(-panels // chunks)
+        chunks = -(-panels // chunk)
+        rows, places = np.divmod(np.arange(pixels), cut.width)
+        if geometry.flat:
+            windows = np.arange(pixels) * channels * item
+        else:
+            windows = rows * (down.stride * cut.length) + places * (along.stride * channels * item)
+        windows = windows.astype(np.int64)
+        steps, shifts = self._steps(cut, item), self._shifts(item)
+        step = numpy_dtype(self.ending.ending.type).itemsize
+        reached = along.covered(along.windows)
+        left = min(along.begin, reached)
+        body = min(along.size, reached - left)
+        told = {
+            "items": chunks * bands * geometry.images,
+            "scratch": data_address(scratch),
+            "room": cut.room,
+            "chunk": chunk,
+            "chunks": chunks,
+            "panels": panels,
+            "panel": weights.strides[0],
+            "weights": data_address(weights),
+            "shifts": data_address(shifts),
+            "bands": bands,
+            "rows": cut.rows,
+            "height": cut.height,
+            "width": cut.width,
+            "places": data_address(windows),
+            "runs": self.runs,
+            "steps": data_address(steps),
+            "pairs": 1 if single else weights.strides[1] // PAIR,
+            "data": data_address(inputs[0]),
+            "image": down.size * along.size * channels,
+            "row": channels * (1 if geometry.flat else along.size),
+            "lines": down.size,
+            "stride": down.stride,
+            "reach": down.covered(1),
+            "begin": down.begin,
+            "left": left * channels,
+            "body": channels if geometry.flat else body * channels,
+            "right": (reached - left - body) * channels,
+            "flat": int(geometry.flat),
+            "zero": (self.zero or 0) & (1 << 64) - 1,
+            "result": data_address(result),
+            "result_image": prod(result.shape) // geometry.images * step,
+            "result_pixel": self.columns * step,
+            **self.ending.arguments(inputs),
+        }
+        arguments = kind.form.of(slot=0, **told)
+        address, pointer, zeros = address_of(kind), data_address(arguments), 1 + kind.form.names.index("zero")
+        given = None if self.zero is not None else inputs[2].reshape(-1)
+        held = (inputs, outputs, scratch, weights, windows, steps, shifts, self.ending)
+
+        def call(_: object = held) -> None:
+            arguments[:2] = 0
+            if given is not None:
+                arguments[zeros] = int(given[0]) & (1 << 64) - 1
+            team.beside(address, pointer, shared=cut.shared)
+
+        return call
+
+    def _steps(self, cut: _Cut, item: int) -> Array:
+        """Where the runs of a window begin, in bytes behind it."""
+        down, along = self.geometry.axes
+        lines = np.arange(down.kernel)[:, None] * (down.dilation * cut.length)
+        if self.runs == down.kernel:
+            return lines.reshape(-1).astype(np.int64)
+        taps = np.arange(along.kernel)[None] * (along.dilation * self.geometry.channels * item)
+        return np.ascontiguousarray((lines + taps).reshape(-1), np.int64)
+
+    def _shifts(self, item: int) -> Array:
+        """Of the panels: where their channels begin, in bytes, their first column, and how many of these they have."""
+        groups = 1 if self.geometry.single else self.geometry.groups
+        own = self.columns // groups
+        starts = np.arange(0, own, LANES)
+        shifts = np.zeros((groups, len(starts), 3), np.int64)
+        per_group = self.geometry.channels // groups * item
+        shifts[..., 0] = starts * item if self.geometry.single else np.arange(groups)[:, None] * per_group
+        shifts[..., 1] = np.arange(groups)[:, None] * own + starts
+        shifts[..., 2] = np.minimum(own - starts, LANES)
+        return shifts
+
+
+class _Cut(NamedTuple):
+    """How a result is cut: its rows and the pixels of each, rows of a band, bytes of a line of numbers, and of those of
+    a band; and whether threads share it."""
+
+    height: int
+    width: int
+    rows: int
+    length: int
+    room: int
+    shared: bool
+
+
+def convolution(work: Work, team: Team) -> Compiled | None:
+    """Convolution-1 and GroupConvolution-1 along one or two axes."""
+    data, filters = work.required(2)
+    weights, codes, grid = filters.compressed, *_codes(work, data)
+    assert weights is not None
+    grouped, result = "Group" in work.name, work.outputs[0].shape
+    shape = weights.shape[1:] if grouped else weights.shape
+    groups = weights.shape[0] if grouped else 1
+    axes = axes_of(work.attrs, data.shape[2:], shape[2:], result[2:])
+    if len(axes) not in (1, 2) or any(axis.begin < 0 for axis in axes):
+        return None
+    if len(axes) == 1:
+        axes.insert(0, Axis(1, 1, 1, 1, 1, 0, 0))
+    single = groups > 1 and shape[:2] == (1, 1)
+    geometry = _Geometry(data.shape[0], data.shape[1], groups, (axes[0], axes[1]), single)
+    if len(grid.scale) > 1 and not single:
+        return None
+    filters_of = codes_of(weights).reshape(result[1], shape[1], axes[0].kernel, axes[1].kernel)
+    factors = _factors(weights, grid, result[1], groups)
+    return _compiled(work, team, codes, grid, geometry, filters_of, factors, last=False)
+
+
+def product(work: Work, team: Team) -> Compiled | None:
+    """MatMul-1 with a matrix of weights."""
+    data, right = work.required(2)
+    weights, codes, grid = right.compressed, *_codes(work, data)
+    assert weights is not None
+    if work.attrs["transpose_a"] or len(weights.shape) != 2 or len(grid.scale) > 1 or not data.shape:
+        return None
+    matrix = codes_of(weights) if work.attrs["transpose_b"] else codes_of(weights).T
+    rows = prod(data.shape[:-1])
+    none = Axis(1, 1, 1, 1, 1, 0, 0)
+    geometry = _Geometry(1, data.shape[-1], 1, (none._replace(size=rows, windows=rows), none))
+    factors = _factors(weights, grid, len(matrix), 1)
+    return _compiled(work, team, codes, grid, geometry, matrix[:, :, None, None], factors, last=True)
+
+
+def _compiled(
+    work: Work,
+    team: Team,
+    codes: Operand,
+    grid: Grid,
+    geometry: _Geometry,
+    filters: Array,
+    factors: Array,
+    *,
+    last: bool,
+) -> Compiled | None:
+    down, along = geometry.axes
+    taps = down.kernel * along.kernel
+    if taps > MAX_TAPS if geometry.single else filters[0].size > MAX_TERMS:
+        return None
+    height = down.windows * along.windows
+    ending = requantization(work, factors, geometry.images, height, last=last)
+    if ending is None:
+        return None
+    whole = along.dilation == 1 and geometry.groups == 1 and not geometry.single
+    runs = down.kernel if whole else taps
+    key = data_address(filters), filters.shape, filters.strides, geometry.groups, runs
+    kept = _weights.setdefault(key, _Weights(filters, geometry, runs))
+    strides = strides_of(codes.shape, 1, last=last)
+    axes = zip(codes.shape, codes.strides, strides, strict=True)
+    lies_so = codes.layout is None and all(size == 1 or own == step for size, own, step in axes)
+    (result,) = work.outputs
+    item = numpy_dtype(result.type).itemsize
+    gives = None if last else Strided(strides_of(result.shape, item, last=False), item * prod(result.shape))
+    zero = None if work.name.startswith(INTEGER) else grid.zero
+    made = _Product(grid.type, zero, geometry, kept, runs, len(filters), ending)
+    return made.compiled(team, None if lies_so else Strided(strides, prod(codes.shape)), gives)
+
+
+def codes_of(weights: CompressedWeights) -> Array:
+    made: Array = weights.codes.view(np.int8).reshape(weights.shape)
+    return made
+
+
+def _codes(work: Work, data: Operand) -> tuple[Operand, Grid]:
+    """The operand of the codes, and their grid."""
+    if work.name.startswith(INTEGER):
+        return data, Grid(data.type, (1.0,), 0)
+    assert data.codes is not None
+    assert data.grid is not None
+    return data.codes, data.grid
+
+
+def _factors(weights: CompressedWeights, grid: Grid, columns: int, groups: int) -> Array:
+    """What the sums of columns stand for, in f64."""
+    scale = np.ones(1) if weights.scale is None else weights.scale.astype(np.float64)
+    if scale.size > 1 and scale.size != columns:  # one for each group, or for each column of a group
+        lead = (groups, columns // groups)
+        scale = np.broadcast_to(scale.reshape([size if size > 1 else 1 for size in scale.shape[:2]]), lead)
+    factors: Array = np.broadcast_to(scale.reshape(-1), columns) * np.asarray(grid.scale)
+    return factors
+
+
+COMPILERS = {
+    **dict.fromkeys(("Convolution-1", "GroupConvolution-1"), convolution),
+    **dict.fromkeys(("IntegerConvolution-1", "IntegerGroupConvolution-1"), convolution),
+    **dict.fromkeys(("MatMul-1", "IntegerMatMul-1"), product),
+}

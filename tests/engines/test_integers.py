@@ -1,0 +1,191 @@
+"""Products of codes by code of our own: works made at random, against sums of whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.onednn_works import has_avx2, room
+
+from irrun.engines import compiled
+from irrun.engines.compressed import CompressedWeights
+from irrun.engines.grid import Coding, Grid
+from irrun.engines.work import Operand, Post, Work
+from irrun.spec.dtypes import element_type, numpy_dtype
+
+pytestmark = pytest.mark.skipif(
+    not compiled.is_there() or not has_avx2(), reason="llvmlite is not installed, or the processor has no AVX2"
+)
+NUMPY = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+
+
+def operand(array: Any, *, constant: bool = False) -> Operand:
+    return Operand(element_type(array.dtype), array.shape, array.strides, array if constant else None)
+
+
+def computed(engine: Any, work: Work, arrays: list[Any]) -> Any:
+    made = engine.compile(work)
+    assert made is not None
+    for number, layout in made.wants.items():
+        given = np.ndarray(arrays[number].shape, arrays[number].dtype, room(layout.nbytes), 0, layout.strides)
+        given[...] = arrays[number]
+        arrays[number] = given
+    (target,) = work.outputs
+    type = numpy_dtype(target.type)
+    size = int(np.prod(target.shape)) * type.itemsize
+    memory = room(size + 64)
+    memory[size:] = 77
+    strides = made.gives[0].strides if made.gives else None
+    written: Any = np.ndarray(target.shape, type, memory, 0, strides)
+    scratch = room(made.scratch)
+    scratch[...] = 0x7F
+    call = made.bind(arrays, [written], scratch)
+    call()
+    first = written.copy()
+    call()
+    np.testing.assert_array_equal(written, first)
+    assert (memory[size:] == 77).all()
+    return written
+
+
+def turned(rng: Any, array: Any) -> Any:
+    """The array with its channels last, or as it is."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1) if rng.random() < 0.7 else array
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
+    rng = np.random.default_rng((1, seed))
+    rank = int(rng.integers(1, 3))
+    images, sizes = int(rng.integers(1, 4)), [int(n) for n in rng.integers(1, 20, rank)]
+    kernel, strides, dilations = ([int(n) for n in rng.integers(1, most, rank)] for most in (4, 4, 3))
+    begins, ends = ([int(n) for n in rng.integers(0, 3, rank)] for _ in range(2))
+    windows = [
+        (size + begin + end - (taps - 1) * gap - 1) // step + 1
+        for size, begin, end, taps, gap, step in zip(sizes, begins, ends, kernel, dilations, strides, strict=True)
+    ]
+    if min(windows) < 1:
+        pytest.skip("no window fits")
+    form = rng.choice(["dense", "groups", "single"])
+    groups = 1 if form == "dense" else int(rng.choice([2, 3, 17, 40]))
+    inner, own = (1, 1) if form == "single" else (int(rng.integers(1, 40 // groups + 2)), int(rng.integers(1, 40)))
+    channels, columns = groups * inner, groups * own
+    filters = rng.integers(-128, 128, (groups, own, inner, *kernel)).astype(np.int8)
+    shape = filters.shape if form != "dense" else filters.shape[1:]
+    lead = (groups, own) if form != "dense" else (own,)
+    scale = np.float32(2.0 ** rng.integers(-12, -6, (*lead, *[1] * (len(shape) - len(lead)))))
+    constant = CompressedWeights("i8", filters.reshape(-1).view(np.uint8), shape, shape, scale)
+    grid = [Grid("u8", (0.5,), 0), Grid("u8", (0.25,), 131), Grid("i8", (0.5,), 0)][int(rng.integers(3))]
+    limits = np.iinfo(numpy_dtype(grid.type))
+    data = turned(rng, rng.integers(limits.min, limits.max + 1, (images, channels, *sizes)).astype(limits.dtype))
+    attrs = {"strides": strides, "pads_begin": begins, "pads_end": ends, "dilations": dilations, "auto_pad": "explicit"}
+
+    pads = [(0, 0), (0, 0), *zip(begins, ends, strict=True)]
+    whole = np.pad(data.astype(np.int64) - grid.zero, pads)
+    sums = np.zeros((images, groups, own, *windows))
+    for tap in np.ndindex(*kernel):
+        cuts = tuple(
+            slice(at * gap, at * gap + (count - 1) * step + 1, step)
+            for at, gap, count, step in zip(tap, dilations, windows, strides, strict=True)
+        )
+        part = whole[(slice(None), slice(None), *cuts)].reshape(images, groups, inner, -1)
+        sums += np.einsum("ngip,goi->ngop", part, filters[(..., *tap)].astype(np.int64)).reshape(sums.shape)
+    steps = (1, columns, *[1] * rank)
+    expected = sums.reshape(images, columns, *windows) * np.broadcast_to(scale.reshape(-1), columns).reshape(steps)
+    expected *= grid.scale[0]
+
+    codes = Operand(grid.type, data.shape, data.strides)
+    inputs: list[Any] = [Operand("f32", data.shape, np.empty(data.shape, np.float32).strides, codes=codes, grid=grid)]
+    inputs.append(Operand("f32", shape, np.empty(shape, np.float32).strides, compressed=constant))
+    arrays: list[Any] = [data, None]
+    posts: list[Post] = []
+
+    def number(array: Any, given: Operand) -> int:
+        arrays.append(array)
+        inputs.append(given)
+        return len(inputs) - 1
+
+    for kind in rng.choice(["bias", "factor", "other", "codes", "relu", "clamp", "round"], int(rng.integers(0, 4))):
+        if kind in ("bias", "factor"):
+            values = (rng.integers(-8, 9, steps) / 4).astype(np.float32)
+            name = "Add-1" if kind == "bias" else "Multiply-1"
+            posts.append(Post(name, NUMPY, number(values, operand(values, constant=True))))
+            expected = expected + values if kind == "bias" else expected * values
+        elif kind == "other":
+            values = turned(rng, rng.standard_normal(expected.shape).astype(np.float32))
+            posts.append(Post("Add-1", NUMPY, number(values, operand(values))))
+            expected = expected + values
+        elif kind == "codes":
+            values, own_grid = turned(rng, rng.integers(0, 256, expected.shape).astype(np.uint8)), Grid("u8", (0.5,), 7)
+            dense = np.empty(values.shape, np.float32).strides
+            posts.append(
+                Post(
+                    "Add-1",
+                    NUMPY,
+                    number(values, Operand("f32", values.shape, dense, None, None, None, operand(values), own_grid)),
+                )
+            )
+            expected = expected + 0.5 * (values.astype(np.float64) - 7)
+        elif kind == "relu":
+            posts.append(Post("ReLU-1", {}))
+            expected = np.maximum(expected, 0)
+        elif kind == "clamp":
+            posts.append(Post("Clamp-1", {"min": -3.0, "max": 6.0}))
+            expected = np.clip(expected, -3, 6)
+        else:
+            bounds = [np.float32(value) for value in (-4, 4 - 0.125, -4, 4 - 0.125)]
+            at = tuple(number(bound, Operand("f32", (), (), bound)) for bound in bounds)
+            posts.append(Post("FakeQuantize-1", {"levels": 64, **NUMPY}, parameters=at))
+            expected = np.rint((np.clip(expected, -4, 3.875) + 4) * 8) / 8 - 4
+    type = str(rng.choice(["f32", "u8", "i8"]))
+    if type != "f32":
+        first, levels = (0, 256) if type == "u8" else (-20, 41)
+        coding = Coding(Grid(type, (0.125,), 0), (first / 8,), ((first + levels - 1) / 8,), (first,), (levels,))
+        posts.append(Post("Quantize-0", {"coding": coding}))
+    engine = compiled.load(int(rng.integers(1, 4)), quantized=True)
+    name = "Convolution-1" if form == "dense" else "GroupConvolution-1"
+    result = Operand(type, expected.shape, np.empty(expected.shape, numpy_dtype(type)).strides)
+    found = computed(engine, Work(name, attrs, inputs, [result], posts), arrays)
+    if type != "f32":
+        expected = np.clip(expected * 8, first, first + levels - 1)
+        assert np.abs(found - expected).max() <= 0.5 + 1 * any(post.parameters for post in posts) + 1e-3
+    elif any(post.parameters for post in posts):
+        assert np.abs(found - expected).max() <= 0.125 * 2.0 ** (2 * sum(p.name == "Multiply-1" for p in posts)) + 1e-3
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("type", ["u8", "i8"])
+@pytest.mark.parametrize("zero", [0, -7, 200])
+def test_zero_points_that_the_run_tells(type: str, zero: int) -> None:
+    rng = np.random.default_rng(zero % 100)
+    limits = np.iinfo(numpy_dtype(type))
+    data = rng.integers(limits.min, limits.max + 1, (3, 7, 37)).astype(limits.dtype)
+    weights = rng.integers(-128, 128, (37, 21)).astype(np.int8)
+    constant = CompressedWeights(
+        "i8", weights.reshape(-1).view(np.uint8), (37, 21), (37, 21), np.ones((1, 1), np.float32)
+    )
+    given = np.array(zero, np.int32)
+    work = Work(
+        "IntegerMatMul-1",
+        {"transpose_a": False, "transpose_b": False},
+        [operand(data), Operand("f32", (37, 21), (84, 4), compressed=constant), operand(given)],
+        [Operand("f32", (3, 7, 21), (588, 84, 4))],
+    )
+    found = computed(compiled.load(2, quantized=True), work, [data, None, given])
+    np.testing.assert_array_equal(found, (data.astype(np.int64) - zero) @ weights.astype(np.int64))
+
+
+def test_sums_that_32_bits_do_not_hold_are_left_to_others() -> None:
+    shape = ((1 << 16) + 1, 1)
+    constant = CompressedWeights("i8", np.full(shape[0], 127, np.uint8), shape, shape, np.ones((1, 1), np.float32))
+    data = np.full((1, shape[0]), 255, np.uint8)
+    given = np.array(0, np.int32)
+    work = Work(
+        "IntegerMatMul-1",
+        {"transpose_a": False, "transpose_b": False},
+        [operand(data), Operand("f32", shape, (4, 4), compressed=constant), operand(given)],
+        [Operand("f32", (1, 1), (4, 4))],
+    )
+    assert compiled.load(1, quantized=True).compile(work) is None
