@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from irrun.engines.work import Operand, Work
+from irrun.engines.work import Layout, Operand, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 
@@ -98,6 +98,16 @@ def is_dense(operand: Operand) -> bool:
             return False
         step *= size
     return operand.layout is None
+
+
+def lies_so(operand: Operand, layout: Layout) -> bool:
+    """Whether an operand is in a layout already; axes of one element are as good anywhere."""
+    if operand.layout is not None:
+        return operand.layout == layout
+    if layout.strides is None:
+        return False
+    sizes = zip(operand.shape, operand.strides, layout.strides, strict=True)
+    return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
 def has_channels_last(operand: Operand) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from irrun.engines.compressed import CompressedWeights
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -47,3 +48,18 @@ class Coding(NamedTuple):
         limits = np.iinfo(numpy_dtype(self.grid.type))
         last = first + levels - 1
         return factor, shift, np.where(first > limits.min, first, -np.inf), np.where(last < limits.max, last, np.inf)
+
+
+def factors_of(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:
+    """What sums of products of codes are multiplied with, f64: one number, or one for each channel of the result."""
+    assert weights.scale is not None
+    scale = weights.scale.astype(np.float64)
+    if grouped and len(grid.scale) > 1:  # one channel in each group
+        scale = scale * np.reshape(grid.scale, (-1, *[1] * (scale.ndim - 1)))
+    elif len(grid.scale) == 1:
+        scale = scale * grid.scale[0]
+    if scale.size == 1:
+        return scale.reshape(1)
+    axes = weights.shape[:2] if grouped else scale.shape if scale.ndim == 2 else scale.shape[:1]
+    spread = np.broadcast_to(scale, (*axes, *scale.shape[len(axes) :]))
+    return np.ascontiguousarray(spread).reshape(-1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ctypes import POINTER, c_char, c_int, c_void_p, py_object
+from threading import Lock
 
 import numpy as np
 
@@ -46,3 +48,17 @@ def allocate(size: int) -> Array:
     block = np.empty(size + ALIGNMENT, np.uint8)
     start = -data_address(block) % ALIGNMENT
     return block[start : start + size]
+
+
+class Arranged:
+    """A constant as `arrange` makes it, when it is first asked for, and shared by all who ask."""
+
+    def __init__(self, value: Array, arrange: Callable[[Array], Array]) -> None:
+        self._value, self._arrange, self._lock = value, arrange, Lock()
+        self._made: Array | None = None
+
+    def array(self) -> Array:
+        with self._lock:
+            if self._made is None:
+                self._made = self._arrange(self._value)
+            return self._made

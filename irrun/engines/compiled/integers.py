@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Sequence
+from functools import partial
 from math import prod
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided
+from irrun.engines.axes import Strided, lies_so
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.integer_kernel import CHANNEL_PIXELS, PAIR, PIXELS, IntegerKind, address_of
-from irrun.engines.compiled.requantization import Requantization, requantization, strides_of
+from irrun.engines.compiled.requantization import Requantization, layout_of, requantization
 from irrun.engines.compiled.team import Team
-from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid
-from irrun.engines.memory import aligned, allocate, data_address
+from irrun.engines.grid import Grid, factors_of
+from irrun.engines.memory import Arranged, aligned, allocate, data_address
 from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.records import NamedTuple, dataclass
@@ -53,8 +52,6 @@ SHARED_SECONDS = 25e-6
 CHUNKS = 4
 """That each thread takes, where it can."""
 
-Key = tuple[Hashable, ...]
-
 
 class _Geometry(NamedTuple):
     """Images of `lines` lines of `positions` pixels of `channels`, which windows along `axes` (of lines, and along one)
@@ -68,39 +65,34 @@ class _Geometry(NamedTuple):
 
     @property
     def flat(self) -> bool:
-        """Whether each pixel is a result of its own; then they are the lines."""
-        return all(axis.kernel == axis.stride == 1 and not axis.padded for axis in self.axes)
+        """Whether pixels are lines, each of which makes one result."""
+        return self.axes[1] == NONE and _keeps(self.axes[0])
 
 
-class _Weights:
-    """Codes [columns, channels of a group, taps down, taps along], as a kernel reads them, made when first asked for:
-    [panels, runs, pairs, 16 columns, 2], or f32 [panels, taps, 16] where columns are of single channels."""
+NONE = Axis(1, 1, 1, 1, 1, 0, 0)
+"""An axis that is not there."""
 
-    def __init__(self, codes: Array, geometry: _Geometry, runs: int) -> None:
-        self._codes, self._geometry, self._runs, self._lock = codes, geometry, runs, Lock()
-        self._made: Array | None = None
 
-    def array(self) -> Array:
-        with self._lock:
-            if self._made is None:
-                self._made = self._arranged()
-            return self._made
+def _keeps(axis: Axis) -> bool:
+    """Whether each element of an axis makes a result of its own."""
+    return axis.kernel == axis.stride == 1 and not axis.padded
 
-    def _arranged(self) -> Array:
-        columns, inner = len(self._codes), self._codes.shape[1]
-        if self._geometry.single:
-            padded = np.zeros((-(-columns // LANES) * LANES, self._runs), np.float32)
-            padded[:columns] = self._codes.reshape(columns, self._runs)
-            made = padded.reshape(-1, LANES, self._runs).transpose(0, 2, 1)
-            return _kept(made)
-        groups = self._geometry.groups
-        own = columns // groups
-        terms = prod(self._codes.shape[1:]) // self._runs
-        last = self._codes.reshape(groups, own, inner, -1).transpose(0, 1, 3, 2).reshape(groups, own, self._runs, terms)
-        padded = np.zeros((groups, -(-own // LANES) * LANES, self._runs, terms + terms % 2), np.int8)
-        padded[:, :own, :, :terms] = last
-        made = padded.reshape(-1, LANES, self._runs, padded.shape[-1] // 2, 2).transpose(0, 2, 3, 1, 4)
-        return _kept(made)
+
+def _arranged(geometry: _Geometry, runs: int, codes: Array) -> Array:
+    """Codes [columns, channels of a group, taps down, taps along], as a kernel reads them: [panels, runs, pairs, 16
+    columns, 2], or f32 [panels, taps, 16] where columns are of single channels."""
+    columns, inner = len(codes), codes.shape[1]
+    if geometry.single:
+        padded = np.zeros((-(-columns // LANES) * LANES, runs), np.float32)
+        padded[:columns] = codes.reshape(columns, runs)
+        return _kept(padded.reshape(-1, LANES, runs).transpose(0, 2, 1))
+    groups = geometry.groups
+    own = columns // groups
+    terms = prod(codes.shape[1:]) // runs
+    last = codes.reshape(groups, own, inner, -1).transpose(0, 1, 3, 2).reshape(groups, own, runs, terms)
+    padded = np.zeros((groups, -(-own // LANES) * LANES, runs, terms + terms % 2), np.int8)
+    padded[:, :own, :, :terms] = last
+    return _kept(padded.reshape(-1, LANES, runs, padded.shape[-1] // 2, 2).transpose(0, 2, 3, 1, 4))
 
 
 def _kept(array: Array) -> Array:
@@ -109,7 +101,7 @@ def _kept(array: Array) -> Array:
     return made
 
 
-_weights: weakref.WeakValueDictionary[Key, _Weights] = weakref.WeakValueDictionary()
+_weights: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +111,7 @@ class _Product:
     type: str
     zero: int | None
     geometry: _Geometry
-    weights: _Weights
+    weights: Arranged
     runs: int
     columns: int
     ending: Requantization
@@ -129,11 +121,8 @@ class _Product:
         item = 4 if geometry.single else 2
         length = along.covered(along.windows) * geometry.channels * item
         height, width = down.windows, along.windows
-        if geometry.flat:
-            height, width = height * width, 1
-            rows = max(min(ROOM // (geometry.channels * item), height), min(LEAST_PIXELS, height))
-        else:
-            rows = max(min((ROOM // length - down.covered(1)) // down.stride + 1, height), 1)
+        least = min(LEAST_PIXELS, height) if geometry.flat else 1
+        rows = max(min((ROOM // length - down.covered(1)) // down.stride + 1, height), least)
         terms = prod(axis.kernel for axis in geometry.axes) * geometry.channels // geometry.groups
         products = geometry.images * height * width * self.columns * terms
         shared = team.count > 1 and products / PRODUCTS > SHARED_SECONDS
@@ -143,8 +132,7 @@ class _Product:
             least = -(-LEAST_PIXELS // width)
             rows = min(rows, max(-(-height // wanted), least))
         rows = -(-height // -(-height // rows))
-        reach = rows if geometry.flat else down.covered(rows)
-        room = aligned(reach * (geometry.channels * item if geometry.flat else length) + 8 * LINE)
+        room = aligned(down.covered(rows) * length + 8 * LINE)
         cut = _Cut(height, width, rows, length, room, shared)
         wants: dict[int, Layout | None] = dict(self.ending.wants)
         if layout is not None:
@@ -172,10 +160,7 @@ class _Product:
         chunk = -(-panels // chunks)
         chunks = -(-panels // chunk)
         rows, places = np.divmod(np.arange(pixels), cut.width)
-        if geometry.flat:
-            windows = np.arange(pixels) * channels * item
-        else:
-            windows = rows * (down.stride * cut.length) + places * (along.stride * channels * item)
+        windows = rows * (down.stride * cut.length) + places * (along.stride * channels * item)
         windows = windows.astype(np.int64)
         steps, shifts = self._steps(cut, item), self._shifts(item)
         step = numpy_dtype(self.ending.ending.type).itemsize
@@ -202,13 +187,13 @@ class _Product:
             "pairs": 1 if single else weights.strides[1] // PAIR,
             "data": data_address(inputs[0]),
             "image": down.size * along.size * channels,
-            "row": channels * (1 if geometry.flat else along.size),
+            "row": along.size * channels,
             "lines": down.size,
             "stride": down.stride,
             "reach": down.covered(1),
             "begin": down.begin,
             "left": left * channels,
-            "body": channels if geometry.flat else body * channels,
+            "body": body * channels,
             "right": (reached - left - body) * channels,
             "flat": int(geometry.flat),
             "zero": (self.zero or 0) & (1 << 64) - 1,
@@ -276,13 +261,16 @@ def convolution(work: Work, team: Team) -> Compiled | None:
     if len(axes) not in (1, 2) or any(axis.begin < 0 for axis in axes):
         return None
     if len(axes) == 1:
-        axes.insert(0, Axis(1, 1, 1, 1, 1, 0, 0))
+        axes.insert(0, NONE)
+    if all(map(_keeps, axes)):
+        pixels = prod(result[2:])
+        axes = [NONE._replace(size=pixels, windows=pixels), NONE]
     single = groups > 1 and shape[:2] == (1, 1)
     geometry = _Geometry(data.shape[0], data.shape[1], groups, (axes[0], axes[1]), single)
     if len(grid.scale) > 1 and not single:
         return None
-    filters_of = codes_of(weights).reshape(result[1], shape[1], axes[0].kernel, axes[1].kernel)
-    factors = _factors(weights, grid, result[1], groups)
+    filters_of = weights.plain().reshape(result[1], shape[1], axes[0].kernel, axes[1].kernel)
+    factors = np.broadcast_to(factors_of(weights, grid, grouped=grouped), result[1])
     return _compiled(work, team, codes, grid, geometry, filters_of, factors, last=False)
 
 
@@ -293,11 +281,10 @@ def product(work: Work, team: Team) -> Compiled | None:
     assert weights is not None
     if work.attrs["transpose_a"] or len(weights.shape) != 2 or len(grid.scale) > 1 or not data.shape:
         return None
-    matrix = codes_of(weights) if work.attrs["transpose_b"] else codes_of(weights).T
+    matrix = weights.plain() if work.attrs["transpose_b"] else weights.plain().T
     rows = prod(data.shape[:-1])
-    none = Axis(1, 1, 1, 1, 1, 0, 0)
-    geometry = _Geometry(1, data.shape[-1], 1, (none._replace(size=rows, windows=rows), none))
-    factors = _factors(weights, grid, len(matrix), 1)
+    geometry = _Geometry(1, data.shape[-1], 1, (NONE._replace(size=rows, windows=rows), NONE))
+    factors = np.broadcast_to(factors_of(weights, grid, grouped=False), len(matrix))
     return _compiled(work, team, codes, grid, geometry, matrix[:, :, None, None], factors, last=True)
 
 
@@ -323,21 +310,12 @@ def _compiled(
     whole = along.dilation == 1 and geometry.groups == 1 and not geometry.single
     runs = down.kernel if whole else taps
     key = data_address(filters), filters.shape, filters.strides, geometry.groups, runs
-    kept = _weights.setdefault(key, _Weights(filters, geometry, runs))
-    strides = strides_of(codes.shape, 1, last=last)
-    axes = zip(codes.shape, codes.strides, strides, strict=True)
-    lies_so = codes.layout is None and all(size == 1 or own == step for size, own, step in axes)
-    (result,) = work.outputs
-    item = numpy_dtype(result.type).itemsize
-    gives = None if last else Strided(strides_of(result.shape, item, last=False), item * prod(result.shape))
+    kept = _weights.setdefault(key, Arranged(filters, partial(_arranged, geometry, runs)))
+    layout = layout_of(codes, last=last)
+    gives = None if last else layout_of(work.outputs[0], last=False)
     zero = None if work.name.startswith(INTEGER) else grid.zero
     made = _Product(grid.type, zero, geometry, kept, runs, len(filters), ending)
-    return made.compiled(team, None if lies_so else Strided(strides, prod(codes.shape)), gives)
-
-
-def codes_of(weights: CompressedWeights) -> Array:
-    made: Array = weights.codes.view(np.int8).reshape(weights.shape)
-    return made
+    return made.compiled(team, None if lies_so(codes, layout) else layout, gives)
 
 
 def _codes(work: Work, data: Operand) -> tuple[Operand, Grid]:
@@ -347,16 +325,6 @@ def _codes(work: Work, data: Operand) -> tuple[Operand, Grid]:
     assert data.codes is not None
     assert data.grid is not None
     return data.codes, data.grid
-
-
-def _factors(weights: CompressedWeights, grid: Grid, columns: int, groups: int) -> Array:
-    """What the sums of columns stand for, in f64."""
-    scale = np.ones(1) if weights.scale is None else weights.scale.astype(np.float64)
-    if scale.size > 1 and scale.size != columns:  # one for each group, or for each column of a group
-        lead = (groups, columns // groups)
-        scale = np.broadcast_to(scale.reshape([size if size > 1 else 1 for size in scale.shape[:2]]), lead)
-    factors: Array = np.broadcast_to(scale.reshape(-1), columns) * np.asarray(grid.scale)
-    return factors
 
 
 COMPILERS = {

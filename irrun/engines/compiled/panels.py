@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AT_ONCE, PanelKind, address_of
 from irrun.engines.compiled.posts import KernelOperand, kernel_posts
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, allocate, data_address
+from irrun.engines.memory import ITEM, Arranged, allocate, data_address
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
@@ -39,42 +38,29 @@ POSTS_SECONDS = 50e-6
 """What posts may take that one thread computes behind the product; longer ones are left to who shares them."""
 
 
-class _Panels:
-    """Weights [inner, columns] as an array [panels, inner, 16], made when first asked for. Columns that are not there
-    are 0."""
-
-    def __init__(self, value: Array, transposed: bool) -> None:
-        self._value, self._transposed, self._lock = value, transposed, Lock()
-        self._made: Array | None = None
-
-    def array(self) -> Array:
-        with self._lock:
-            if self._made is None:
-                self._made = self._arranged()
-            return self._made
-
-    def _arranged(self) -> Array:
-        matrix = self._value.reshape(self._value.shape[-2:])
-        columns = matrix if self._transposed else matrix.T
-        count, inner = columns.shape
-        whole = count // LANES
-        memory = allocate(-(-count // LANES) * inner * LINE).view(np.float32)
-        made: Array = memory.reshape(-1, inner, LANES)
-        made[:whole] = columns[: whole * LANES].reshape(whole, LANES, inner).transpose(0, 2, 1)
-        if whole < len(made):
-            made[whole] = 0
-            made[whole, :, : count % LANES] = columns[whole * LANES :].T
-        return made
+def _arranged(transposed: bool, value: Array) -> Array:
+    """Weights [inner, columns] as an array [panels, inner, 16]. Columns that are not there are 0."""
+    matrix = value.reshape(value.shape[-2:])
+    columns = matrix if transposed else matrix.T
+    count, inner = columns.shape
+    whole = count // LANES
+    memory = allocate(-(-count // LANES) * inner * LINE).view(np.float32)
+    made: Array = memory.reshape(-1, inner, LANES)
+    made[:whole] = columns[: whole * LANES].reshape(whole, LANES, inner).transpose(0, 2, 1)
+    if whole < len(made):
+        made[whole] = 0
+        made[whole, :, : count % LANES] = columns[whole * LANES :].T
+    return made
 
 
-_panels: weakref.WeakValueDictionary[tuple[Hashable, ...], _Panels] = weakref.WeakValueDictionary()
+_panels: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
 
 
-def _panels_of(value: Array, transposed: bool) -> _Panels:
+def _panels_of(value: Array, transposed: bool) -> Arranged:
     """Those of a constant, which works of other numbers of rows share."""
     # its memory is nobody else's as long as what is found keeps the value
     key = data_address(value), value.shape, value.strides, transposed
-    return _panels.setdefault(key, _Panels(value, transposed))
+    return _panels.setdefault(key, Arranged(value, partial(_arranged, transposed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ class _Product:
         again = partial(self.compiled, team)
         return Compiled(partial(self._bind, team, panels), 0, self.wants, taken=frozenset({1}), again=again)
 
-    def _bind(self, team: Team, panels: _Panels, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+    def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
         shared = self.rows * self.columns * self.inner / PRODUCTS > SHARED_SECONDS
         count = len(weights)

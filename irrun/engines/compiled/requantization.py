@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.axes import Strided, dense_strides, ordered_strides
+from irrun.engines.axes import Strided, lies_so, ordered_strides
 from irrun.engines.compiled.code import BYTES, FLOAT, FLOATS, INTS, Code, floats
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, posted
 from irrun.engines.grid import Coding
@@ -161,22 +161,17 @@ class _Operands:
         return inputs
 
     def _placed(self, number: int, operand: Operand) -> tuple[int, ...]:
-        item = numpy_dtype(operand.type).itemsize
-        strides = strides_of(self._shape, item, last=self._last)
-        lies_so = operand.layout is None and all(
-            size == 1 or own == step for size, own, step in zip(operand.shape, operand.strides, strides, strict=True)
-        )
-        if not lies_so:
-            self.wants[number] = Strided(strides, item * prod(self._shape))
-        return strides
+        layout = layout_of(operand, last=self._last)
+        if not lies_so(operand, layout):
+            self.wants[number] = layout
+        return layout.strides
 
 
-def strides_of(shape: tuple[int, ...], item: int, *, last: bool) -> tuple[int, ...]:
-    """Of an array of elements of `item` bytes in C order, but for axis 1, which comes last if none else is to."""
-    if last:
-        return dense_strides(shape, item)
-    order = (0, *range(2, len(shape)), 1)
-    return ordered_strides(order, [shape[axis] for axis in order], item)
+def layout_of(operand: Operand, *, last: bool) -> Strided:
+    """In C order, but for axis 1, which comes last if none else is to be the `last`."""
+    shape, item = operand.shape, numpy_dtype(operand.type).itemsize
+    order = [*range(len(shape))] if last else [0, *range(2, len(shape)), 1]
+    return Strided(ordered_strides(order, [shape[axis] for axis in order], item), item * prod(shape))
 
 
 def _table(values: Array, columns: int) -> Array:

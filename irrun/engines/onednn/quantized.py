@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid
+from irrun.engines.grid import Grid, factors_of
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
@@ -73,7 +73,7 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     if weights is None or grid is None:
         return None
     shape, grouped = weights.shape, "Group" in work.name
-    factors, kernel = _factors(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
+    factors, kernel = factors_of(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
     if grouped and shape[0] == 1:
         shape = shape[1:]
     result, type = work.outputs[0].shape, work.outputs[0].type
@@ -129,7 +129,7 @@ def product(library: Library, work: Work) -> Compiled | None:
         codes = weights.plain()
         right = Operand("i8", codes.shape, codes.strides, codes)
         zeros, given = _zeros(work, grid)
-        sums = Sums(_factors(weights, grid, grouped=False), zeros)
+        sums = Sums(factors_of(weights, grid, grouped=False), zeros)
     elif right.grid is not None and right.type == "i8" and len(right.grid.scale) == 1:
         factor = np.array([grid.scale[0] * right.grid.scale[0]])
         sums, given = Sums(factor, {SRC: grid.zero, WEIGHTS: right.grid.zero}), {}
@@ -175,21 +175,6 @@ def dequantize(library: Library, work: Work) -> Compiled | None:
     small = prod(data.shape) < FEW_ELEMENTS
     primitive = library.primitive("reorder", source, target, small=small, quantities=masks)
     return None if primitive is None else compiled(work, primitive, {SRC: 0}, gives=target, quantities=quantities)
-
-
-def _factors(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:
-    """What sums of products of codes are multiplied with, f64: one number, or one for each channel of the result."""
-    assert weights.scale is not None
-    scale = weights.scale.astype(np.float64)
-    if grouped and len(grid.scale) > 1:  # one channel in each group
-        scale = scale * np.reshape(grid.scale, (-1, *[1] * (scale.ndim - 1)))
-    elif len(grid.scale) == 1:
-        scale = scale * grid.scale[0]
-    if scale.size == 1:
-        return scale.reshape(1)
-    axes = weights.shape[:2] if grouped else scale.shape if scale.ndim == 2 else scale.shape[:1]
-    spread = np.broadcast_to(scale, (*axes, *scale.shape[len(axes) :]))
-    return np.ascontiguousarray(spread).reshape(-1)
 
 
 def _packed(library: Library, weights: CompressedWeights, source: Descriptor, target: Descriptor) -> Packed:

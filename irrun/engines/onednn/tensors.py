@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import canonical_strides, dense_strides
+from irrun.engines.axes import canonical_strides, dense_strides, lies_so
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
@@ -49,16 +49,6 @@ def channels_last(library: Library, shape: Sizes, type: str) -> Descriptor:
     layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]), type)
     assert layout is not None
     return layout
-
-
-def lies_so(operand: Operand, layout: Descriptor) -> bool:
-    """Whether an operand is in a layout already; axes of one element are as good anywhere."""
-    if operand.layout is not None:
-        return operand.layout == layout
-    if layout.strides is None:
-        return False
-    sizes = zip(operand.shape, operand.strides, layout.strides, strict=True)
-    return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
 def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int], type: str) -> Descriptor | None:
