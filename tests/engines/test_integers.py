@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
         inputs.append(given)
         return len(inputs) - 1
 
-    for kind in rng.choice(["bias", "factor", "other", "codes", "relu", "clamp", "round"], int(rng.integers(0, 4))):
+    for kind in rng.choice(
+        ["bias", "factor", "other", "codes", "relu", "clamp", "hswish", "round"], int(rng.integers(0, 4))
+    ):
         if kind in ("bias", "factor"):
             values = (rng.integers(-8, 9, steps) / 4).astype(np.float32)
             name = "Add-1" if kind == "bias" else "Multiply-1"
@@ -131,8 +134,12 @@ def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
             posts.append(Post("ReLU-1", {}))
             expected = np.maximum(expected, 0)
         elif kind == "clamp":
-            posts.append(Post("Clamp-1", {"min": -3.0, "max": 6.0}))
-            expected = np.clip(expected, -3, 6)
+            low, high = ((-3.0, 6.0), (-math.inf, 5.0), (-1e300, math.inf))[int(rng.integers(3))]
+            posts.append(Post("Clamp-1", {"min": low, "max": high}))
+            expected = np.clip(expected, low, high)
+        elif kind == "hswish":
+            posts.append(Post("HSwish-4", {}))
+            expected = expected * np.clip(expected + 3, 0, 6) / 6
         else:
             bounds = [np.float32(value) for value in (-4, 4 - 0.125, -4, 4 - 0.125)]
             at = tuple(number(bound, Operand("f32", (), (), bound)) for bound in bounds)
@@ -154,6 +161,28 @@ def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
         assert np.abs(found - expected).max() <= 0.125 * 2.0 ** (2 * sum(p.name == "Multiply-1" for p in posts)) + 1e-3
     else:
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("limits", [(-3.0, 6.0), (-3.0, math.inf), (-math.inf, 6.0), (-math.inf, 1e300)])
+def test_what_is_no_number_behind_codes_is_between_the_limits_too(limits: tuple[float, float]) -> None:
+    """Sums of 1 and of -1 become infinities by their factor, and that of 0 NaN."""
+    weights = np.array([[1, -1, 0, 2]], np.int8)
+    scale = np.full((1, 4), 3e38, np.float32)
+    constant = CompressedWeights("i8", weights.reshape(-1).view(np.uint8), (1, 4), (1, 4), scale)
+    data, factor = np.array([[2]], np.uint8), np.array([1, 1, np.inf, -1], np.float32)
+    grid = Grid("u8", (1.0,), 0)
+    inputs = [
+        Operand("f32", (1, 1), (4, 4), codes=operand(data), grid=grid),
+        Operand("f32", (1, 4), (16, 4), compressed=constant),
+        operand(factor, constant=True),
+    ]
+    posts = [Post("Multiply-1", NUMPY, 2), Post("Clamp-1", {"min": limits[0], "max": limits[1]})]
+    attrs = {"transpose_a": False, "transpose_b": False}
+    work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))], posts)
+    found = computed(compiled.load(1, quantized=True), work, [data, None, factor])
+    expected = np.clip([[np.inf, -np.inf, np.nan, -np.inf]], *limits)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 @pytest.mark.parametrize("type", ["u8", "i8"])

@@ -18,9 +18,6 @@ _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-
 _TANH_GELU = tuple(2 * math.sqrt(2 / math.pi) * factor for factor in (0.044715, 1))
 
 
-_LIMITS = np.finfo(np.float32).min, np.finfo(np.float32).max
-
-
 def relu(c: Code, x: Any) -> Any:
     return c.b.select(c.b.fcmp_ordered("<", x, floats(0.0)), floats(0.0), x)
 
@@ -62,9 +59,10 @@ def hswish(c: Code, x: Any) -> Any:
 
 
 def clamp(least: float, most: float, c: Code, x: Any) -> Any:
-    """What is between two limits; NaN is left as it is."""
+    """What is between two limits; NaN is left as it is. A limit that f32 does not hold is none: it is infinity."""
     b = c.b
-    low, high = (floats(float(np.clip(np.float32(limit), *_LIMITS))) for limit in (least, most))
+    with np.errstate(over="ignore"):
+        low, high = (floats(float(np.float32(limit))) for limit in (least, most))
     above = b.select(b.fcmp_ordered("<", x, low), low, x)
     return b.select(b.fcmp_ordered(">", above, high), high, above)
 
