@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 from engines.agreement import share_all
-from engines.works import aligned_empty, work_of
+from engines.works import aligned_empty, posted, work_of
 
 from irrun.engines import load_engines
 from irrun.engines.compressed import CODES, PACKED, CompressedWeights, numbers_of
@@ -167,6 +167,30 @@ def test_posts(rows, make):
             bias = rng.standard_normal(shape).astype(np.float32)
             call = compiled(make(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias], transposed)
             np.testing.assert_allclose(call(), np.maximum(data @ dense + bias, 0), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("seed", range(40))
+def test_posts_of_all_kinds(seed, wide, monkeypatch):
+    """By the kernel that has made some columns, or behind it, on operands however they lie."""
+    monkeypatch.setattr(product_tiles, "_wide", lambda: wide)
+    rng = np.random.default_rng(seed)
+    columns, rows = int(rng.choice([16, 35, 48, 160, 656])), int(rng.choice([1, 2, 5, 8, 9, 40]))
+    matrix = weights(str(rng.choice(["u4", "i8", "f16"])), columns, 96, 32)
+    data = rng.standard_normal((2, rows, 96)).astype(np.float32)
+    posts, operands = [], []
+    for _ in range(rng.integers(1, 5)):
+        name = str(rng.choice(["Add-1", "Multiply-1", "Subtract-1", "ReLU-1", "Swish-4", "Tanh-1", "Elu-1"]))
+        if name in ("Add-1", "Multiply-1", "Subtract-1"):
+            shapes = [(), (columns,), (1, columns), (2, rows, columns), (2, rows, 1)]
+            own = rng.standard_normal(shapes[rng.integers(len(shapes))]).astype(np.float32)
+            operands.append(own[::-1, ::-1] if own.ndim == 3 and rng.random() < 0.3 else own)
+            posts.append(Post(name, BIAS.attrs, 1 + len(operands), reflected=bool(rng.random() < 0.3)))
+        else:
+            posts.append(Post(name, {"alpha": 0.5} if name == "Elu-1" else {}))
+    expected = posted(posts, data.astype(np.float64) @ matrix.dense().T.astype(np.float64), [None, None, *operands])
+    found = compiled(CompiledEngine(int(rng.integers(1, 4))), matrix, data, posts, operands)()
+    np.testing.assert_allclose(found, expected, 1e-4, 1e-4 * max(1, np.abs(expected).max()))
 
 
 @ENGINES

@@ -11,8 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, INT, LANES, LINE, Code, Values, long
+from irrun.engines.compiled.code import FLOAT, INT, LANES, LINE, LONG, Code, Values, long
 from irrun.engines.compiled.decoding import STEP, Decoder, bytes_of_step
+from irrun.engines.compiled.post_kernel import FUNCTION
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
@@ -25,14 +26,15 @@ BLOCK_WIDTH = 8
 ARGUMENTS = (
     *("next", "chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers"),
     *("scale", "scale_row", "scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
-    *("part", "room", "room_row", "room_size"),
+    *("part", "room", "room_row", "room_size", "posts", "posts_arguments"),
 )
 """Of every kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes.
 
 Any number of threads may run a kernel on the same arguments: each takes `chunk` columns, from `next` on, until all
 `columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first,
 that is `part` groups of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first
-thread finds at `room` and the next one `room_size` bytes behind.
+thread finds at `room` and the next one `room_size` bytes behind. `posts` is a function (`post_kernel`) that is called
+with `posts_arguments` for columns of the result that are complete, 0 where there are none.
 """
 
 COUNTERS = ("next", "room")
@@ -74,7 +76,11 @@ class ProductCode:
         c, b, at = self._c, self._c.b, self._at
 
         def chunk(first: Any) -> None:
-            self._part(first, c.least(b.add(first, at["chunk"]), at["columns"]))
+            last = c.least(b.add(first, at["chunk"]), at["columns"])
+            self._part(first, last)
+            with b.if_then(b.icmp_unsigned("!=", at["posts"], long(0))):
+                function = b.inttoptr(at["posts"], FUNCTION.as_pointer())
+                b.call(function, [b.inttoptr(at["posts_arguments"], LONG.as_pointer()), first, last])
 
         c.share(self._place("next"), at["chunk"], at["columns"], chunk)
         b.ret_void()

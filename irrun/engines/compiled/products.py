@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.engines.compiled import post_kernel
+from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
+from irrun.engines.compiled.post_kernel import PostKind
+from irrun.engines.compiled.posts import kernel_posts
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
 from irrun.engines.compiled.product_tiles import apart, few_at_once, lanes, many_at_once
@@ -260,22 +264,30 @@ def _compiled(
     team: Team,
 ) -> Compiled | None:
     columns, inner = groups.weights.shape
-    posts = posts_of(work, (rows, columns))
-    if posts is None:
+    # of columns that are no whole vectors the last ones may be computed once more by who takes the last chunk
+    own, operands = kernel_posts(work, (rows, columns)) if columns % LANES == 0 else ((), ())
+    rest = posts_of(replace(work, posts=work.posts[len(own) :]), (rows, columns))
+    if rest is None:
         return None
-    address = address_of(kind)
+    address, posts = address_of(kind), PostKind(own)
     layout, copied = _ordered(groups, rows, strides)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         first, data = layout(inputs[0], scratch)
         row = inner * ITEM if copied else strides[0]
         output = outputs[0].reshape(rows, columns)
-        own = {"data": data_address(data), "data_row": row, "rows": rows}
-        own |= {"result": data_address(output), "result_row": columns * ITEM}
+        told = {"data": data_address(data), "data_row": row, "rows": rows}
+        told |= {"result": data_address(output), "result_row": columns * ITEM}
         if kind.blocks:
-            own["room"] = data_address(scratch[copied:])
-        held = (groups.weights, data, output, scratch)
-        array = groups.packed(**sizes, **own)
-        return chain([*first, team.call(address, array, held, shared=threads > 1), *posts.bind(inputs, output)(...)])
+            told["room"] = data_address(scratch[copied:])
+        following = {"rows": rows, "result": told["result"], "result_row": told["result_row"]}
+        for n, (number, (step,)) in zip(posts.places, operands, strict=True):
+            following |= {f"operand{n}": data_address(inputs[number]), f"operand_row{n}": step}
+        behind = posts.form.of(**following)
+        if posts.posts:
+            told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
+        held = (groups.weights, data, output, scratch, behind, inputs)
+        array = groups.packed(**sizes, **told)
+        return chain([*first, team.call(address, array, held, shared=threads > 1), *rest.bind(inputs, output)(...)])
 
     return Compiled(bind, copied + threads * sizes.get("room_size", 0))
