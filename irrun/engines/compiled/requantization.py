@@ -231,6 +231,8 @@ def _rounding(work: Work, post: Post, *, last: bool) -> dict[str, Array] | None:
     if not (np.all(low < high) and np.isfinite([np.ptp(high - low), np.ptp(last_level - first)]).all()):
         return None
     level, none = steps / (high - low), np.zeros(1)
+    if level.max() > np.finfo(np.float32).max:
+        return None
     return {
         "level": level,
         "shift": -low * level,

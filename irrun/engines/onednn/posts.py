@@ -161,6 +161,8 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     if not ((low < high).all() and np.isfinite([*(high - low), *(last - first)]).all()):
         return False
     factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
+    if factor.max() > np.finfo(np.float32).max:
+        return False
     if not _scale(result, factor, -low * factor, len(shape), place):
         return False
     result.posts += [("eltwise", CLIP, 0.0, levels - 1.0), ("eltwise", ROUND, 0.0, 0.0)]

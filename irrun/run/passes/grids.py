@@ -27,6 +27,9 @@ from irrun.spec.traits import (
 LEVELS = 256
 """The most levels of a grid: as many as there are codes in a byte."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""What numbers are multiplied with at most to become levels, which engines do in f32."""
+
 KEEPING = (Permutation, Reshaping, Selecting)
 """Traits of ops whose results have no values but those of their first input, wherever these stand."""
 
@@ -121,6 +124,8 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
     span = last.astype(np.float64) - first
     if levels > LEVELS or not (np.all(low < high) and np.all(span > 0) and np.isfinite(span).all()):
         return None
+    if not np.all(levels - 1 <= (high.astype(np.float64) - low) * LARGEST):
+        return None
     scale = span / (levels - 1)
     place = -first / scale  # of zero among the levels
     zero = np.rint(place)
@@ -144,7 +149,10 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
 
 
 def integer_weights(weights: CompressedWeights, reader: Instruction) -> CompressedWeights | None:
-    """Weights of a product as codes of i8 whose zero is 0, scaled for each of its columns or features alone."""
+    """Weights of a product as codes of i8 whose zero is 0, scaled for each of its columns or features alone; None where
+    they cannot be so, or are several matrices or a vector."""
+    if reader.op.trait(MatrixProduct) is not None and len(weights.shape) != 2:
+        return None
     if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4"):
         return None
     numbers = weights.plain().astype(np.int16)
