@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engines.onednn_works import ENGINE, has_avx2
@@ -595,4 +596,45 @@ def test_quantizations_by_channel_are_left_to_others_without_a_word(layer, tmp_p
         model.result(fake_quantize(model, y, *(limit.reshape(1, 8) for limit in limits)))
     (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(*x[3])})
     assert np.abs(found - expected).max() < 0.1
+    assert not caplog.messages
+
+
+@needs_integers
+@pytest.mark.parametrize("scale", [np.inf, np.nan])
+def test_scales_that_are_no_numbers_make_what_they_make_of_numbers(scale, tmp_path):
+    """NaN of zeros, also of those of other channels."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), *I8)
+    scales = np.array([0.01, scale, 0.02, -scale]).reshape(4, 1, 1, 1)
+    model.result(convolution(model, x, compressed(model, codes(4, 4, 3, 3), scales)))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 4, 3, 3)})
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("type", [np.int8, ml_dtypes.int4])
+def test_weights_without_elements(engine, type, tmp_path):
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (3, 0)), *I8)
+    model.result(product(model, x, compressed(model, np.zeros((5, 0), type), np.ones((5, 1)))))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": np.zeros((3, 0), np.float32)}, engine)
+    assert found.tolist() == expected.tolist() == np.zeros((3, 5)).tolist()
+
+
+@needs_integers
+@pytest.mark.parametrize("clamp", [(0.5, 2.0), (-2.0, -1.5), (-3.0, 3.0), (-0.5, 0.1), (-0.5, 3.0)])
+@pytest.mark.parametrize("limits", [(-1.28, 1.27 / 16), (-1.28 / 16, 1.27 / 8), (0.0, 0.255)])
+def test_limits_beyond_those_of_the_grid(clamp, limits, tmp_path, caplog):
+    """What is only one value, as all is beyond one end of the grid."""
+    model = Model()
+    x, ones = model.parameter("x", "f32", (1, 4, 6, 6)), model.constant(image(4, 4, 3, 3, seed=4))
+    y = elementwise(model, "Clamp", convolution(model, x, ones), min=str(clamp[0]), max=str(clamp[1]))
+    step = 2.0**-7
+    low, high = (round(limit / step) * step for limit in limits)
+    y = fake_quantize(model, y, low, high, round((high - low) / step) + 1)
+    model.result(convolution(model, y, compressed(model, codes(4, 4, 3, 3), np.full((4, 1, 1, 1), 0.01))))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 4, 6, 6, scale=0.2)})
+    np.testing.assert_allclose(found, expected, atol=2 * step * 1.27 + 1e-4)
     assert not caplog.messages

@@ -196,7 +196,7 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
     factor, shift, least, most = coding.linear()
     while result.posts and result.posts[-1][:2] == ("eltwise", CLIP):
         _, _, low, high = result.posts[-1]
-        least, most = np.maximum(least, low * factor + shift), np.minimum(most, high * factor + shift)
+        least, most = (np.clip(bound * factor + shift, least, most) for bound in (low, high))
         result.posts.pop()
     limits = np.iinfo(numpy_dtype(coding.grid.type))
     least, most = (np.clip(np.rint(bound), limits.min, limits.max) for bound in (least, most))

@@ -153,7 +153,7 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     they cannot be so, or are several matrices or a vector."""
     if reader.op.trait(MatrixProduct) is not None and len(weights.shape) != 2:
         return None
-    if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4"):
+    if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4") or not prod(weights.shape):
         return None
     numbers = weights.plain().astype(np.int16)
     if weights.zero is not None:
@@ -163,6 +163,8 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     if numbers.min() < -128 or numbers.max() > 127:
         return None
     scale = np.ones((1,) * len(weights.shape), np.float32) if weights.scale is None else weights.scale
+    if not np.isfinite(scale).all():  # of which zero is NaN
+        return None
     if any(size > 1 for axis, size in enumerate(scale.shape) if axis not in _scaled_axes(reader, len(scale.shape))):
         return None
     codes = numbers.astype(np.int8).reshape(-1).view(np.uint8)
