@@ -613,12 +613,17 @@ def test_scales_that_are_no_numbers_make_what_they_make_of_numbers(scale, tmp_pa
 
 @pytest.mark.parametrize("engine", ["onednn", "numpy"])
 @pytest.mark.parametrize("type", [np.int8, ml_dtypes.int4])
-def test_weights_without_elements(engine, type, tmp_path):
+@pytest.mark.parametrize("channels", [0, 1])
+def test_sums_without_terms(engine, type, channels, tmp_path):
+    """No weights, and no limits for them where each channel would have its own."""
     if engine == "onednn" and ENGINE is None:
         pytest.skip("oneDNN is not installed")
     model = Model()
-    x = fake_quantize(model, model.parameter("x", "f32", (3, 0)), *I8)
-    model.result(product(model, x, compressed(model, np.zeros((5, 0), type), np.ones((5, 1)))))
+    limits = (np.full((1, channels), limit) for limit in I8)
+    x = fake_quantize(model, model.parameter("x", "f32", (3, 0)), *limits)
+    weights = model.constant(np.zeros((5, 0), type))
+    (w,) = model.layer("Convert", [weights], [("f32", (5, 0))], destination_type="f32")
+    model.result(product(model, x, w))
     (found,), (expected,), _ = results(model.save(tmp_path), {"x": np.zeros((3, 0), np.float32)}, engine)
     assert found.tolist() == expected.tolist() == np.zeros((3, 5)).tolist()
 

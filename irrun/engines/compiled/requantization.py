@@ -98,10 +98,10 @@ def requantization(work: Work, factors: Array, images: int, pixels: int, *, last
     if not _held(factors):
         return None
     while posts and (linear := _linear(work, posts[0], columns, last=last)) is not None:
-        found = factors * linear[0], bias * linear[0] + linear[1]
-        if not all(map(_held, found)):
+        factor, shift = linear
+        if not (_held(factors * factor) and _held(bias * factor + shift)):
             break
-        factors, bias = found
+        factors, bias = factors * factor, bias * factor + shift
         posts.pop(0)
     tables = {"factor": factors, "bias": bias}
     if posts and posts[-1].name == QUANTIZE:

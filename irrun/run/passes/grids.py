@@ -73,6 +73,8 @@ class Grids:
         shape = self._program.tensors[instruction.outputs[0]].shape
         if len(limits) < len(found) or shape is None or not _along_channels(limits, len(shape)):
             return None
+        if not all(limit.size for limit in limits):
+            return None
         vectors = np.broadcast_arrays(*(limit.reshape(-1) for limit in limits))
         same = all(np.ptp(vector) == 0 for vector in vectors)
         return [vector[:1] if same else vector for vector in vectors]
@@ -153,7 +155,7 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     they cannot be so, or are several matrices or a vector."""
     if reader.op.trait(MatrixProduct) is not None and len(weights.shape) != 2:
         return None
-    if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4") or not prod(weights.shape):
+    if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4"):
         return None
     numbers = weights.plain().astype(np.int16)
     if weights.zero is not None:
