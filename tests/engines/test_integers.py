@@ -185,6 +185,56 @@ def test_what_is_no_number_behind_codes_is_between_the_limits_too(limits: tuple[
         np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    "posts",
+    [
+        [("Multiply-1", 1e30), ("Multiply-1", 1e30)],
+        [("Multiply-1", 1e30), ("Multiply-1", 1e30), ("Multiply-1", 1e-30)],
+        [("Add-1", 3e38), ("Add-1", 3e38)],
+        [("Add-1", -3e38), ("Multiply-1", 2.0)],
+        [("Subtract-1", 3e38), ("Subtract-1", 3e38), ("ReLU-1", None)],
+    ],
+)
+def test_what_f32_does_not_hold_on_the_way_is_infinite(posts: list[tuple[str, float | None]]) -> None:
+    weights = np.array([[1, -1, 0, 2]], np.int8)
+    constant = CompressedWeights("i8", weights.reshape(-1).view(np.uint8), (1, 4), (1, 4), np.ones((1, 1), np.float32))
+    data, expected = np.array([[1]], np.uint8), weights.astype(np.float32)
+    inputs = [
+        Operand("f32", (1, 1), (4, 4), codes=operand(data), grid=Grid("u8", (1.0,), 0)),
+        Operand("f32", (1, 4), (16, 4), compressed=constant),
+    ]
+    arrays: list[Any] = [data, None]
+    made = []
+    for name, number in posts:
+        if number is None:
+            made.append(Post(name, {}))
+            expected = np.maximum(expected, 0)
+            continue
+        arrays.append(np.float32(number).reshape(1, 1))
+        inputs.append(operand(arrays[-1], constant=True))
+        made.append(Post(name, NUMPY, len(inputs) - 1))
+        with np.errstate(over="ignore"):
+            functions: dict[str, Any] = {"Multiply-1": np.multiply, "Add-1": np.add, "Subtract-1": np.subtract}
+            expected = functions[name](expected, arrays[-1])
+    attrs = {"transpose_a": False, "transpose_b": False}
+    work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))], made)
+    np.testing.assert_array_equal(computed(compiled.load(1, quantized=True), work, arrays), expected)
+
+
+@pytest.mark.parametrize("scale", [(1e25, 1e25), (1.0, np.inf), (1.0, np.nan)])
+def test_factors_that_f32_does_not_hold_are_left_to_others(scale: tuple[float, float]) -> None:
+    weights = np.array([[1, -1, 0, 2]], np.int8)
+    factor = np.full((1, 1), scale[1], np.float32)
+    constant = CompressedWeights("i8", weights.reshape(-1).view(np.uint8), (1, 4), (1, 4), factor)
+    inputs: list[Any] = [
+        Operand("f32", (1, 1), (4, 4), codes=Operand("u8", (1, 1), (1, 1)), grid=Grid("u8", (scale[0],), 0)),
+        Operand("f32", (1, 4), (16, 4), compressed=constant),
+    ]
+    attrs = {"transpose_a": False, "transpose_b": False}
+    work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))])
+    assert compiled.load(1, quantized=True).compile(work) is None
+
+
 @pytest.mark.parametrize("type", ["u8", "i8"])
 @pytest.mark.parametrize("zero", [0, -7, 200])
 def test_zero_points_that_the_run_tells(type: str, zero: int) -> None:

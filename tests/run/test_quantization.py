@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-from engines.onednn_works import ENGINE
+from engines.onednn_works import ENGINE, has_avx2
 from ir_builder import Model
 
 import irrun
+from irrun.engines import compiled
 from irrun.run.passes.grids import coding_between
 from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dtypes import numpy_dtype
@@ -27,9 +29,11 @@ from run.quantized_models import (
     results,
 )
 
-needs_integers = pytest.mark.skipif(
-    ENGINE is None or not ENGINE.quantized, reason="no oneDNN, or no processor that adds up products of bytes exactly"
-)
+VNNI = ENGINE is not None and ENGINE.quantized
+"""Whether oneDNN multiplies codes, as it does where the processor adds up products of bytes exactly."""
+
+INTEGERS = ENGINE is not None and (VNNI or (ENGINE.leaves_codes and compiled.is_there() and has_avx2()))
+needs_integers = pytest.mark.skipif(not INTEGERS, reason="no engine multiplies codes")
 U8, I8 = (0.0, 2.55), (-1.28, 1.27)
 
 
@@ -147,7 +151,8 @@ def test_products_of_two_quantized_tensors(limits, tmp_path):
     inputs = {"a": image(3, 5, 40), "b": image(3, 40, 7)}
     (found,), (expected,), program = results(model.save(tmp_path), inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
-    assert program == ["Quantize", "Quantize", "MatMul"]
+    if VNNI:  # others multiply codes with constants alone
+        assert program == ["Quantize", "Quantize", "MatMul"]
 
 
 @needs_integers
@@ -350,7 +355,7 @@ def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, large
         np.testing.assert_array_equal(second, (moved @ matrix) * 0.5)
         expected, _ = irrun.GraphExecutor(path, engine="reference").run(inputs).values()
         np.testing.assert_array_equal(first, expected)
-    if engine == "onednn" and ENGINE is not None and ENGINE.quantized:
+    if engine == "onednn" and INTEGERS:
         program = names(executor)
         assert any(text.startswith("IntegerMatMul+Multiply") for text in program)
         assert ("IntegerConvolution" in program) == (largest == 127)
@@ -380,6 +385,7 @@ def test_codes_there_and_back_are_the_quantization(levels, channels):
 
 
 @needs_integers
+@pytest.mark.filterwarnings("ignore:bf16 is emulated")
 @pytest.mark.parametrize("precision", ["declared", "f64", "bf16"])
 def test_precisions_that_keep_the_graph_as_it_is(precision, tmp_path):
     executor = irrun.GraphExecutor(mixed(tmp_path), engine="onednn", precision=precision)
@@ -529,3 +535,111 @@ def test_what_windows_of_padding_give_is_quantized(engine, tmp_path):
     (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 2, 4)}, engine)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     np.testing.assert_allclose(found[:, :, :2], -1.28, rtol=1e-6)
+
+
+@needs_integers
+@pytest.mark.parametrize("high", [1e-40, 1e-37, 1e-36])
+def test_limits_too_near_for_a_factor_of_f32(high, tmp_path):
+    """What is between them is their middle, which is not lost where a number times the factor is none; also in between
+    products."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), -high, high, 255, (-1.27, 1.27))
+    y = convolution(model, x, compressed(model, codes(4, 4, 3, 3), np.full((4, 1, 1, 1), 0.01)))
+    y = fake_quantize(model, y, -high, high, 255, (-1.27, 1.27))
+    model.result(convolution(model, y, compressed(model, codes(4, 4, 3, 3, seed=2), np.full((4, 1, 1, 1), 0.01))))
+    x = image(1, 4, 3, 3)
+    x[0, :2] = 0
+    x[0, 2, 0] = high / 2
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": x})
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("shape", [(40,), (3, 40, 9), (1, 40, 9)])
+@pytest.mark.parametrize("turned", [True, False])
+def test_weights_that_are_no_matrix_stay_numbers(engine, shape, turned, tmp_path, caplog):
+    """With scales along other axes than a matrix has, which no factor of a column is."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (3, 5, 40)), *I8)
+    turned = turned and len(shape) > 1
+    shape = (shape[0], shape[2], shape[1]) if turned else shape
+    scale = np.full((1,) * len(shape), 0.01)
+    if len(shape) > 1:
+        along = (shape[0], 1, 1) if turned else (1, shape[1], 1)
+        scale = np.random.default_rng(2).uniform(0.01, 0.1, along)
+    w = compressed(model, codes(*shape), scale)
+    attrs = {"transpose_a": "false", "transpose_b": str(turned).lower()}
+    (y,) = model.layer("MatMul", [x, w], [("f32", (3, 5, 9) if len(shape) > 1 else (3, 5))], **attrs)
+    model.result(y)
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(3, 5, 40)}, engine)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("layer", ["product", "product of codes", "convolution of single channels"])
+def test_quantizations_by_channel_are_left_to_others_without_a_word(layer, tmp_path, caplog):
+    """Where posts of oneDNN have no channels."""
+    if ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    limits = -np.linspace(1, 2, 8), np.linspace(1, 2, 8) * 127 / 128
+    if layer == "convolution of single channels":
+        x = model.parameter("x", "f32", (1, 8, 6, 7))
+        y = fake_quantize(model, elementwise(model, "ReLU", x), *(limit.reshape(1, 8, 1, 1) for limit in limits))
+        model.result(convolution(model, y, compressed(model, codes(8, 1, 1, 3, 3), np.full((8, 1, 1, 1, 1), 0.01))))
+    else:
+        x = model.parameter("x", "f32", (5, 16))
+        y = fake_quantize(model, x, *I8) if layer == "product of codes" else x
+        y = product(model, y, compressed(model, codes(8, 16), np.full((8, 1), 0.01)))
+        model.result(fake_quantize(model, y, *(limit.reshape(1, 8) for limit in limits)))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(*x[3])})
+    assert np.abs(found - expected).max() < 0.1
+    assert not caplog.messages
+
+
+@needs_integers
+@pytest.mark.parametrize("scale", [np.inf, np.nan])
+def test_scales_that_are_no_numbers_make_what_they_make_of_numbers(scale, tmp_path):
+    """NaN of zeros, also of those of other channels."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), *I8)
+    scales = np.array([0.01, scale, 0.02, -scale]).reshape(4, 1, 1, 1)
+    model.result(convolution(model, x, compressed(model, codes(4, 4, 3, 3), scales)))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 4, 3, 3)})
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("type", [np.int8, ml_dtypes.int4])
+@pytest.mark.parametrize("channels", [0, 1])
+def test_sums_without_terms(engine, type, channels, tmp_path):
+    """No weights, and no limits for them where each channel would have its own."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    limits = (np.full((1, channels), limit) for limit in I8)
+    x = fake_quantize(model, model.parameter("x", "f32", (3, 0)), *limits)
+    weights = model.constant(np.zeros((5, 0), type))
+    (w,) = model.layer("Convert", [weights], [("f32", (5, 0))], destination_type="f32")
+    model.result(product(model, x, w))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": np.zeros((3, 0), np.float32)}, engine)
+    assert found.tolist() == expected.tolist() == np.zeros((3, 5)).tolist()
+
+
+@needs_integers
+@pytest.mark.parametrize("clamp", [(0.5, 2.0), (-2.0, -1.5), (-3.0, 3.0), (-0.5, 0.1), (-0.5, 3.0)])
+@pytest.mark.parametrize("limits", [(-1.28, 1.27 / 16), (-1.28 / 16, 1.27 / 8), (0.0, 0.255)])
+def test_limits_beyond_those_of_the_grid(clamp, limits, tmp_path, caplog):
+    """What is only one value, as all is beyond one end of the grid."""
+    model = Model()
+    x, ones = model.parameter("x", "f32", (1, 4, 6, 6)), model.constant(image(4, 4, 3, 3, seed=4))
+    y = elementwise(model, "Clamp", convolution(model, x, ones), min=str(clamp[0]), max=str(clamp[1]))
+    step = 2.0**-7
+    low, high = (round(limit / step) * step for limit in limits)
+    y = fake_quantize(model, y, low, high, round((high - low) / step) + 1)
+    model.result(convolution(model, y, compressed(model, codes(4, 4, 3, 3), np.full((4, 1, 1, 1), 0.01))))
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 4, 6, 6, scale=0.2)})
+    np.testing.assert_allclose(found, expected, atol=2 * step * 1.27 + 1e-4)
+    assert not caplog.messages

@@ -95,8 +95,13 @@ def requantization(work: Work, factors: Array, images: int, pixels: int, *, last
     `factors` (f64), which are its `last` axis, or else axis 1; None where that cannot be done by a kernel."""
     columns, posts = len(factors), list(work.posts)
     bias = np.zeros(columns)
+    if not _held(factors):
+        return None
     while posts and (linear := _linear(work, posts[0], columns, last=last)) is not None:
-        factors, bias = factors * linear[0], bias * linear[0] + linear[1]
+        factor, shift = linear
+        if not (_held(factors * factor) and _held(bias * factor + shift)):
+            break
+        factors, bias = factors * factor, bias * factor + shift
         posts.pop(0)
     tables = {"factor": factors, "bias": bias}
     if posts and posts[-1].name == QUANTIZE:
@@ -198,6 +203,11 @@ def _linear(work: Work, post: Post, columns: int, *, last: bool) -> tuple[Array,
     return (-one, values) if post.reflected else (one, -values)
 
 
+def _held(values: Array) -> bool:
+    """Whether numbers in f64 are none that are infinite in f32, or NaN."""
+    return bool((np.abs(values) <= np.finfo(np.float32).max).all())
+
+
 def _for_columns(work: Work, value: Array, *, last: bool) -> Array | None:
     """The numbers of a constant in f64: one, or one for each column; None where it has others."""
     shape = work.outputs[0].shape
@@ -231,6 +241,8 @@ def _rounding(work: Work, post: Post, *, last: bool) -> dict[str, Array] | None:
     if not (np.all(low < high) and np.isfinite([np.ptp(high - low), np.ptp(last_level - first)]).all()):
         return None
     level, none = steps / (high - low), np.zeros(1)
+    if not _held(level):
+        return None
     return {
         "level": level,
         "shift": -low * level,

@@ -88,9 +88,10 @@ def _alike(layout: Descriptor, type: str) -> Descriptor | None:
 
 def _joined_place(library: Library, sizes: Sizes, places: dict[int, Sizes]) -> Place:
     def place(operand: Operand) -> Descriptor | None:
-        if operand.layout is not None:
+        own = places.get(id(operand))
+        if own is None or operand.layout is not None:  # numbers for channels, which may be no axis of their own here
             return None
-        return spread_layout(library, sizes, places[id(operand)] or (0,), operand.type)
+        return spread_layout(library, sizes, own or (0,), operand.type)
 
     return place
 

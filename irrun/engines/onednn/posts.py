@@ -161,6 +161,8 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     if not ((low < high).all() and np.isfinite([*(high - low), *(last - first)]).all()):
         return False
     factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
+    if factor.max() > np.finfo(np.float32).max:
+        return False
     if not _scale(result, factor, -low * factor, len(shape), place):
         return False
     result.posts += [("eltwise", CLIP, 0.0, levels - 1.0), ("eltwise", ROUND, 0.0, 0.0)]
@@ -194,7 +196,7 @@ def _encode(result: Chain, coding: Coding, rank: int, place: Place) -> bool:
     factor, shift, least, most = coding.linear()
     while result.posts and result.posts[-1][:2] == ("eltwise", CLIP):
         _, _, low, high = result.posts[-1]
-        least, most = np.maximum(least, low * factor + shift), np.minimum(most, high * factor + shift)
+        least, most = (np.clip(bound * factor + shift, least, most) for bound in (low, high))
         result.posts.pop()
     limits = np.iinfo(numpy_dtype(coding.grid.type))
     least, most = (np.clip(np.rint(bound), limits.min, limits.max) for bound in (least, most))

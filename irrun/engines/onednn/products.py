@@ -113,9 +113,10 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
         return None
 
     def place(operand: Operand) -> Descriptor | None:
-        own = found[3 + next(number for number, other in enumerate(others) if other is operand)]
-        steps = (*own, _last(operand, columns))
-        return None if operand.layout is not None else spread_layout(library, shape, steps, operand.type)
+        number = next((number for number, other in enumerate(others) if other is operand), None)
+        if number is None or operand.layout is not None:  # numbers for channels, which may be no axis of their own here
+            return None
+        return spread_layout(library, shape, (*found[3 + number], _last(operand, columns)), operand.type)
 
     added = bias(work, -1) if len(full) == len(result.shape) else None
     posts = chain(work.posts[added is not None :], work, place)

@@ -27,6 +27,9 @@ from irrun.spec.traits import (
 LEVELS = 256
 """The most levels of a grid: as many as there are codes in a byte."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""What numbers are multiplied with at most to become levels, which engines do in f32."""
+
 KEEPING = (Permutation, Reshaping, Selecting)
 """Traits of ops whose results have no values but those of their first input, wherever these stand."""
 
@@ -69,6 +72,8 @@ class Grids:
         limits = [np.asarray(value, np.float32) for value in found if value is not None]
         shape = self._program.tensors[instruction.outputs[0]].shape
         if len(limits) < len(found) or shape is None or not _along_channels(limits, len(shape)):
+            return None
+        if not all(limit.size for limit in limits):
             return None
         vectors = np.broadcast_arrays(*(limit.reshape(-1) for limit in limits))
         same = all(np.ptp(vector) == 0 for vector in vectors)
@@ -121,6 +126,8 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
     span = last.astype(np.float64) - first
     if levels > LEVELS or not (np.all(low < high) and np.all(span > 0) and np.isfinite(span).all()):
         return None
+    if not np.all(levels - 1 <= (high.astype(np.float64) - low) * LARGEST):
+        return None
     scale = span / (levels - 1)
     place = -first / scale  # of zero among the levels
     zero = np.rint(place)
@@ -144,7 +151,10 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
 
 
 def integer_weights(weights: CompressedWeights, reader: Instruction) -> CompressedWeights | None:
-    """Weights of a product as codes of i8 whose zero is 0, scaled for each of its columns or features alone."""
+    """Weights of a product as codes of i8 whose zero is 0, scaled for each of its columns or features alone; None where
+    they cannot be so, or are several matrices or a vector."""
+    if reader.op.trait(MatrixProduct) is not None and len(weights.shape) != 2:
+        return None
     if weights.shape != weights.stored or weights.type not in ("i8", "u8", "i4", "u4"):
         return None
     numbers = weights.plain().astype(np.int16)
@@ -155,6 +165,8 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     if numbers.min() < -128 or numbers.max() > 127:
         return None
     scale = np.ones((1,) * len(weights.shape), np.float32) if weights.scale is None else weights.scale
+    if not np.isfinite(scale).all():  # of which zero is NaN
+        return None
     if any(size > 1 for axis, size in enumerate(scale.shape) if axis not in _scaled_axes(reader, len(scale.shape))):
         return None
     codes = numbers.astype(np.int8).reshape(-1).view(np.uint8)
