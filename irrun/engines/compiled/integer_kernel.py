@@ -30,7 +30,7 @@ from irrun.engines.compiled.code import (
     long,
 )
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.requantization import Ending, Place, ended
+from irrun.engines.compiled.ending import Ending, Place, ended, loaded
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
@@ -209,13 +209,14 @@ class _Item:
         inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(count, INT)))
         pixels = c.least(long(kind.pixels), b.sub(self._pixels, first))
         before = b.mul(self._first, at["width"])
+        tables = loaded(c, kind.ending, at, column)
 
         def finish(number: Any, inside: Any) -> None:
             value = b.load(b.gep(self._sums, [b.trunc(number, INT)]))
             value.align = ITEM
             pixel = b.add(b.add(before, first), number)
             place = Place(self._image, pixel, column, inside)
-            made = ended(c, kind.ending, at, value if kind.single else b.sitofp(value, FLOATS), place)
+            made = ended(c, kind.ending, at, tables, value if kind.single else b.sitofp(value, FLOATS), place)
             start = c.at(c.at(at["result"], self._image, at["result_image"]), pixel, at["result_pixel"])
             item = 4 if kind.ending.type == "f32" else 1
             self._store(made, c.at(start, column, item), inside, count)
