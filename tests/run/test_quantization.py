@@ -643,3 +643,98 @@ def test_limits_beyond_those_of_the_grid(clamp, limits, tmp_path, caplog):
     (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(1, 4, 6, 6, scale=0.2)})
     np.testing.assert_allclose(found, expected, atol=2 * step * 1.27 + 1e-4)
     assert not caplog.messages
+
+
+def _windowed(name: str, *shape: int, **attrs: str) -> Any:
+    window = {"pads_begin": "0,0", "pads_end": "0,0", "auto_pad": "explicit"} | attrs
+    return lambda model, x: model.layer(name, [x], [("f32", shape)], **window)[0]
+
+
+def _pooled_most(model: Model, x: Any) -> Any:
+    window = {"kernel": "2,2", "strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    shapes = [("f32", (2, 8, 3, 4)), ("i64", (2, 8, 3, 4))]
+    return model.layer("MaxPool", [x], shapes, "opset8", index_element_type="i64", axis="0", **window)[0]
+
+
+def _transposed(model: Model, x: Any) -> Any:
+    window = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    weights = model.constant(image(8, 8, 2, 2, seed=3, scale=0.3))
+    return model.layer("ConvolutionBackpropData", [x, weights], [("f32", (2, 8, 12, 16))], **window)[0]
+
+
+def _contracted(equation: str, *shape: int) -> Any:
+    def made(model: Model, x: Any) -> Any:
+        return model.layer("Einsum", [x, x], [("f32", shape)], "opset7", equation=equation)[0]
+
+    return made
+
+
+def _attended(model: Model, x: Any) -> Any:
+    return model.layer("ScaledDotProductAttention", [x, x, x], [("f32", x[3])], "opset13", causal="false")[0]
+
+
+def _along(name: str, *shape: int, opset: str = "opset1", **attrs: str) -> Any:
+    def made(model: Model, x: Any) -> Any:
+        axes = model.constant(np.int64([2, 3]))
+        return model.layer(name, [x, axes], [("f32", shape)], opset, **attrs)[0]
+
+    return made
+
+
+def _turned(model: Model, x: Any) -> Any:
+    return model.layer("Transpose", [x, model.constant(np.int64([0, 2, 3, 1]))], [("f32", (2, 6, 8, 8))])[0]
+
+
+def _joined(model: Model, x: Any) -> Any:
+    return model.layer("Concat", [x, elementwise(model, "Tanh", x)], [("f32", (2, 16, 6, 8))], axis="1")[0]
+
+
+def _recurrent(model: Model, x: Any) -> Any:
+    data = model.layer("Reshape", [x, model.constant(np.int64([2, 48, 8]))], [("f32", (2, 48, 8))])[0]
+    state = model.constant(np.zeros((2, 1, 5), np.float32))
+    lengths = model.constant(np.full(2, 48, np.int32))
+    weights = [model.constant(image(1, *shape, seed=6, scale=0.3)) for shape in ((15, 8), (15, 5), (15,))]
+    shapes = [("f32", (2, 1, 48, 5)), ("f32", (2, 1, 5))]
+    attrs = {"hidden_size": "5", "direction": "forward"}
+    return model.layer("GRUSequence", [data, state, lengths, *weights], shapes, "opset5", **attrs)[0]
+
+
+MAKERS = {
+    "AvgPool": _windowed("AvgPool", 2, 8, 3, 4, kernel="2,2", strides="2,2", **{"exclude-pad": "true"}),
+    "MaxPool": _pooled_most,
+    "ConvolutionBackpropData": _transposed,
+    "Einsum of rows": _contracted("abcd,abed->abce", 2, 8, 6, 6),
+    "Einsum, turned": _contracted("abcd,abed->acbe", 2, 6, 8, 6),
+    "ScaledDotProductAttention": _attended,
+    "ReduceMean": _along("ReduceMean", 2, 8, 1, 1, keep_dims="true"),
+    "ReduceL2": _along("ReduceL2", 2, 8, 1, 1, opset="opset4", keep_dims="true"),
+    "MVN": _along("MVN", 2, 8, 6, 8, opset="opset6", normalize_variance="true", eps="1e-5", eps_mode="inside_sqrt"),
+    "NormalizeL2": _along("NormalizeL2", 2, 8, 6, 8, eps="1e-5", eps_mode="add"),
+    "Transpose": _turned,
+    "Concat": _joined,
+    "GRUSequence": _recurrent,
+    "Softmax": lambda model, x: model.layer("SoftMax", [x], [("f32", x[3])], axis="1")[0],
+    "Swish": lambda model, x: model.layer("Swish", [x], [("f32", x[3])], "opset4")[0],
+    "Sigmoid": lambda model, x: elementwise(model, "Sigmoid", x),
+    "Abs": lambda model, x: elementwise(model, "Abs", x),
+    "SquaredDifference": lambda model, x: elementwise(
+        model, "SquaredDifference", x, model.constant(image(8, 1, 1)), **NUMPY
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_any_op_gives_may_become_codes(name, engine, tmp_path, caplog):
+    """The quantization may be done behind the op, by whoever computes it; a product reads the codes."""
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    y = MAKERS[name](model, model.parameter("x", "f32", (2, 8, 6, 8)))
+    y = fake_quantize(model, y, *I8)
+    y = product(model, y, compressed(model, codes(4, y[3][-1]), np.full((4, 1), 0.01)))
+    model.result(y)
+    (found,), (expected,), _ = results(model.save(tmp_path), {"x": image(2, 8, 6, 8)}, engine)
+    assert (np.abs(found - expected) > 1e-4).mean() < 0.02
+    assert np.abs(found - expected).max() < 2 * 0.01 * 1.28
+    assert not caplog.messages

@@ -8,9 +8,9 @@ from typing import Any
 
 from irrun.engines.axes import broadcast_strides, dense_strides, merged
 from irrun.engines.contraction import contraction_of
-from irrun.engines.memory import ITEM
 from irrun.engines.onednn.library import Library
 from irrun.engines.onednn.products import product_of
+from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -49,7 +49,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     turned = [found.output.index(label) for label in (*order, last)]
     if work.posts and turned != sorted(turned):  # operands of posts are read beyond their ends then (oneDNN 3.2)
         return None
-    whole = dense_strides(shape)
+    result = work.outputs[0]
+    whole = dense_strides(shape, itemsize(result))
     product = Work(
         "MatMul-1",
         {"transpose_a": False, "transpose_b": False},
@@ -58,11 +59,11 @@ def compile(library: Library, work: Work) -> Compiled | None:
             matrices(right, order[:-1], (depth[0], steps[1][0]), (found.sizes[last], strides[right][last])),
             *(None if operand is None else _turned(operand, shape, turned) for operand in work.inputs[2:]),
         ],
-        [Operand("f32", tuple(shape[n] for n in turned), tuple(whole[n] for n in turned))],
+        [Operand(result.type, tuple(shape[n] for n in turned), tuple(whole[n] for n in turned))],
         work.posts,
     )
     made = product_of(library, product)
-    if made is None or whole[turned[-1]] != ITEM:
+    if made is None or whole[turned[-1]] != itemsize(result):
         return None
     compiled = made.compiled(library, product)
     bind = compiled.bind
