@@ -38,6 +38,21 @@ class Axis(NamedTuple):
         stop = max(start, stop)
         return slice(start, stop), slice(start - first, stop - first)
 
+    def meeting(self) -> tuple[Axis, slice]:
+        """The axis of the taps that meet elements in any window, and which of the taps these are.
+
+        Others see nothing but padding, as those of a wide dilation may. Some of these stay where windows would begin
+        behind the first element without them.
+        """
+        first = range(-self.begin, -self.begin + self.kernel * self.dilation, self.dilation)
+        span = (self.windows - 1) * self.stride
+        met = [tap for tap, place in enumerate(first) if place + span >= 0 and place < self.size]
+        if not met:
+            return self, slice(0, self.kernel)
+        taps = slice(min(met[0], self.begin // self.dilation), met[-1] + 1)
+        begin = self.begin - taps.start * self.dilation
+        return self._replace(kernel=taps.stop - taps.start, begin=begin), taps
+
     @property
     def padded(self) -> bool:
         return self.begin > 0 or self.reached > 0

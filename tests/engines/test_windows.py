@@ -22,6 +22,20 @@ def test_padding_as_the_attributes_say_and_as_the_windows_reach() -> None:
     assert (axis.dilation, axis.reached, axis.padded) == (1, -1, False)
 
 
+def test_taps_that_meet_elements() -> None:
+    def of(size: int, kernel: int, dilation: int, begin: int, windows: int, stride: int = 1) -> tuple[int, int, slice]:
+        axis, taps = Axis(size, kernel, windows, stride, dilation, begin, 0).meeting()
+        assert axis == Axis(size, taps.stop - taps.start, windows, stride, dilation, axis.begin, 0)
+        return axis.kernel, axis.begin, taps
+
+    assert of(16, 3, 24, 24, 16) == (1, 0, slice(1, 2))
+    assert of(16, 3, 12, 12, 16) == (3, 12, slice(0, 3))
+    assert of(4, 5, 3, 6, 4) == (3, 3, slice(1, 4))
+    assert of(4, 3, 4, 3, 1) == (2, 3, slice(0, 2))  # the first tap would meet nothing, but the second one is inside
+    assert of(4, 3, 1, 0, 2) == (3, 0, slice(0, 3))
+    assert of(1, 2, 5, 3, 1) == (2, 3, slice(0, 2))  # nothing at all
+
+
 def test_crops_of_transposed_convolutions() -> None:
     data, result = (Operand("f32", shape, np.empty(shape, np.float32).strides) for shape in ((1, 4, 5), (1, 2, 10)))
     attrs = ATTRS | {"output_padding": (), "strides": (2,), "dilations": (1,)}

@@ -75,7 +75,7 @@ NONE = Axis(1, 1, 1, 1, 1, 0, 0)
 
 def _keeps(axis: Axis) -> bool:
     """Whether each element of an axis makes a result of its own."""
-    return axis.kernel == axis.stride == 1 and not axis.padded
+    return axis.kernel == axis.stride == 1 and not axis.begin and axis.windows == axis.size
 
 
 def _arranged(geometry: _Geometry, runs: int, codes: Array) -> Array:
@@ -262,6 +262,9 @@ def convolution(work: Work, team: Team) -> Compiled | None:
         return None
     if len(axes) == 1:
         axes.insert(0, NONE)
+    filters_of = weights.plain().reshape(result[1], shape[1], axes[0].kernel, axes[1].kernel)
+    met, taps = zip(*(axis.meeting() for axis in axes), strict=True)
+    axes, filters_of = [*met], filters_of[:, :, *taps]
     if all(map(_keeps, axes)):
         pixels = prod(result[2:])
         axes = [NONE._replace(size=pixels, windows=pixels), NONE]
@@ -269,7 +272,6 @@ def convolution(work: Work, team: Team) -> Compiled | None:
     geometry = _Geometry(data.shape[0], data.shape[1], groups, (axes[0], axes[1]), single)
     if len(grid.scale) > 1 and not single:
         return None
-    filters_of = weights.plain().reshape(result[1], shape[1], axes[0].kernel, axes[1].kernel)
     factors = np.broadcast_to(factors_of(weights, grid, grouped=grouped), result[1])
     return _compiled(work, team, codes, grid, geometry, filters_of, factors, last=False)
 
