@@ -55,13 +55,21 @@ CHUNKS = 4
 
 class _Geometry(NamedTuple):
     """Images of `lines` lines of `positions` pixels of `channels`, which windows along `axes` (of lines, and along one)
-    make images of results of. `single` are groups of one channel, of which each makes one column."""
+    make images of results of. `single` are groups of one channel, of which each makes one column. So many groups are
+    `joined` that their columns fill a panel: zeros for the channels of others take less time than what becomes of sums
+    does for a panel of a few columns."""
 
     images: int
     channels: int
     groups: int
     axes: tuple[Axis, Axis]
     single: bool = False
+    joined: int = 1
+
+    @property
+    def panel_groups(self) -> int:
+        """Groups that have panels of their own."""
+        return -(-self.groups // self.joined)
 
     @property
     def flat(self) -> bool:
@@ -81,18 +89,30 @@ def _keeps(axis: Axis) -> bool:
 def _arranged(geometry: _Geometry, runs: int, codes: Array) -> Array:
     """Codes [columns, channels of a group, taps down, taps along], as a kernel reads them: [panels, runs, pairs, 16
     columns, 2], or f32 [panels, taps, 16] where columns are of single channels."""
-    columns, inner = len(codes), codes.shape[1]
+    columns = len(codes)
     if geometry.single:
         padded = np.zeros((-(-columns // LANES) * LANES, runs), np.float32)
         padded[:columns] = codes.reshape(columns, runs)
         return _kept(padded.reshape(-1, LANES, runs).transpose(0, 2, 1))
-    groups = geometry.groups
-    own = columns // groups
+    if geometry.joined > 1:
+        codes = _joined(codes, geometry.groups, geometry.joined)
+    groups, inner = geometry.panel_groups, codes.shape[1]
+    own = len(codes) // groups
     terms = prod(codes.shape[1:]) // runs
     last = codes.reshape(groups, own, inner, -1).transpose(0, 1, 3, 2).reshape(groups, own, runs, terms)
     padded = np.zeros((groups, -(-own // LANES) * LANES, runs, terms + terms % 2), np.int8)
     padded[:, :own, :, :terms] = last
     return _kept(padded.reshape(-1, LANES, runs, padded.shape[-1] // 2, 2).transpose(0, 2, 3, 1, 4))
+
+
+def _joined(codes: Array, groups: int, joined: int) -> Array:
+    """Groups as fewer ones, with zeros for the channels of others and for groups that are not there."""
+    own, inner, taps = len(codes) // groups, codes.shape[1], codes.shape[2:]
+    fewer = -(-groups // joined)
+    made = np.zeros((fewer * joined, own, joined, inner, *taps), codes.dtype)
+    for number in range(joined):
+        made[number:groups:joined, :, number] = codes.reshape(groups, own, inner, *taps)[number::joined]
+    return made.reshape(fewer * joined * own, joined * inner, *taps)
 
 
 def _kept(array: Array) -> Array:
@@ -126,13 +146,15 @@ class _Product:
         terms = prod(axis.kernel for axis in geometry.axes) * geometry.channels // geometry.groups
         products = geometry.images * height * width * self.columns * terms
         shared = team.count > 1 and products / PRODUCTS > SHARED_SECONDS
-        panels = geometry.groups * -(-self.columns // geometry.groups // LANES)
+        own = self.columns // geometry.groups * geometry.joined
+        panels = geometry.panel_groups * -(-own // LANES)
         if shared and geometry.images * -(-height // rows) * panels < CHUNKS * team.count:
             wanted = -(-CHUNKS * team.count // (geometry.images * panels))
             least = -(-LEAST_PIXELS // width)
             rows = min(rows, max(-(-height // wanted), least))
         rows = -(-height // -(-height // rows))
-        room = aligned(down.covered(rows) * length + 8 * LINE)
+        beyond = -geometry.groups % geometry.joined * geometry.channels // geometry.groups  # channels of no group
+        room = aligned(down.covered(rows) * length + beyond * item + 8 * LINE)
         cut = _Cut(height, width, rows, length, room, shared)
         wants: dict[int, Layout | None] = dict(self.ending.wants)
         if layout is not None:
@@ -226,14 +248,15 @@ class _Product:
 
     def _shifts(self, item: int) -> Array:
         """Of the panels: where their channels begin, in bytes, their first column, and how many of these they have."""
-        groups = 1 if self.geometry.single else self.geometry.groups
-        own = self.columns // groups
+        geometry = self.geometry
+        groups = 1 if geometry.single else geometry.panel_groups
+        own = self.columns if geometry.single else self.columns // geometry.groups * geometry.joined
         starts = np.arange(0, own, LANES)
         shifts = np.zeros((groups, len(starts), 3), np.int64)
-        per_group = self.geometry.channels // groups * item
-        shifts[..., 0] = starts * item if self.geometry.single else np.arange(groups)[:, None] * per_group
+        between = geometry.channels // geometry.groups * geometry.joined * item
+        shifts[..., 0] = starts * item if geometry.single else np.arange(groups)[:, None] * between
         shifts[..., 1] = np.arange(groups)[:, None] * own + starts
-        shifts[..., 2] = np.minimum(own - starts, LANES)
+        shifts[..., 2] = np.minimum(np.minimum(own - starts, LANES), self.columns - shifts[..., 1])
         return shifts
 
 
@@ -269,7 +292,8 @@ def convolution(work: Work, team: Team) -> Compiled | None:
         pixels = prod(result[2:])
         axes = [NONE._replace(size=pixels, windows=pixels), NONE]
     single = groups > 1 and shape[:2] == (1, 1)
-    geometry = _Geometry(data.shape[0], data.shape[1], groups, (axes[0], axes[1]), single)
+    joined = LANES // shape[0] if groups > 1 and not single and LANES % shape[0] == 0 else 1
+    geometry = _Geometry(data.shape[0], data.shape[1], groups, (axes[0], axes[1]), single, joined)
     if len(grid.scale) > 1 and not single:
         return None
     factors = np.broadcast_to(factors_of(weights, grid, grouped=grouped), result[1])
