@@ -38,13 +38,15 @@ def _with_single(order: Sequence[int], shape: Sequence[int]) -> list[int]:
 
 
 def in_order(
-    work: Work, order: Sequence[int], values: Mapping[int, Array], compile: Callable[[Work], Compiled | None]
+    work: Work, order: Sequence[int], values: Mapping[int, Array] | None, compile: Callable[[Work], Compiled | None]
 ) -> Compiled | None:
     """What `compile` makes of a work whose axes are in the order of memory; the result has its own in that order, too.
 
-    Constant inputs that name axes, or have an element for each of them, are the `values` by their numbers.
+    Constant inputs that name axes, or have an element for each of them, are the `values` by their numbers; None says
+    that all inputs have the axes of the result.
     """
-    own, (output,) = len(work.own), work.outputs
+    own, (output,) = 1 if values is None else len(work.own), work.outputs
+    values = values or {}
     inputs: list[Operand | None] = [_turned(work.required(1)[0], order)]
     for number, operand in enumerate(work.inputs[1:], 1):
         if operand is None or number in range(1, own):

@@ -291,6 +291,53 @@ def test_posts(chain: str, shape: tuple[int, ...]) -> None:
     check("Add-1", NUMPY, numbers(*shape), numbers(shape[-1]), *operands, posts=CHAINS[chain], rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_results_lie_as_the_first_input_does(seed: int) -> None:
+    """Whatever the order of its axes, and however others broadcast to it and lie."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(size) for size in rng.choice([1, 2, 3, 5, 40], int(rng.integers(2, 5))))
+    if seed % 3 == 0:
+        shape = (*shape[:-1], 70000 // int(np.prod(shape[:-1])))
+
+    def turned(array: Any) -> Any:
+        order = rng.permutation(array.ndim)
+        return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+    def other() -> Any:
+        sizes = [size if rng.random() < 0.6 else 1 for size in shape][int(rng.integers(0, len(shape))) :]
+        return turned(rng.standard_normal(sizes).astype(np.float32))
+
+    arrays = [turned(rng.standard_normal(shape).astype(np.float32))]
+    head = str(rng.choice(["ReLU-1", "Sigmoid-1", "Add-1", "Multiply-1", "Maximum-1", "Greater-1", "PReLU-1"]))
+    if head == "PReLU-1":
+        arrays.append(rng.standard_normal(shape[1]).astype(np.float32))
+    elif head not in ("ReLU-1", "Sigmoid-1"):
+        arrays.append(other())
+    posts = []
+    for name in [] if head == "Greater-1" else rng.choice(["Add-1", "Subtract-1", "ReLU-1", "Tanh-1"], rng.integers(4)):
+        if name in ("Add-1", "Subtract-1"):
+            arrays.append(other())
+            posts.append(Post(name, NUMPY, len(arrays) - 1, bool(rng.integers(2))))
+        else:
+            posts.append(Post(name, {}))
+    attrs = NUMPY if len(arrays) > 1 and head not in ("ReLU-1", "Sigmoid-1", "PReLU-1") else {}
+    constant = [number for number in range(1, len(arrays)) if rng.random() < 0.3]
+    check(head, attrs, *arrays, posts=posts, constant=constant, rtol=1e-5, atol=1e-6)
+
+
+def test_selections_and_conversions_lie_as_their_first_input_does() -> None:
+    """A result in C order would be read by most of those behind it after another copy."""
+    data = np.moveaxis(numbers(2, 6, 7, 40), -1, 1)
+    work = work_of("Convert-1", {"destination_type": "f16"}, [data], [(data.shape, "f16")])
+    compiled = COMPILERS["Convert-1"](work, THREADS)
+    assert compiled is not None
+    assert compiled.gives[0].strides == data.astype(np.float16, order="K").strides
+    check("Convert-1", {"destination_type": "f16"}, data)
+    check("Select-1", NUMPY, data > 0, data, numbers(40, 1, 1))
+    limits = [np.float32(limit).reshape(1, 1, 1, 1) for limit in (-2, 2, -2, 2)]
+    check("FakeQuantize-1", NUMPY | {"levels": 256}, data, *limits, constant=(1, 2, 3, 4), atol=4 / 255 + 1e-6)
+
+
 def test_post_operands_where_the_output_is_seen_in_another_shape() -> None:
     data, bias, rows, whole = numbers(2, 3, 4, 5), numbers(5), numbers(2, 3, 4, 1), numbers(2, 3, 4, 5)
     posts = [Post("Add-1", NUMPY, 1), Post("Multiply-1", NUMPY, 2), Post("Subtract-1", NUMPY, 3)]

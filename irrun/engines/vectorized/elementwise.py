@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, merged
+from irrun.engines.orders import in_order, reordered
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import (
     BINARY,
@@ -34,10 +35,18 @@ from irrun.spec.op import Array
 
 
 def element_wise(work: Work, threads: Threads) -> Compiled | None:
-    """An op whose result at a place depends on the elements of its inputs there."""
+    """An op whose result at a place depends on the elements of its inputs there; it lies as the first of them does."""
     operands = work.required(len(work.own))
     stage = _stage(work, operands)
-    return None if stage is None else by_blocks(work, threads, stage, len(operands))
+    if stage is None:
+        return None
+
+    def compiled(work: Work) -> Compiled | None:
+        return by_blocks(work, threads, stage, len(operands))
+
+    numpy = work.name != "PReLU-1" and work.attrs.get("auto_broadcast", "numpy") != "pdpd"
+    order = reordered(work) if numpy and operands[0].shape == work.outputs[0].shape else None
+    return compiled(work) if order is None else in_order(work, order, None, compiled) or compiled(work)
 
 
 def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compiled | None:
