@@ -87,7 +87,8 @@ class IntegerKind:
 
 def address_of(kind: IntegerKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, partial(_write, kind))
+    # LLVM's passes take three times as long as the rest, and only what goes over single channels is quicker with them
+    return compiled(kind, partial(_write, kind), passes=kind.single)
 
 
 def _write(kind: IntegerKind, function: ir.Function) -> None:
