@@ -164,7 +164,8 @@ def test_an_interruption_ends_with_130(tmp_path):
             os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert b"Traceback" not in out + err
-    assert process.returncode in (0, 130)
+    # on a busy machine Python itself may not have begun, which the signal ends then: shells say 130 of that, too
+    assert process.returncode in (0, 130, -signal.SIGINT)
 
 
 def test_tune_finds_few_layers_and_the_file_is_good_enough(tmp_path):
