@@ -7,8 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, Code
-from irrun.engines.compiled.posts import KernelPost, posted
+from irrun.engines.compiled.code import BYTE, BYTES, FLOATS, INT, INTS, LANES, Code
+from irrun.engines.compiled.posts import KernelPost, operand_names, operand_start, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import NamedTuple, dataclass
 
@@ -17,8 +17,10 @@ AFFINE, LEAST, MOST, ROUNDED, CODES = "Affine", "Least", "Most", "Rounded", "Cod
 
 _TABLES = {AFFINE: ("factor", "shift"), LEAST: ("least",), MOST: ("most",), CODES: ("scale",)}
 
-_HALF, _HALF_INTS = (ir.VectorType(type, LANES // 2) for type in (FLOAT, INT))
-_SHORTS, _HALF_SHORTS = (ir.VectorType(ir.IntType(16), lanes) for lanes in (LANES, LANES // 2))
+_HALF_INTS, _SHORTS = ir.VectorType(INT, LANES // 2), ir.VectorType(ir.IntType(16), LANES)
+
+AXES = ("image", "pixel")
+"""Along which operands are told their bytes from one to the next."""
 
 
 class Ending(NamedTuple):
@@ -34,16 +36,9 @@ class Ending(NamedTuple):
         return tuple(f"{table}{n}" for n, name in named for table in _TABLES.get(name, ()))
 
     @property
-    def read(self) -> list[int]:
-        """Which steps have an operand."""
-        return [n for n, step in enumerate(self.steps) if step.along is not None]
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """Those of the arguments: where tables lie, and for the operand of each step where it does, and its bytes from
-        an image to the next one and from a pixel to the next one."""
-        places = [(f"operand{n}", f"operand_image{n}", f"operand_pixel{n}") for n in self.read]
-        return (*self.tables, *(name for own in places for name in own))
+        """Those of the arguments: where tables lie, and what there is about the operands of steps."""
+        return (*self.tables, *operand_names(self.steps, AXES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +60,10 @@ def loaded(c: Code, ending: Ending, at: dict[str, Any], column: Any) -> dict[str
 def ended(c: Code, ending: Ending, at: dict[str, Any], tables: dict[str, Any], sums: Any, place: Place) -> Any:
     """What becomes of a vector of sums, f32: f32 or, as a vector of bytes, codes."""
     b, value = c.b, sums
-
-    def start(n: int) -> Any:
-        image = c.at(at[f"operand{n}"], place.image, at[f"operand_image{n}"])
-        return c.at(image, place.pixel, at[f"operand_pixel{n}"])
+    places = dict(zip(AXES, (place.image, place.pixel), strict=True))
 
     def read(n: int, _: int, along: bool) -> Any:
-        address = start(n)
-        if not along:
-            return c.splat(c.load(address, FLOAT, 1))
-        address = c.at(address, place.column, ITEM)
-        return c.load(address, FLOATS, 1) if place.inside is None else c.some(address, FLOATS, place.inside, 1)
+        return read_operand(c, at, n, places, place.column, place.inside, along=along)
 
     for n, step in enumerate(ending.steps):
         name, _, type = step.name.partition("-")
@@ -90,7 +78,7 @@ def ended(c: Code, ending: Ending, at: dict[str, Any], tables: dict[str, Any], s
         elif name == ROUNDED:
             value = c.call(f"llvm.roundeven.v{LANES}f32", FLOATS, value)
         elif name == CODES:
-            address = b.add(start(n), place.column)
+            address = b.add(operand_start(c, at, n, places), place.column)
             codes = c.load(address, BYTES, 1) if place.inside is None else c.some(address, BYTES, place.inside)
             whole = b.sext(codes, INTS) if type == "i8" else b.zext(codes, INTS)
             value = c.fma(b.sitofp(whole, FLOATS), tables[f"scale{n}"], value)

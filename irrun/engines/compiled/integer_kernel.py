@@ -249,8 +249,7 @@ class _Item:
             return list(c.loop(at["pairs"], pair, *before))
 
         halves = list(c.loop(at["runs"], run, *[ir.Constant(HALF, None)] * (2 * len(starts))))
-        order = ir.Constant(INTS, list(range(LANES)))
-        return [b.shuffle_vector(low, high, order) for low, high in zip(halves[::2], halves[1::2], strict=True)]
+        return [b.shuffle_vector(low, high, _NUMBERS) for low, high in zip(halves[::2], halves[1::2], strict=True)]
 
     def _both(self, address: Any) -> Any:
         """A pair of numbers, for each column."""

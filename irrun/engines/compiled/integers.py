@@ -67,6 +67,11 @@ class _Geometry(NamedTuple):
     joined: int = 1
 
     @property
+    def item(self) -> int:
+        """Bytes of a number that codes are made."""
+        return 4 if self.single else 2
+
+    @property
     def panel_groups(self) -> int:
         """Groups that have panels of their own."""
         return -(-self.groups // self.joined)
@@ -138,8 +143,7 @@ class _Product:
 
     def compiled(self, team: Team, layout: Strided | None, gives: Strided | None) -> Compiled:
         geometry, (down, along) = self.geometry, self.geometry.axes
-        item = 4 if geometry.single else 2
-        length = along.covered(along.windows) * geometry.channels * item
+        length = along.covered(along.windows) * geometry.channels * geometry.item
         height, width = down.windows, along.windows
         least = min(LEAST_PIXELS, height) if geometry.flat else 1
         rows = max(min((ROOM // length - down.covered(1)) // down.stride + 1, height), least)
@@ -154,7 +158,7 @@ class _Product:
             rows = min(rows, max(-(-height // wanted), least))
         rows = -(-height // -(-height // rows))
         beyond = -geometry.groups % geometry.joined * geometry.channels // geometry.groups  # channels of no group
-        room = aligned(down.covered(rows) * length + beyond * item + 8 * LINE)
+        room = aligned(down.covered(rows) * length + beyond * geometry.item + 8 * LINE)
         cut = _Cut(height, width, rows, length, room, shared)
         wants: dict[int, Layout | None] = dict(self.ending.wants)
         if layout is not None:
@@ -171,7 +175,7 @@ class _Product:
     def _bind(self, team: Team, cut: _Cut, inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         geometry, (down, along) = self.geometry, self.geometry.axes
         single, (result,) = geometry.single, outputs
-        item, channels = 4 if single else 2, geometry.channels
+        item, channels = geometry.item, geometry.channels
         weights, pixels = self.weights.array(), cut.rows * cut.width
         most = CHANNEL_PIXELS if single else PIXELS
         kind = IntegerKind(self.type, single, -(-pixels // -(-pixels // most)), self.ending.ending)
@@ -184,7 +188,7 @@ class _Product:
         rows, places = np.divmod(np.arange(pixels), cut.width)
         windows = rows * (down.stride * cut.length) + places * (along.stride * channels * item)
         windows = windows.astype(np.int64)
-        steps, shifts = self._steps(cut, item), self._shifts(item)
+        steps, shifts = self._steps(cut), self._shifts()
         step = numpy_dtype(self.ending.ending.type).itemsize
         reached = along.covered(along.windows)
         left = min(along.begin, reached)
@@ -237,18 +241,18 @@ class _Product:
 
         return call
 
-    def _steps(self, cut: _Cut, item: int) -> Array:
+    def _steps(self, cut: _Cut) -> Array:
         """Where the runs of a window begin, in bytes behind it."""
         down, along = self.geometry.axes
         lines = np.arange(down.kernel)[:, None] * (down.dilation * cut.length)
         if self.runs == down.kernel:
             return lines.reshape(-1).astype(np.int64)
-        taps = np.arange(along.kernel)[None] * (along.dilation * self.geometry.channels * item)
+        taps = np.arange(along.kernel)[None] * (along.dilation * self.geometry.channels * self.geometry.item)
         return np.ascontiguousarray((lines + taps).reshape(-1), np.int64)
 
-    def _shifts(self, item: int) -> Array:
+    def _shifts(self) -> Array:
         """Of the panels: where their channels begin, in bytes, their first column, and how many of these they have."""
-        geometry = self.geometry
+        geometry, item = self.geometry, self.geometry.item
         groups = 1 if geometry.single else geometry.panel_groups
         own = self.columns if geometry.single else self.columns // geometry.groups * geometry.joined
         starts = np.arange(0, own, LANES)

@@ -14,8 +14,8 @@ from irrun.engines.axes import Strided, constant_axes, has_channels_last, is_den
 from irrun.engines.compiled import normalization_channels as channels
 from irrun.engines.compiled import normalization_kernel as rows
 from irrun.engines.compiled.code import LANES
-from irrun.engines.compiled.normalization_code import OPERAND, SCALES, NormalizationKind
-from irrun.engines.compiled.posts import kernel_posts
+from irrun.engines.compiled.normalization_code import AXES, SCALES, NormalizationKind
+from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
@@ -152,16 +152,13 @@ def _compiled(
     told = extents._asdict() | cut._asdict() | {"chunk": chunk, "room_image": cut.room, "scale": 0, "shift": 0}
     told["epsilon"] = int(np.float32(epsilon).view(np.uint32))
     address_of = channels.address_of if last else rows.address_of
-    places = [number for number, post in enumerate(posts) if post.along is not None]
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         own = told | {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
         own["room"] = data_address(scratch) if room else 0
         if scaled:
             own |= zip(SCALES, map(data_address, inputs[1:3]), strict=True)
-        for n, operand in zip(places, operands, strict=True):
-            values = data_address(inputs[operand.number]), *operand.strides
-            own |= zip((f"{name}{n}" for name in OPERAND), values, strict=True)
+        own |= operand_arguments(posts, operands, inputs, AXES)
         calls = []
         for kind, items, shared in steps:
             arguments = kind.form.of(**own | {"items": items})

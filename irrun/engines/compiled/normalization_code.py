@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 
 from irrun.engines.compiled.code import DOUBLE, FLOAT, FLOATS, INT, INTS, LANES, Code, Form, Values, long
-from irrun.engines.compiled.posts import KernelPost, posted
+from irrun.engines.compiled.posts import KernelPost, operand_names, operand_start, posted
 from irrun.engines.memory import ITEM
 from irrun.records import NamedTuple, dataclass
 
@@ -17,8 +17,8 @@ DOUBLES = ir.VectorType(DOUBLE, LANES)
 NUMBERS = ir.Constant(INTS, list(range(LANES)))
 NOUGHT = ir.Constant(DOUBLE, 0.0)
 
-OPERAND = ("operand", "operand_image", "operand_line")
-"""What a kernel is told of the operand of a post: names of its form, without the number of the post."""
+AXES = ("image", "line")
+"""Along which operands of posts are told their bytes from one to the next."""
 
 SCALES = ("scale", "shift")
 
@@ -48,7 +48,7 @@ class NormalizationKind:
         """`items` are chunks of `chunk` rows, images or parts; strides of operands are in bytes, from an image to the
         next one, and from a line to the next one. The kernels say what else there is."""
         names = ("items", "chunk", "images", "groups", "lines", "points", "parts", "together", "pieces", "data")
-        own = (f"{name}{n}" for n, post in enumerate(self.posts) if post.along is not None for name in OPERAND)
+        own = operand_names(self.posts, AXES)
         return Form((*names, "target", "room", "room_image", "epsilon", *SCALES, *own))
 
 
@@ -161,8 +161,7 @@ def operands(
     found = {}
     for number, post in enumerate(kind.posts):
         if post.along is not None:
-            start, by_image, by_line = (at[f"{name}{number}"] for name in OPERAND)
-            start = c.at(c.at(start, image, by_image), line, by_line)
+            start = operand_start(c, at, number, dict(zip(AXES, (image, line), strict=True)))
             if not post.along:
                 start = c.splat(c.load(start, FLOAT))
             elif begin is not None:

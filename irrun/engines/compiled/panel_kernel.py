@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.posts import KernelPost, posted
+from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
@@ -32,6 +32,9 @@ UNROLLED = 4
 
 _NUMBERS = ir.Constant(INTS, list(range(LANES)))
 
+AXES = ("row",)
+"""Along which operands of posts are told their bytes from one to the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class PanelKind:
@@ -45,9 +48,8 @@ class PanelKind:
         """`items` are chunks of `chunk` panels, `panel` bytes each, of `columns` columns in all. Strides are in bytes:
         from a row to the next one, and in `data` from one term to the next one."""
         names = ("items", "chunk", "panels", "panel", "columns", "inner", "weights")
-        own = [(f"operand{n}", f"operand_row{n}") for n, post in enumerate(self.posts) if post.along is not None]
         told = (*names, "rows", "data", "data_row", "data_step", "result", "result_row")
-        return Form((*told, *(name for pair in own for name in pair)))
+        return Form((*told, *operand_names(self.posts, AXES)))
 
 
 def address_of(kind: PanelKind) -> int:
@@ -165,8 +167,7 @@ class _Panel:
         c, at = self._c, self._at
 
         def read(n: int, along: bool) -> Any:
-            start = c.at(at[f"operand{n}"], row, at[f"operand_row{n}"])
-            return self._read(c.at(start, self._column, ITEM), inside) if along else c.splat(c.load(start, FLOAT, 1))
+            return read_operand(c, at, n, {"row": row}, self._column, inside, along=along)
 
         return posted(c, self._kind.posts, value, read)
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
-from irrun.engines.compiled.panel_kernel import AT_ONCE, PanelKind, address_of
-from irrun.engines.compiled.posts import KernelOperand, kernel_posts
+from irrun.engines.compiled.panel_kernel import AT_ONCE, AXES, PanelKind, address_of
+from irrun.engines.compiled.posts import KernelOperand, kernel_posts, operand_arguments
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, Arranged, allocate, data_address
 from irrun.engines.rows import rows_of
@@ -92,8 +92,7 @@ class _Product:
         told |= {"columns": self.columns, "inner": self.inner, "weights": data_address(weights)}
         told |= {"rows": self.rows, "data": data_address(inputs[0]), "data_row": self.strides[0]}
         told |= {"data_step": self.strides[1], "result": data_address(output), "result_row": self.columns * ITEM}
-        for n, (number, (step,)) in zip(self._places(), self.operands, strict=True):
-            told |= {f"operand{n}": data_address(inputs[number]), f"operand_row{n}": step}
+        told |= operand_arguments(self.kind.posts, self.operands, inputs, AXES)
         arguments = self.kind.form.of(**told)
         pointer = data_address(arguments)
 
@@ -102,10 +101,6 @@ class _Product:
             team.beside(address, pointer, shared=shared)
 
         return chain([call, *self.rest.bind(inputs, output)(...)])
-
-    def _places(self) -> list[int]:
-        """Which posts of the kernel have an operand."""
-        return [n for n, post in enumerate(self.kind.posts) if post.along is not None]
 
 
 def product(work: Work, team: Team) -> Compiled | None:

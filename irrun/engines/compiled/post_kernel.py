@@ -8,14 +8,17 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LONG, Code, Form, long
+from irrun.engines.compiled.code import FLOATS, LANES, LONG, Code, Form, long
 from irrun.engines.compiled.compiler import addresses
-from irrun.engines.compiled.posts import KernelPost, posted
+from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
 FUNCTION = ir.FunctionType(ir.VoidType(), [LONG.as_pointer(), LONG, LONG])
 """Of a pointer to the arguments, the first column, and that behind the last one: whole vectors."""
+
+AXES = ("row",)
+"""Along which operands are told their bytes from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,7 @@ class PostKind:
     @property
     def form(self) -> Form:
         """A result has `rows` rows, `result_row` bytes apart; so have operands, which may lie anywhere."""
-        names = [(f"operand{n}", f"operand_row{n}") for n in self.places]
-        return Form(("rows", "result", "result_row", *(name for pair in names for name in pair)))
-
-    @property
-    def places(self) -> list[int]:
-        """Which of the posts have an operand."""
-        return [n for n, post in enumerate(self.posts) if post.along is not None]
+        return Form(("rows", "result", "result_row", *operand_names(self.posts, AXES)))
 
 
 def address_of(kind: PostKind) -> int:
@@ -51,10 +48,7 @@ def _write(kind: PostKind, function: ir.Function) -> None:
             column = b.add(first, b.mul(block, long(LANES)))
 
             def read(n: int, along: bool) -> Any:
-                start = c.at(at[f"operand{n}"], number, at[f"operand_row{n}"])
-                if not along:
-                    return c.splat(c.load(start, FLOAT, 1))
-                return c.load(c.at(start, column, ITEM), FLOATS, 1)
+                return read_operand(c, at, n, {"row": number}, column, None, along=along)
 
             place = c.at(c.at(at["result"], number, at["result_row"]), column, ITEM)
             c.store(posted(c, kind.posts, c.load(place, FLOATS), read), place)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irrun.engines.axes import reshaped_strides
-from irrun.engines.compiled.code import Code
+from irrun.engines.compiled.code import FLOAT, FLOATS, Code
 from irrun.engines.compiled.functions import function_of
-from irrun.engines.memory import ITEM
+from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import operand_strides
 from irrun.engines.work import Post, Work
 from irrun.records import NamedTuple
@@ -79,3 +79,38 @@ def posted(c: Code, posts: Sequence[KernelPost], value: Any, read: Callable[[int
         else:
             value = getattr(c.b, _BINARY[name])(value, read(number, along))
     return value
+
+
+def operand_names(posts: Sequence[KernelPost], axes: Sequence[str]) -> tuple[str, ...]:
+    """Names of what a kernel is told of operands of posts: of each where it lies, and its bytes from one to the next
+    along `axes`."""
+    read = [n for n, post in enumerate(posts) if post.along is not None]
+    return tuple(name for n in read for name in (f"operand{n}", *(f"operand_{axis}{n}" for axis in axes)))
+
+
+def operand_arguments(
+    posts: Sequence[KernelPost], operands: Sequence[KernelOperand], inputs: Sequence[Any], axes: Sequence[str]
+) -> dict[str, int]:
+    """What goes by these names in a call, when the inputs of the work are known."""
+    values = [value for own in operands for value in (data_address(inputs[own.number]), *own.strides)]
+    return dict(zip(operand_names(posts, axes), values, strict=True))
+
+
+def operand_start(c: Code, at: Mapping[str, Any], n: int, places: Mapping[str, Any]) -> Any:
+    """Where what the post of number `n` reads begins, at `places` along the axes."""
+    start = at[f"operand{n}"]
+    for axis, place in places.items():
+        start = c.at(start, place, at[f"operand_{axis}{n}"])
+    return start
+
+
+def read_operand(
+    c: Code, at: Mapping[str, Any], n: int, places: Mapping[str, Any], column: Any, inside: Any, *, along: bool
+) -> Any:
+    """A vector of it: from a column on, the lanes that are `inside` if not all are, or one number for all. It may lie
+    anywhere, as constants do."""
+    start = operand_start(c, at, n, places)
+    if not along:
+        return c.splat(c.load(start, FLOAT, 1))
+    start = c.at(start, column, ITEM)
+    return c.load(start, FLOATS, 1) if inside is None else c.some(start, FLOATS, inside, 1)

@@ -14,7 +14,7 @@ from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
-from irrun.engines.compiled.posts import kernel_posts
+from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
 from irrun.engines.compiled.product_tiles import apart, few_at_once, lanes, many_at_once
@@ -280,11 +280,10 @@ def _compiled(
         told |= {"result": data_address(output), "result_row": columns * ITEM}
         if kind.blocks:
             told["room"] = data_address(scratch[copied:])
-        following = {"rows": rows, "result": told["result"], "result_row": told["result_row"]}
-        for n, (number, (step,)) in zip(posts.places, operands, strict=True):
-            following |= {f"operand{n}": data_address(inputs[number]), f"operand_row{n}": step}
-        behind = posts.form.of(**following)
+        behind = None
         if posts.posts:
+            lying = {name: told[name] for name in ("rows", "result", "result_row")}
+            behind = posts.form.of(**lying, **operand_arguments(posts.posts, operands, inputs, post_kernel.AXES))
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
         held = (groups.weights, data, output, scratch, behind, inputs)
         array = groups.packed(**sizes, **told)

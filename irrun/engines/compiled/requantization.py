@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import Strided, lies_so, ordered_strides
-from irrun.engines.compiled.ending import AFFINE, CODES, LEAST, MOST, ROUNDED, Ending
-from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts
+from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, Ending
+from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.stages import (
     WHOLE,
     AddedCodes,
@@ -53,10 +53,7 @@ class Requantization:
     def arguments(self, inputs: Sequence[Any]) -> dict[str, int]:
         """Those of a call, when the inputs of the work are known."""
         told = {name: data_address(table) for name, table in self.tables.items()}
-        for n, (number, (image, pixel)) in zip(self.ending.read, self.operands, strict=True):
-            told |= {f"operand{n}": data_address(inputs[number])}
-            told |= {f"operand_image{n}": image, f"operand_pixel{n}": pixel}
-        return told
+        return told | operand_arguments(self.ending.steps, self.operands, inputs, AXES)
 
 
 def requantization(work: Work, factors: Array, images: int, pixels: int, *, last: bool) -> Requantization | None:
