@@ -44,7 +44,9 @@ def arranged(geometry: Geometry, codes: Array) -> Array:
     last = codes.reshape(groups, own, inner, -1).transpose(0, 1, 3, 2).reshape(groups, own, runs, terms)
     padded = np.zeros((groups, -(-own // LANES) * LANES, runs, terms + terms % 2), np.int8)
     padded[:, :own, :, :terms] = last
-    return kept(padded.reshape(-1, LANES, runs, padded.shape[-1] // 2, 2).transpose(0, 2, 3, 1, 4))
+    pairs = padded.view(np.int16).reshape(-1, LANES, runs, padded.shape[-1] // 2)  # which are moved as one
+    made = kept(pairs.transpose(0, 2, 3, 1))
+    return made.view(np.int8).reshape(*made.shape, 2)
 
 
 def _joined(codes: Array, groups: int, joined: int) -> Array:

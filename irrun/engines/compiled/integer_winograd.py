@@ -51,9 +51,11 @@ def is_possible(geometry: Geometry, columns: int) -> bool:
 def arranged(codes: Array) -> Array:
     """Codes [columns, channels, 3, 3], as the kernel reads them: i16 [panels, points, pairs, 16 columns, 2]."""
     columns, channels = codes.shape[:2]
-    padded = np.zeros((-(-columns // LANES) * LANES, channels, POINTS, POINTS), np.int16)
-    padded[:columns] = transformed(codes)
-    return kept(padded.reshape(-1, LANES, channels // 2, 2, POINTS**2).transpose(0, 4, 2, 1, 3))
+    panels, pairs = -(-columns // LANES), channels // 2
+    padded = np.zeros((POINTS**2, panels * LANES, pairs), np.int32)  # pairs, which are moved as one
+    padded[:, :columns] = transformed(codes).view(np.int32).reshape(POINTS**2, columns, pairs)
+    made = kept(padded.reshape(POINTS**2, panels, LANES, pairs).transpose(1, 0, 3, 2))
+    return made.view(np.int16).reshape(panels, POINTS**2, pairs, LANES, 2)
 
 
 @dataclass(frozen=True, slots=True)

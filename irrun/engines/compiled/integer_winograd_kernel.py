@@ -59,10 +59,15 @@ def address_of(kind: WinogradKind) -> int:
 
 
 def transformed(codes: Array) -> Array:
-    """Weights [..., 3, 3] as the sums want them, i16 [..., 4, 4]: 2 G w (2 G)', with halves in G."""
-    g = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int16)
-    made: Array = np.matmul(np.matmul(g, codes.astype(np.int16)), g.T)
-    return made
+    """Weights [columns, channels, 3, 3] as the sums want them, i16 [4, 4, columns, channels]: 2 G w (2 G)', with halves
+    in G."""
+    taps = np.ascontiguousarray(codes.transpose(2, 3, 0, 1)).astype(np.int16)
+    return _points_of(_points_of(taps).swapaxes(0, 1)).swapaxes(0, 1)
+
+
+def _points_of(taps: Array) -> Array:
+    outer = taps[0] + taps[2]
+    return np.stack((2 * taps[0], outer + taps[1], outer - taps[1], 2 * taps[2]))
 
 
 class _Tiles(Item):
