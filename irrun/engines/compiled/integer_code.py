@@ -163,31 +163,42 @@ class Item:
         return [self.c.b.shuffle_vector(low, high, _NUMBERS) for low, high in pairs]
 
     def finish(
-        self, sums: Sequence[Any], column: Any, count: Any, pixels: Callable[[Callable[[Any, Any], None]], None]
+        self,
+        sums: Sequence[Any],
+        column: Any,
+        count: Any,
+        pixels: Sequence[Any],
+        whole: Any,
+        others: Callable[[Callable[[Any, Any], None]], None],
     ) -> None:
-        """Write what becomes of sums of `count` columns: `pixels` calls what it is given, in loops of its own, with the
-        number of a sum and that of its pixel."""
+        """Write what becomes of sums of `count` columns. Where these are all, and it is `whole`, each is of the pixel
+        of `pixels`; otherwise `others` calls what it is given, in loops of its own, with the number of a sum and that
+        of its pixel."""
         c, b, at = self.c, self.c.b, self.at
-        for n, value in enumerate(sums):
-            b.store(value, b.gep(self._sums, [ir.Constant(INT, n)])).align = ITEM
         tables = loaded(c, self._ending, at, column)
+        image = c.at(at["result"], self.image, at["result_image"])
 
-        def one(number: Any, pixel: Any, inside: Any) -> None:
-            value = b.load(b.gep(self._sums, [b.trunc(number, INT)]))
-            value.align = ITEM
+        def one(value: Any, pixel: Any, inside: Any) -> None:
             value = value if self._bytes == ITEM else b.sitofp(value, FLOATS)
             made = ended(c, self._ending, at, tables, value, Place(self.image, pixel, column, inside))
-            start = c.at(c.at(at["result"], self.image, at["result_image"]), pixel, at["result_pixel"])
+            start = c.at(image, pixel, at["result_pixel"])
             item = ITEM if self._ending.type == "f32" else 1
             self._store(made, c.at(start, column, item), inside, count)
 
-        inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(count, INT)))
-        all_there = b.icmp_unsigned("==", count, long(LANES))
-        with b.if_else(all_there, likely=True) as (whole, some):
-            with whole:
-                pixels(lambda number, pixel: one(number, pixel, None))
-            with some:
-                pixels(lambda number, pixel: one(number, pixel, inside))
+        def kept(number: Any, pixel: Any) -> None:
+            value = b.load(b.gep(self._sums, [b.trunc(number, INT)]))
+            value.align = ITEM
+            one(value, pixel, b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(count, INT))))
+
+        whole = b.and_(whole, b.icmp_unsigned("==", count, long(LANES)))
+        with b.if_else(whole, likely=True) as (at_once, one_by_one):
+            with at_once:
+                for value, pixel in zip(sums, pixels, strict=True):
+                    one(value, pixel, None)
+            with one_by_one:
+                for n, value in enumerate(sums):
+                    b.store(value, b.gep(self._sums, [ir.Constant(INT, n)])).align = ITEM
+                others(kept)
 
     def _store(self, value: Any, address: Any, inside: Any, count: Any) -> None:
         c, b = self.c, self.c.b

@@ -85,7 +85,8 @@ class Windows(Product):
         pixels, most = cut.rows * width, CHANNEL_PIXELS if geometry.single else PIXELS
         kind = IntegerKind(self.type, geometry.single, -(-pixels // -(-pixels // most)), self.ending.ending)
         length = cut.reached * geometry.channels * geometry.item
-        rows, places = np.divmod(np.arange(pixels, dtype=np.int64), width)
+        numbers = np.arange(-(-pixels // kind.pixels) * kind.pixels, dtype=np.int64)  # as many as are computed at once
+        rows, places = np.divmod(np.minimum(numbers, pixels - 1), width)
         windows = rows * (down.stride * length) + places * (along.stride * geometry.channels * geometry.item)
         runs, steps, shifts = runs_of(geometry), self._steps(length), self._columns
         told = {

@@ -39,9 +39,9 @@ class IntegerKind:
 
     @property
     def form(self) -> Form:
-        """Windows of the pixels of a band begin at `places` in the numbers, and their `runs` of pairs (or numbers) go
-        from `steps` on, those of panels `shifts` later. Windows of rows are `stride` lines apart, and reach over
-        `reach`; where lines are `flat`, each is a pixel, without zeros."""
+        """Windows of the pixels of a band, and of some more, begin at `places` in the numbers, and their `runs` of
+        pairs (or numbers) go from `steps` on, those of panels `shifts` later. Windows of rows are `stride` lines apart,
+        and reach over `reach`; where lines are `flat`, each is a pixel, without zeros."""
         return form_of(self.ending, "shifts", "places", "runs", "steps", "stride", "reach", "flat")
 
 
@@ -81,24 +81,22 @@ class _Windows(Item):
         c.loop(count, panel)
 
     def _tile(self, panel: Any, first: Any, pixels: Any) -> None:
-        """Some pixels of a panel; those beyond the last one are the last one once more, and are not written."""
+        """Some pixels of a panel; those beyond the last one are of whatever there is, and are not written."""
         c, b, at, kind = self.c, self.c.b, self.at, self._kind
-        last = b.sub(pixels, long(1))
         told = c.at(at["shifts"], panel, 3 * 8)
         shift, column, count = (c.load(b.add(told, long(8 * n)), LONG) for n in range(3))
-        starts = []
-        for n in range(kind.pixels):
-            place = c.load(c.at(at["places"], c.least(b.add(first, long(n)), last), 8), LONG)
-            starts.append(b.add(b.add(self.numbers, shift), place))
+        start, windows = b.add(self.numbers, shift), c.at(at["places"], first, 8)
+        starts = [b.add(start, c.load(b.add(windows, long(8 * n)), LONG)) for n in range(kind.pixels)]
         weights = c.at(at["weights"], panel, at["panel"])
         sums = self._of_channels(starts, weights) if kind.single else self._of_pairs(starts, weights)
         there = c.least(long(kind.pixels), b.sub(pixels, first))
         before = b.add(b.mul(self.first, at["width"]), first)
+        numbers = [b.add(before, long(n)) for n in range(kind.pixels)]
 
-        def finished(one: Any) -> None:
+        def others(one: Any) -> None:
             c.loop(there, lambda n: one(n, b.add(before, n)))
 
-        self.finish(sums, column, count, finished)
+        self.finish(sums, column, count, numbers, b.icmp_unsigned("==", there, long(kind.pixels)), others)
 
     def _of_pairs(self, starts: Sequence[Any], weights: Any) -> list[Any]:
         c, b, at = self.c, self.c.b, self.at

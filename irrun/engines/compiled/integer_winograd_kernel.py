@@ -173,13 +173,17 @@ class _Tiles(Item):
                 c.least(b.sub(size, start), long(2)) for size, start in ((self.rows, top), (at["width"], left))
             )
 
-            def finished(one: Callable[[Any, Any], None]) -> None:
+            first = b.add(b.mul(b.add(self.first, top), at["width"]), left)
+            pixels = [b.add(c.at(first, long(down), at["width"]), long(n)) for down in range(2) for n in range(2)]
+            whole = b.icmp_unsigned("==", b.add(high, wide), long(4))
+
+            def others(one: Callable[[Any, Any], None]) -> None:
                 def line(down: Any) -> None:
-                    pixel = b.add(b.mul(b.add(b.add(self.first, top), down), at["width"]), left)
+                    pixel = c.at(first, down, at["width"])
                     c.loop(wide, lambda n: one(b.add(b.mul(down, long(2)), n), b.add(pixel, n)))
 
                 c.loop(high, line)
 
-            self.finish([b.ashr(value, ints(2)) for value in made], column, count, finished)
+            self.finish([b.ashr(value, ints(2)) for value in made], column, count, pixels, whole, others)
 
         c.loop(self._down(), lambda row: c.loop(at["across"], lambda number: tile(row, number)))
