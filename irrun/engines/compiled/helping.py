@@ -6,11 +6,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import LONG, long
+from irrun.engines.compiled.code import INT, LONG, long
 from irrun.engines.compiled.compiler import addresses, is_x86
 
 CYCLES_OF_A_LOOK = 100
 """About, with the pause in it."""
+
+POLITE = 300_000
+"""Cycles after which who looks for work lets others have the processor between two looks."""
 
 
 def helping() -> tuple[int, int]:
@@ -18,11 +21,12 @@ def helping() -> tuple[int, int]:
     64 bytes on, how many helpers are at work, and the kernel and its arguments.
 
     `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
-    `help(shared, last, patience)` helps with calls that it sees, until it has seen none for so many cycles of the
-    processor's clock: it returns the number of the last one that it has helped with, and is given that the next time.
+    `help(shared, last, patience, yielding)` helps with calls that it sees, until it has seen none for so many cycles of
+    the processor's clock: it returns the number of the last one that it has helped with, and is given that the next
+    time. `yielding` is the system's function that lets others have the processor, 0 where there is none.
     """
     kernel_type = ir.FunctionType(ir.VoidType(), [LONG])
-    types = {"lead": ir.FunctionType(ir.VoidType(), [LONG] * 3), "help": ir.FunctionType(LONG, [LONG] * 3)}
+    types = {"lead": ir.FunctionType(ir.VoidType(), [LONG] * 3), "help": ir.FunctionType(LONG, [LONG] * 4)}
 
     def write(lead: ir.Function, help: ir.Function) -> None:
         _lead(lead, kernel_type)
@@ -70,10 +74,10 @@ def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
 
 def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b = ir.IRBuilder(function.append_basic_block())
-    state, before, patience = function.args
+    state, before, patience, yielding = function.args
     calls, working, code, given = (_shared(b, state, number) for number in range(4))
     start, begun = b.block, _clock(b, long(0))
-    look, found, run, leave, idle, end = (b.append_basic_block() for _ in range(6))
+    look, found, run, leave, idle, polite, wait, end = (b.append_basic_block() for _ in range(8))
     b.branch(look)
     b.position_at_end(look)
     last, since, time = b.phi(LONG), b.phi(LONG), b.phi(LONG)
@@ -93,10 +97,17 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b.position_at_end(idle)
     _pause(b)
     later = _clock(b, time)
-    b.cbranch(b.icmp_unsigned(">", b.sub(later, since), patience), end, look)
+    waited = b.sub(later, since)
+    often = b.and_(b.icmp_unsigned(">", waited, long(POLITE)), b.icmp_unsigned("!=", yielding, long(0)))
+    b.cbranch(often, polite, wait)
+    b.position_at_end(polite)
+    b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
+    b.branch(wait)
+    b.position_at_end(wait)
+    b.cbranch(b.icmp_unsigned(">", waited, patience), end, look)
     b.position_at_end(end)
     b.ret(last)
     times = (since, (begun, through, since)), (time, (begun, through, later))
     for phi, values in ((last, (before, now, last)), *times):
-        for value, block in zip(values, (start, leave, idle), strict=True):
+        for value, block in zip(values, (start, leave, wait), strict=True):
             phi.add_incoming(value, block)

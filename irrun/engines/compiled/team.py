@@ -25,11 +25,12 @@ from irrun.spec.op import Array
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+_HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, *[ctypes.c_uint64] * 3)
 
-PATIENCE = 300_000
-"""Cycles for which a helper looks for work before it sleeps: some 100 us, in which the next product comes. A pause of
-one processor takes four times as long as that of another, so that looks are no measure."""
+PATIENCE, LONG_PATIENCE = 300_000, 3_000_000
+"""Cycles for which a helper looks for work before it sleeps: some 100 us, or ten times that where there are products of
+a step of generated text, since to be woken between two of these takes half as long as a product. A pause of one
+processor takes four times as long as that of another, so that looks are no measure."""
 
 
 class Team:
@@ -41,7 +42,7 @@ class Team:
     """
 
     def __init__(self, count: int, parallel: Callable[[int, int], object] | None = None) -> None:
-        self.count, self._parallel = count, parallel
+        self.count, self._parallel, self._patience = count, parallel, PATIENCE
         self._forget()
         _teams.add(self)
 
@@ -54,8 +55,9 @@ class Team:
         self._at = data_address(self._state)
 
     def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool) -> Call:
-        """What runs a kernel, `shared` or by the caller alone, with the same arguments each time; their memory is in
-        `held`."""
+        """What runs a kernel of a product with compressed weights, `shared` or by the caller alone, with the same
+        arguments each time; their memory is in `held`."""
+        self._patience = LONG_PATIENCE
         kernel, pointer = _KERNEL(address), data_address(arguments)
         counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
         holding = (arguments, *held)
@@ -103,18 +105,19 @@ class Team:
             self._helpers.append(_Helper(self, self._state))
         for helper in self._helpers:
             if helper.asleep:
-                helper.asleep, helper.caller = False, _processor()
+                helper.asleep, helper.caller, helper.patience = False, _processor(), self._patience
                 helper.start.release()
 
 
 class _Helper:
-    """A thread, and the lock that it waits for when it has nothing to do. The `caller` is on that processor."""
+    """A thread, and the lock that it waits for when it has nothing to do. The `caller` is on that processor; `patience`
+    is for how many cycles it looks for more."""
 
     def __init__(self, team: Team, state: Array) -> None:
         self.start = threading.Lock()
         self.start.acquire()
         self.asleep = self.ended = False
-        self.caller = _processor()
+        self.caller, self.patience = _processor(), team._patience
         threading.Thread(target=_serve, args=(self, state), name="irrun-helper", daemon=True).start()
         weakref.finalize(team, _end, self).atexit = False
 
@@ -128,7 +131,7 @@ def _serve(helper: _Helper, state: Array) -> None:
             avoided = helper.caller
             with suppress(OSError):
                 os.sched_setaffinity(0, allowed - {avoided})
-        last = help(data_address(state), last, PATIENCE)
+        last = help(data_address(state), last, helper.patience, _yielding())
         helper.asleep = True
         helper.start.acquire()
 
@@ -136,6 +139,13 @@ def _serve(helper: _Helper, state: Array) -> None:
 @cache
 def _getcpu() -> Callable[[], int] | None:
     return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+
+
+@cache
+def _yielding() -> int:
+    """Where the system's function lies that lets others have the processor; 0 where there is none."""
+    function = getattr(ctypes.PyDLL(None), "sched_yield", None) if os.name == "posix" else None
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _processor() -> int:
