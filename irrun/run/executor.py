@@ -34,6 +34,7 @@ from irrun.run.preparation import Preparation
 from irrun.run.program import Program
 from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
+from irrun.run.variables import Memories
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
@@ -167,6 +168,7 @@ class GraphExecutor:
         self._whole = self._part(names_of_results(graph), None)
         self.variable_types = self._whole.preparation.program.variables
         self.stateful = _is_stateful(self._whole.preparation.program)
+        self.memories = Memories()
         self._session = self.session()
 
     def __reduce__(self) -> Any:

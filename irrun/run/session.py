@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from operator import length_hint
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import finalize
 
 from irrun.engines.work import Call
 from irrun.ir.graph import Layer
@@ -134,11 +135,14 @@ class Session:
         self._executor = executor
         self._lock = RLock()
         self._trail: Sequence[tuple[Sequence[Instruction], Iterator[Call]]] = ()
+        self._buffers: dict[str, Buffer] = {}
+        if executor.stateful:
+            finalize(self, executor.memories.leave, self._buffers).atexit = False
         self._forget()
 
     def _forget(self) -> None:
         self._kept: dict[str, Array] = {}
-        self._buffers: dict[str, Buffer] = {}
+        self._executor.memories.leave(self._buffers)
         types = self._executor.variable_types
         self.variables: MutableMapping[str, Array] = Declared(self._kept, types) if types else self._kept
 
@@ -158,7 +162,7 @@ class Session:
         if not self._executor.stateful:
             return self._executed(part, arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
-            variables = Variables(self._kept, self._buffers)
+            variables = Variables(self._kept, self._buffers, self._executor.memories)
             return self._executed(part, arrays, Run(variables, profile=profile, observer=observer))
 
     def _executed(self, part: _Part, arrays: list[Array], run: Run) -> Results:

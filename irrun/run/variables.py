@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,17 @@ SPARE = 256
 SHARED_BYTES = 1 << 20
 """Bytes from which on several threads copy them."""
 
-OWN_REFERENCES = 2
-"""To memory that no array is in: of who looks, and of the call that counts them."""
+MAX_LEFT = 64 << 20
+"""Bytes of memory that is left for the next session: what longer texts took goes back to the system."""
+
+
+def _own_references() -> int:
+    memory = np.empty(0)
+    return sys.getrefcount(memory)
+
+
+OWN_REFERENCES = _own_references()
+"""To memory that no array is in: of who looks, and of the call that counts them, if Python counts these."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,16 +65,62 @@ class Buffer:
         return np.empty(shape, dtype), None
 
 
+class Memories:
+    """Memory that variables of earlier sessions lay in, for those of later ones: to touch memory that is new takes
+    longer than to fill it. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._left: list[Array] = []
+        self._lock = RLock()  # a session may end while another one looks
+
+    def leave(self, buffers: MutableMapping[str, Buffer]) -> None:
+        """Forget buffers, whose memory may be for others now."""
+        left = [buffer.memory for buffer in buffers.values()]
+        buffers.clear()
+        with self._lock:
+            size = sum(memory.nbytes for memory in self._left)
+            for memory in left:
+                size += memory.nbytes
+                if size > MAX_LEFT:
+                    break
+                self._left.append(memory)
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype[Any], axis: int, least: int) -> Array:
+        """Memory that nobody else uses, of this shape or from `least` to twice its size along an axis."""
+        with self._lock:
+            for number in range(len(self._left)):
+                memory = self._left[number]
+                if memory.dtype == dtype and _is_room(memory.shape, shape, axis, least):
+                    del self._left[number]
+                    if sys.getrefcount(memory) <= OWN_REFERENCES:
+                        return memory
+                    break  # an array of the session before is still somebody's
+        return np.empty(shape, dtype)
+
+
+def _is_room(own: tuple[int, ...], shape: tuple[int, ...], axis: int, least: int) -> bool:
+    """Whether memory has the sizes of `shape`, but for an axis: from `least` to twice that."""
+    others = (own[:axis], own[axis + 1 :]) == (shape[:axis], shape[axis + 1 :])
+    return others and least <= own[axis] <= 2 * shape[axis]
+
+
 class Variables(MutableMapping[str, Array]):
     """The variables of a session as one run sees them. What it assigns counts from the end of the graph or body on that
     does so, whatever the order of layers, and for the session from the end of the run.
 
     Those that grow lie in `buffers`: an array of `kept` is the beginning of one, and what lies behind it is nobody's.
+    Their memory is from `memories`.
     """
 
-    def __init__(self, kept: MutableMapping[str, Array], buffers: MutableMapping[str, Buffer] | None = None) -> None:
+    def __init__(
+        self,
+        kept: MutableMapping[str, Array],
+        buffers: MutableMapping[str, Buffer] | None = None,
+        memories: Memories | None = None,
+    ) -> None:
         self._kept = kept
         self._buffers = {} if buffers is None else buffers
+        self._memories = memories or Memories()
         self._seen: dict[str, Array] = {}
         self._assigned: dict[str, Array] = {}
 
@@ -89,8 +145,10 @@ class Variables(MutableMapping[str, Array]):
         buffer = self._buffers.get(name)
         ahead = (slice(None),) * axis
         if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
-            shape = (*past.shape[:axis], end + max(SPARE, end // 2), *past.shape[axis + 1 :])
-            buffer = self._buffers[name] = Buffer(np.empty(shape, past.dtype), end)
+            spare = max(SPARE, end // 2)
+            shape = (*past.shape[:axis], end + spare, *past.shape[axis + 1 :])
+            memory = self._memories.take(shape, past.dtype, axis, end + spare // 2)
+            buffer = self._buffers[name] = Buffer(memory, end)
             buffer.memory[(*ahead, slice(0, begin))] = past
         buffer.memory[(*ahead, slice(begin, end))] = new
         buffer.taken = end

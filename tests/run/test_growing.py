@@ -6,7 +6,7 @@ from differential.graph import Layer
 
 import irrun
 from irrun.run.preparation import _fits, _grown
-from irrun.run.variables import Buffer, Variables
+from irrun.run.variables import MAX_LEFT, Buffer, Memories, Variables
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
 F32 = np.float32
@@ -190,6 +190,59 @@ def test_what_was_reordered_is_not_to_be_written_to(tmp_path):
         session.run(given(some(rng, 1, 2), beams))
         with pytest.raises(ValueError, match="read-only"):
             session.variables["past"][:] = 0
+
+
+def memory_of(session):
+    return session.variables["past"].base
+
+
+def test_the_next_session_has_the_memory_of_the_last_one(tmp_path):
+    rng = np.random.default_rng(7)
+    ours = cache(tmp_path)
+    session = ours.session()
+    session.run(given(some(rng, 3)))
+    first = memory_of(session).ctypes.data
+    session.reset_state()
+    rows = some(rng, 2)
+    _, whole, _ = session.run(given(rows)).values()
+    assert whole.tolist() == rows.tolist()
+    assert memory_of(session).ctypes.data == first
+    del session, whole
+    other = ours.session()
+    rows = some(rng, 5)
+    _, whole, _ = other.run(given(rows)).values()
+    assert whole.tolist() == rows.tolist()
+    assert memory_of(other).ctypes.data == first
+    del other
+    longer, wide = ours.session(), ours.session()
+    longer.run(given(some(rng, 2000)))
+    wide.run(given(some(rng, 2, 3)))
+    assert {memory_of(longer).ctypes.data, memory_of(wide).ctypes.data}.isdisjoint({first})
+
+
+def test_what_somebody_holds_is_not_the_memory_of_the_next_session(tmp_path):
+    rng = np.random.default_rng(8)
+    ours = cache(tmp_path)
+    session = ours.session()
+    session.run(given(rows := some(rng, 3)))
+    held = session.variables["past"]
+    session.reset_state()
+    session.run(given(some(rng, 3)))
+    assert held.tolist() == rows.tolist()
+    assert not np.shares_memory(held, session.variables["past"])
+
+
+def test_no_more_memory_is_left_than_there_may_be():
+    memories, large = Memories(), np.empty((1, MAX_LEFT // 4 - 10, 1), F32)
+    buffers = {"a": Buffer(large, 3), "b": Buffer(np.empty((1, 100, 1), F32), 3)}
+    where = large.ctypes.data
+    del large
+    memories.leave(buffers)
+    assert not buffers
+    assert memories.take((1, 60, 1), np.dtype(F32), 1, 40).shape == (1, 60, 1)
+    taken = memories.take((1, MAX_LEFT // 5, 1), np.dtype(F32), 1, 1)
+    assert taken.ctypes.data == where
+    assert memories.take((1, MAX_LEFT // 5, 1), np.dtype(F32), 1, 1).ctypes.data != where
 
 
 def test_results_are_nobody_elses(tmp_path):
