@@ -217,7 +217,7 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
             for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
                 own[name] = groups.arguments.get(name, 0) + start * groups.arguments.get(step, 0)
             array = groups.packed(**own)
-            calls.append(team.call(address, array, (groups.weights, made), shared=True))
+            calls.append(team.call(address, array, (groups.weights, made), shared=True, beside=True))
             product, right, result = products[size]
             read = [(SRC, source, data), (WEIGHTS, right, made), (DST, result, output[:, start : start + size])]
             calls.append(product.bind(read, room))

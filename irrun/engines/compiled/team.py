@@ -54,10 +54,12 @@ class Team:
         self._state[...] = 0
         self._at = data_address(self._state)
 
-    def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool) -> Call:
+    def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool, beside: bool = False) -> Call:
         """What runs a kernel of a product with compressed weights, `shared` or by the caller alone, with the same
-        arguments each time; their memory is in `held`."""
-        self._patience = LONG_PATIENCE
+        arguments each time; their memory is in `held`. That is done `beside` what threads of others compute, if so."""
+        parallel = self._parallel if beside else None
+        if parallel is None:
+            self._patience = LONG_PATIENCE
         kernel, pointer = _KERNEL(address), data_address(arguments)
         counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
         holding = (arguments, *held)
@@ -79,7 +81,15 @@ class Team:
             finally:
                 self._busy.release()
 
-        return together if shared and self.count > 1 else alone
+        def on_others(_: object = holding) -> None:
+            assert parallel is not None
+            for number, begin in counters:
+                arguments[number] = begin
+            parallel(address, pointer)
+
+        if not shared or self.count == 1:
+            return alone
+        return together if parallel is None else on_others
 
     def run(self, address: int, arguments: int, *, shared: bool) -> None:
         """Run a kernel once on arguments that nobody else uses meanwhile."""
