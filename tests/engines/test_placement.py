@@ -4,6 +4,7 @@ import ctypes
 import os
 import queue
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -46,6 +47,8 @@ class Pool:
         for tasks, thread in zip(self._tasks, self._threads, strict=True):
             tasks.put(None)
             thread.join()
+            while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # Python is through with it, Linux is not
+                time.sleep(0.001)
         self._threads, self._tasks = [], []
 
     def _serve(self, tasks):
