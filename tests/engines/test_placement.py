@@ -5,6 +5,7 @@ import os
 import queue
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ class Pool:
         for tasks, thread in zip(self._tasks, self._threads, strict=True):
             tasks.put(None)
             thread.join()
-            while os.path.exists(f"/proc/self/task/{thread.native_id}"):  # Python is through with it, Linux is not
+            while Path(f"/proc/self/task/{thread.native_id}").exists():  # Python is through with it, Linux is not
                 time.sleep(0.001)
         self._threads, self._tasks = [], []
 
