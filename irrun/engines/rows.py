@@ -7,7 +7,7 @@ from math import prod
 from irrun.engines.axes import dense_strides, matrix_of, reshaped_strides
 from irrun.engines.work import Layout, Operand, Work
 
-FEW_ROWS = range(1, 17)
+FEW_ROWS = range(1, 25)
 """Rows that it pays to have code of our own for; more are a product like any other."""
 
 LEAST_COLUMNS = 8

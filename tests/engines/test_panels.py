@@ -252,7 +252,8 @@ def test_what_is_left_to_others():
 def test_one_engine_takes_them():
     weights = numbers(64, 64)
     work = work_of("MatMul-1", PLAIN, [numbers(2, 64), weights], [((2, 64), "f32")], constant=(1,))
-    many = work_of("MatMul-1", PLAIN, [numbers(20, 64), weights], [((20, 64), "f32")], constant=(1,))
+    rows = FEW_ROWS[-1] + 1
+    many = work_of("MatMul-1", PLAIN, [numbers(rows, 64), weights], [((rows, 64), "f32")], constant=(1,))
     for once in (False, True):
         for compiling in (False, True):
             engine = onednn.load(2, once=once, compiling=compiling)

@@ -8,7 +8,7 @@ import pytest
 import irrun
 from irrun.run.preparation import MAX_PATIENT
 from irrun.run.profile import Profile
-from run.models import ADD, PLAIN, anything, i64, model, saved
+from run.models import ADD, PLAIN, anything, branch, i64, model, saved
 
 F32 = np.float32
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
@@ -67,6 +67,30 @@ def test_sizes_that_come_again_and_others(engine, tmp_path):
         assert {shapes for shapes, _ in second._kept} == {((8, 3), (1, n), (8, 3)) for n in (0, 1, 2, 8)}
         programs = [kept.program for kept in first._kept.values() if kept.program.results]
         assert any({i.by for i in program.instructions} & {"numpy", "onednn"} for program in programs)
+
+
+@ENGINES
+def test_sizes_that_a_body_tells(engine, tmp_path):
+    """Rows of x where a mask is not 0, or all of them, as a condition has it: times a matrix and relu."""
+    b, bodies = model(), []
+    x, chosen, mask = anything(b, "f4", (ROWS, 3)), anything(b, "?", ()), anything(b, "f4", (ROWS,))
+    for all_of_them in (False, True):
+        body = model()
+        found = anything(body, "f4", (ROWS,))
+        if all_of_them:
+            found = body.one("Add-1", body.one("Abs-1", found), body.constant(F32([1])), **ADD)
+        bodies.append((body, body.one("Squeeze-1", body.one("NonZero-3", found), i64(body, [0]))))
+    rows = b.one("Gather-8", x, branch(b, chosen, bodies, mask), i64(b, 0), batch_dims=0)
+    b.result(b.one("ReLU-1", b.one("MatMul-1", rows, b.constant(WEIGHTS[0]), **PLAIN)))
+    ours, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(3)
+    for count, some in [(3, True), (3, True), (3, False), (0, True), (0, True), (5, False), (3, True)] * 2:
+        x, mask = drawn(rng, count)
+        (result,) = ours.run([x, np.bool_(some), mask]).values()
+        wanted = np.maximum((x[mask != 0] if some else x) @ WEIGHTS[0], 0)
+        np.testing.assert_allclose(result, wanted, atol=1e-5)
+    if engine != "reference":
+        (inner,) = enclosures(ours)
+        assert {shapes for shapes, _ in inner._kept} == {((8, 3), (n,)) for n in (0, 3, 8)}
 
 
 @ENGINES

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 from irrun.engines.compiled.helping import helping
 from irrun.engines.compiled.product_code import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate, data_address
+from irrun.engines.placement import processor
 from irrun.engines.work import Call
 from irrun.spec.op import Array
 
@@ -115,7 +115,7 @@ class Team:
             self._helpers.append(_Helper(self, self._state))
         for helper in self._helpers:
             if helper.asleep:
-                helper.asleep, helper.caller, helper.patience = False, _processor(), self._patience
+                helper.asleep, helper.caller, helper.patience = False, processor(), self._patience
                 helper.start.release()
 
 
@@ -127,7 +127,7 @@ class _Helper:
         self.start = threading.Lock()
         self.start.acquire()
         self.asleep = self.ended = False
-        self.caller, self.patience = _processor(), team._patience
+        self.caller, self.patience = processor(), team._patience
         threading.Thread(target=_serve, args=(self, state), name="irrun-helper", daemon=True).start()
         weakref.finalize(team, _end, self).atexit = False
 
@@ -147,21 +147,10 @@ def _serve(helper: _Helper, state: Array) -> None:
 
 
 @cache
-def _getcpu() -> Callable[[], int] | None:
-    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
-
-
-@cache
 def _yielding() -> int:
     """Where the system's function lies that lets others have the processor; 0 where there is none."""
     function = getattr(ctypes.PyDLL(None), "sched_yield", None) if os.name == "posix" else None
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def _processor() -> int:
-    """The number of the processor that the calling thread is on; -1 where nobody knows."""
-    getcpu = _getcpu()
-    return -1 if getcpu is None else getcpu()
 
 
 def _end(helper: _Helper) -> None:

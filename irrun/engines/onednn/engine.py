@@ -69,7 +69,7 @@ class OneDNN:
 
     def parallel(self, address: int, argument: int) -> None:
         """Have each of its threads call a function of C with an argument, and wait for them."""
-        self._library.parallel(address, argument, self.threads, 0)
+        self._library.parallel(address, argument)
 
     def compile(self, work: Work) -> Compiled | None:
         if self.quantized and quantized.concerns(work):

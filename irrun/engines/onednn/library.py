@@ -26,6 +26,7 @@ from irrun.engines.onednn.bindings import (
     load_parallel,
     load_threads,
 )
+from irrun.engines.placement import Placement
 from irrun.engines.signature import Memory
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -164,11 +165,14 @@ class Primitive:
         """What computes with so many arguments; these lie in what is kept beside them."""
         library, threads = self.library, self._threads
         execute, used, use = library.execute, library.threads_used, library.use_threads
+        place = library.place if threads > 1 else None
         handle, stream = self._handle._as_parameter_, library.stream._as_parameter_
 
         def call(count: c_int, arguments: bytes, kept: object) -> None:
             if used() != threads:  # a setting of the calling thread, which other executors and libraries share
                 use(threads)
+            if place is not None:
+                place()
             execute(handle, stream, count, arguments)
 
         return call
@@ -186,7 +190,8 @@ class Library:
     def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False) -> None:
         self.dll, self.threads, self.fpmath, self.once = dll, threads, fpmath, once
         self.threads_used, self.use_threads = load_threads(dll)
-        self.parallel = load_parallel(dll)
+        self._parallel = load_parallel(dll)
+        self._placement = Placement(1 if once else threads, self._parallel)
         self.size_of, self.equal = dll.dnnl_memory_desc_get_size, dll.dnnl_memory_desc_equal
         self.query, self.execute = dll.dnnl_memory_desc_query, load_execute(dll)
         self.engine = self.made("engine_create", "engine_destroy", _CPU, 0)
@@ -200,6 +205,17 @@ class Library:
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
         self.exact, self.pairs = isa & _AVX512_VNNI == _AVX512_VNNI, isa & _AVX2 == _AVX2
+
+    @property
+    def place(self) -> Callable[[], object] | None:
+        """What to call before threads of OpenMP compute, if they are to be brought to where they compute soonest."""
+        return self._placement.keep if self._placement.needed else None
+
+    def parallel(self, address: int, argument: int) -> None:
+        """Have each thread call a function of C with an argument, and wait for them."""
+        if self._placement.needed:
+            self._placement.keep()
+        self._parallel(address, argument, self.threads, 0)
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""

@@ -1,8 +1,8 @@
 """Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
 
 Expects a pruned program for inputs of known shapes; leaves one in which such a row is one instruction with an
-`enclosed` program. What makes a size known that was not, such as the places that are not 0, stays outside: behind it
-all sizes of the row are there.
+`enclosed` program. What makes a size known that was not, such as the places that are not 0 or a body, stays outside:
+behind it all sizes of the row are there.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class _Enclosing:
         origins: Origins | None = frozenset()
         for found in known:
             origins = None if origins is None or found is None else origins | found
-        if not instruction.plain:
-            origins = None
-        elif open_results and not unsized:
+        if open_results and (instruction.bodies or (instruction.plain and not unsized)):
             origins = frozenset({number})  # this is where they come from
+        elif not instruction.plain:
+            origins = None
         for result in open_results:
             self._origins[result] = origins
-        joins = bool(unsized) and origins is not None and self._is_fit(instruction, operands)
+        joins = bool(unsized) and instruction.plain and origins is not None and self._is_fit(instruction, operands)
         row = self._rows.get(origins) if joins and origins is not None else None
         for other, waiting in list(self._rows.items()):
             if waiting is not row and not waiting.made.isdisjoint(operands):

@@ -1,0 +1,85 @@
+"""On which processors threads are: who computes for a caller keeps off the caller's.
+
+Where all processors are busy, Linux leaves who is woken on the processor of who has woken it. With threads of OpenMP
+the caller looks out there for an end to come, and keeps from computing whom it waits for: 200 us in every call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
+"""Variables by which users say where threads of OpenMP are to be."""
+
+_NOTE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@cache
+def _getcpu() -> Callable[[], int] | None:
+    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+
+
+def processor() -> int:
+    """The number of the processor that the calling thread is on; -1 where nobody knows."""
+    getcpu = _getcpu()
+    return -1 if getcpu is None else getcpu()
+
+
+class _Caller(threading.local):
+    """What a thread knows of those that OpenMP keeps for it: their ids, of how many, off which processor they are."""
+
+    workers: frozenset[int] = frozenset()
+    count = 1
+    avoided = -1
+
+
+_caller = _Caller()
+
+
+class Placement:
+    """Where those are that compute for a caller, `threads` with itself, as OpenMP keeps them.
+
+    `parallel(function, argument, threads, 0)` has them all call a function of C; a caller has the same ones each time.
+    `needed` says that they have to be looked after.
+    """
+
+    def __init__(self, threads: int, parallel: Callable[[Any, Any, int, int], object]) -> None:
+        self._threads, self._parallel = threads, parallel
+        self.needed = threads > 1 and _getcpu() is not None and not any(name in os.environ for name in _BINDING)
+
+    def keep(self) -> None:
+        """Have the others off the processor that the caller is on by now: it takes next to no time where they are."""
+        here = processor()
+        if here != _caller.avoided or _caller.count < self._threads:
+            self._move(here)
+
+    def _move(self, here: int) -> None:
+        _caller.avoided = here
+        with suppress(OSError):  # where affinities are nobody's to change, or a thread has ended just now
+            allowed = os.sched_getaffinity(0)
+            if len(allowed) < self._threads:
+                return
+            if _caller.count < self._threads or not all(map(_is_own, _caller.workers)):
+                _caller.workers, _caller.count = self._found(), self._threads
+            for worker in _caller.workers:
+                os.sched_setaffinity(worker, allowed - {here})
+
+    def _found(self) -> frozenset[int]:
+        """The ids of the others."""
+        found = set[int]()
+        note = _NOTE(lambda _: found.add(threading.get_native_id()))
+        self._parallel(ctypes.cast(note, ctypes.c_void_p), None, self._threads, 0)
+        return frozenset(found - {threading.get_native_id()})
+
+
+def _is_own(thread: int) -> bool:
+    """Whether a thread is one of this process, which it is no more when it has ended, or in a child."""
+    return Path(f"/proc/self/task/{thread}").exists()
