@@ -12,6 +12,7 @@ from engines.onednn_works import has_avx2, room
 from irrun.engines import compiled
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Coding, Grid
+from irrun.engines.windows import Axis
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 
@@ -172,6 +173,46 @@ def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
         assert np.abs(found - expected).max() <= 0.125 * 2.0 ** (2 * sum(p.name == "Multiply-1" for p in posts)) + 1e-3
     else:
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * (1 + np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("channels", [1808, 1824])
+@pytest.mark.parametrize(("code", "zero", "weight"), [(255, 0, -128), (255, 0, 127), (0, 255, -128)])
+def test_the_largest_sums_of_windows_of_nine(channels: int, code: int, zero: int, weight: int) -> None:
+    """Winograd's sums are four times as large; 32 bits hold those of 1808 channels, and no more."""
+    shape = (32, channels, 3, 3)
+    filters = np.full(shape, weight, np.int8)
+    constant = CompressedWeights(
+        "i8", filters.reshape(-1).view(np.uint8), shape, shape, np.ones((1, 1, 1, 1), np.float32)
+    )
+    data = np.full((1, channels, 11, 12), code, np.uint8)
+    given = np.array(zero, np.int32)
+    attrs = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1], "auto_pad": "explicit"}
+    result = Operand("f32", (1, 32, 11, 12), np.empty((1, 32, 11, 12), np.float32).strides)
+    inputs = [operand(data), Operand("f32", shape, np.empty(shape, np.float32).strides, compressed=constant)]
+    work = Work("IntegerConvolution-1", attrs, [*inputs, operand(given)], [result])
+    found = computed(compiled.load(2, quantized=True), work, [data, None, given])
+    taps = np.convolve(np.ones(11), np.ones(3), "same")[:, None] * np.convolve(np.ones(12), np.ones(3), "same")
+    expected = (taps * channels * (code - zero) * weight).astype(np.float32)
+    np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
+
+
+def test_which_windows_winograd_takes() -> None:
+    from irrun.engines.compiled.integer_product import Geometry
+    from irrun.engines.compiled.integer_winograd import is_possible
+
+    axis = Axis(14, 3, 14, 1, 1, 1, 1)
+    whole = Geometry(1, 64, 1, (axis, axis))
+    assert is_possible(whole, 64)
+    assert is_possible(whole._replace(axes=(axis, axis._replace(begin=0, windows=12))), 64)
+    for other in (axis._replace(stride=2), axis._replace(dilation=2), axis._replace(kernel=1), axis._replace(kernel=5)):
+        assert not is_possible(whole._replace(axes=(axis, other)), 64)
+        assert not is_possible(whole._replace(axes=(other, axis)), 64)
+    assert not is_possible(whole._replace(groups=2), 64)
+    assert not is_possible(whole._replace(channels=40), 64)
+    assert not is_possible(whole, 16)
+    assert not is_possible(whole._replace(axes=(axis, axis._replace(windows=1))), 64)  # a tile has two
+    assert not is_possible(whole._replace(axes=(axis._replace(windows=7),) * 2), 64)
+    assert is_possible(whole._replace(images=2, axes=(axis._replace(windows=7),) * 2), 64)
 
 
 @pytest.mark.parametrize("limits", [(-3.0, 6.0), (-3.0, math.inf), (-math.inf, 6.0), (-math.inf, 1e300)])
