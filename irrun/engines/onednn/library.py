@@ -209,12 +209,12 @@ class Library:
     @property
     def place(self) -> Callable[[], object] | None:
         """What to call before threads of OpenMP compute, if they are to be brought to where they compute soonest."""
-        return self._placement.keep if self._placement.needed else None
+        return self._placement.look if self._placement.needed else None
 
     def parallel(self, address: int, argument: int) -> None:
         """Have each thread call a function of C with an argument, and wait for them."""
         if self._placement.needed:
-            self._placement.keep()
+            self._placement.look()
         self._parallel(address, argument, self.threads, 0)
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
