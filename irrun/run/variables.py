@@ -120,7 +120,7 @@ class Variables(MutableMapping[str, Array]):
     ) -> None:
         self._kept = kept
         self._buffers = {} if buffers is None else buffers
-        self._memories = memories or Memories()
+        self._memories = memories
         self._seen: dict[str, Array] = {}
         self._assigned: dict[str, Array] = {}
 
@@ -147,7 +147,7 @@ class Variables(MutableMapping[str, Array]):
         if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
             spare = max(SPARE, end // 2)
             shape = (*past.shape[:axis], end + spare, *past.shape[axis + 1 :])
-            memory = self._memories.take(shape, past.dtype, axis, end + spare // 2)
+            memory = (self._memories or Memories()).take(shape, past.dtype, axis, end + spare // 2)
             buffer = self._buffers[name] = Buffer(memory, end)
             buffer.memory[(*ahead, slice(0, begin))] = past
         buffer.memory[(*ahead, slice(begin, end))] = new

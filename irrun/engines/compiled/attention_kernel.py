@@ -15,7 +15,6 @@ from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,
     INT,
-    INTS,
     LANES,
     LINE,
     LONG,
@@ -185,12 +184,10 @@ class _Attention:
         places = [b.add(row, long(m * self._kind.row_size)) for m in rows]
         masks = [c.load(b.add(place, long(self._mask)), LONG) for place in places]
         vectors = c.blocks(many, long(LANES))
-        lanes = ir.Constant(INTS, list(range(LANES)))
 
         def some(number: Any, *peaks: Any) -> list[Any]:
             start = b.mul(number, long(LANES))
-            left = c.splat(b.trunc(b.sub(many, start), INT))
-            inside = b.icmp_signed("<", lanes, left)
+            inside = c.first_lanes(b.sub(many, start))
             made = []
             for m, scores in enumerate(self._products(places, key, start, many)):
                 if self._kind.mask is not None:

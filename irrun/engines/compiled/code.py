@@ -18,8 +18,12 @@ LANES = 16
 LINE = LANES * ITEM
 """Bytes of a vector of f32."""
 
-FLOAT, DOUBLE, BYTE, INT, LONG = ir.FloatType(), ir.DoubleType(), *map(ir.IntType, (8, 32, 64))
-FLOATS, BYTES, INTS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, INT))
+FLOAT, DOUBLE, BYTE, SHORT, INT, LONG = ir.FloatType(), ir.DoubleType(), *map(ir.IntType, (8, 16, 32, 64))
+FLOATS, BYTES, SHORTS, INTS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, SHORT, INT))
+HALF_INTS = ir.VectorType(INT, LANES // 2)
+
+NUMBERS = ir.Constant(INTS, list(range(LANES)))
+"""Those of lanes."""
 
 Values = Sequence[Any]
 
@@ -133,6 +137,10 @@ class Code:
         nothing = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
         first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
         return self.b.shuffle_vector(first, nothing, ints(0))
+
+    def first_lanes(self, count: Any) -> Any:
+        """Which lanes are among the first `count`, a u64."""
+        return self.b.icmp_signed("<", NUMBERS, self.splat(self.b.trunc(count, INT)))
 
     def fma(self, one: Any, other: Any, total: Any) -> Any:
         """one * other + total, rounded once where the processor has that."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, Code, floats, ints, long
+from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, SHORTS, Code, floats, ints, long
 from irrun.engines.compiled.compiler import features, is_x86
 from irrun.engines.compressed import PACKED, numbers_of
 
@@ -19,7 +19,7 @@ STEP = 2 * LANES
 _PLANE, _LOOKUPS = (ir.VectorType(type, 32) for type in (BYTE, INT))
 """Of a register of 32 bytes: these, and where they come from."""
 
-_SHORTS, _HALVES = (ir.VectorType(type, LANES) for type in (ir.IntType(16), ir.HalfType()))
+_HALVES = ir.VectorType(ir.HalfType(), LANES)
 
 
 def bytes_of_step(type: str) -> int:
@@ -106,13 +106,13 @@ class Decoder:
         if type == "f16":
             return b.fpext(c.load(address, _HALVES, 1), FLOATS)
         if type == "bf16":
-            return b.bitcast(b.shl(b.zext(c.load(address, _SHORTS, 1), INTS), ints(16)), FLOATS)
+            return b.bitcast(b.shl(b.zext(c.load(address, SHORTS, 1), INTS), ints(16)), FLOATS)
         codes = c.load(address, BYTES, 1)
         if type == "i8":
             return b.sitofp(b.sext(codes, INTS), FLOATS)
         if type == "u8":
             return b.sitofp(b.zext(codes, INTS), FLOATS)
-        bits = b.zext(codes, _SHORTS)
+        bits = b.zext(codes, SHORTS)
         if type == "f8e5m2":
             return b.fpext(b.bitcast(b.shl(bits, _shorts(8)), _HALVES), FLOATS)
         size = b.and_(bits, _shorts(0x7F))
@@ -135,4 +135,4 @@ def _interleaved(b: Any, one: Any, other: Any, size: int) -> list[Any]:
 
 
 def _shorts(value: int) -> ir.Constant:
-    return ir.Constant(_SHORTS, [value] * LANES)
+    return ir.Constant(SHORTS, [value] * LANES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, BYTES, FLOATS, INT, INTS, LANES, Code
+from irrun.engines.compiled.code import BYTE, BYTES, FLOATS, HALF_INTS, INT, INTS, LANES, SHORTS, Code
 from irrun.engines.compiled.posts import KernelPost, operand_names, operand_start, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import NamedTuple, dataclass
@@ -16,8 +16,6 @@ AFFINE, LEAST, MOST, ROUNDED, CODES = "Affine", "Least", "Most", "Rounded", "Cod
 """Names of what is done beside posts. That of codes is followed by their type."""
 
 _TABLES = {AFFINE: ("factor", "shift"), LEAST: ("least",), MOST: ("most",), CODES: ("scale",)}
-
-_HALF_INTS, _SHORTS = ir.VectorType(INT, LANES // 2), ir.VectorType(ir.IntType(16), LANES)
 
 AXES = ("image", "pixel")
 """Along which operands are told their bytes from one to the next."""
@@ -96,8 +94,8 @@ def _coded(c: Code, type: str, value: Any) -> Any:
         return b.shuffle_vector(vector, vector, order)
 
     half = LANES // 2
-    whole = [c.call("llvm.x86.avx.cvt.ps2dq.256", _HALF_INTS, part(value, start, half)) for start in (0, half)]
-    shorts = c.call("llvm.x86.avx2.packssdw", _SHORTS, *whole)  # in quarters: 0 and 2, 1 and 3
+    whole = [c.call("llvm.x86.avx.cvt.ps2dq.256", HALF_INTS, part(value, start, half)) for start in (0, half)]
+    shorts = c.call("llvm.x86.avx2.packssdw", SHORTS, *whole)  # in quarters: 0 and 2, 1 and 3
     pack = "llvm.x86.sse2.packuswb.128" if type == "u8" else "llvm.x86.sse2.packsswb.128"
     made = c.call(pack, ir.VectorType(BYTE, LANES), part(shorts, 0, half), part(shorts, half, half))
     quarter = LANES // 4

@@ -21,6 +21,7 @@ from irrun.engines.compiled.code import (
     LANES,
     LINE,
     LONG,
+    NUMBERS,
     Code,
     floats,
     lanes_of,
@@ -33,8 +34,6 @@ from irrun.engines.memory import ITEM
 
 UNROLLED = 4
 """Terms of sums that are written one after the other, where so many divide them."""
-
-_NUMBERS = ir.Constant(INTS, list(range(LANES)))
 
 
 def address_of(kind: FlashKind) -> int:
@@ -188,7 +187,7 @@ class _Block:
             sums = iter(self._products(place, kind.row_size, lines, LINE, long(kind.size), kind.size))
             target = c.at(scores, panel, LINE)
             starts = [b.mul(b.add(panel, long(n)), long(LANES)) for n in range(at_once)]
-            numbers = [b.add(_NUMBERS, c.splat(b.trunc(start, INT))) for start in starts]
+            numbers = [b.add(NUMBERS, c.splat(b.trunc(start, INT))) for start in starts]
             inside = [b.icmp_signed("<", own, there) for own in numbers]
             for m, edge in enumerate(edges):
                 most = c.load(edge, FLOATS)

@@ -16,21 +16,20 @@ from irrun.engines.compiled.code import (
     BYTES,
     FLOAT,
     FLOATS,
+    HALF_INTS,
     INT,
     INTS,
     LANES,
     LONG,
+    NUMBERS,
+    SHORT,
+    SHORTS,
     Code,
     Form,
     long,
 )
 from irrun.engines.compiled.ending import Ending, Place, ended, loaded
 from irrun.engines.memory import ITEM
-
-SHORT = ir.IntType(16)
-SHORTS, HALF = ir.VectorType(SHORT, LANES), ir.VectorType(INT, LANES // 2)
-
-_NUMBERS = ir.Constant(INTS, list(range(LANES)))
 
 _GEOMETRY = (
     *("slot", "items", "scratch", "room", "chunk", "chunks", "panels", "panel", "weights"),
@@ -148,19 +147,19 @@ class Item:
 
     def add_products(self, places: Sequence[Any], weights: Sequence[Any], held: Sequence[Any]) -> list[Any]:
         """Sums, two halves for each of some places, with the products of the pairs of numbers there added to them."""
-        c, b, nothing, made = self.c, self.c.b, ir.Constant(HALF, ir.Undefined), []
+        c, b, nothing, made = self.c, self.c.b, ir.Constant(HALF_INTS, ir.Undefined), []
         for number, place in enumerate(places):
             lane = b.insert_element(nothing, c.load(place, INT, 2), ir.Constant(INT, 0))
-            pair = b.bitcast(b.shuffle_vector(lane, nothing, ir.Constant(HALF, [0] * HALF.count)), SHORTS)
+            pair = b.bitcast(b.shuffle_vector(lane, nothing, ir.Constant(HALF_INTS, [0] * HALF_INTS.count)), SHORTS)
             for half, own in enumerate(weights):
-                product = c.call("llvm.x86.avx2.pmadd.wd", HALF, pair, own)
+                product = c.call("llvm.x86.avx2.pmadd.wd", HALF_INTS, pair, own)
                 made.append(b.add(held[2 * number + half], product))
         return made
 
     def whole(self, halves: Sequence[Any]) -> list[Any]:
         """Sums whose halves follow one another."""
         pairs = zip(halves[::2], halves[1::2], strict=True)
-        return [self.c.b.shuffle_vector(low, high, _NUMBERS) for low, high in pairs]
+        return [self.c.b.shuffle_vector(low, high, NUMBERS) for low, high in pairs]
 
     def finish(
         self,
@@ -188,7 +187,7 @@ class Item:
         def kept(number: Any, pixel: Any) -> None:
             value = b.load(b.gep(self._sums, [b.trunc(number, INT)]))
             value.align = ITEM
-            one(value, pixel, b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(count, INT))))
+            one(value, pixel, c.first_lanes(count))
 
         whole = b.and_(whole, b.icmp_unsigned("==", count, long(LANES)))
         with b.if_else(whole, likely=True) as (at_once, one_by_one):

@@ -8,7 +8,7 @@ import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.integer_product import CHUNKS, Cut, Geometry, Product, Told, chunks_of, kept
-from irrun.engines.compiled.integer_windows_kernel import CHANNEL_PIXELS, PAIR, PIXELS, IntegerKind, address_of
+from irrun.engines.compiled.integer_windows_kernel import CHANNEL_PIXELS, PAIR, PIXELS, WindowsKind, address_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import aligned, data_address
 from irrun.records import dataclass
@@ -69,7 +69,8 @@ class Windows(Product):
         length = reached * geometry.channels * geometry.item
         least = min(LEAST_PIXELS, height) if geometry.flat else 1
         rows = max(min((ROOM // length - down.covered(1)) // down.stride + 1, height), least)
-        shared, panels = self.is_shared(team), self._columns.size // 3
+        (groups, own), shared = self._own, self.is_shared(team)
+        panels = groups * -(-own // LANES)
         if shared and geometry.images * -(-height // rows) * panels < CHUNKS * team.count:
             wanted = -(-CHUNKS * team.count // (geometry.images * panels))
             rows = min(rows, max(-(-height // wanted), -(-LEAST_PIXELS // width)))
@@ -83,16 +84,16 @@ class Windows(Product):
     def told(self, cut: Cut, weights: Array) -> Told:
         geometry, (down, along), width = self.geometry, self.geometry.axes, self.pixels[1]
         pixels, most = cut.rows * width, CHANNEL_PIXELS if geometry.single else PIXELS
-        kind = IntegerKind(self.type, geometry.single, -(-pixels // -(-pixels // most)), self.ending.ending)
+        kind = WindowsKind(self.type, geometry.single, -(-pixels // -(-pixels // most)), self.ending.ending)
         length = cut.reached * geometry.channels * geometry.item
         numbers = np.arange(-(-pixels // kind.pixels) * kind.pixels, dtype=np.int64)  # as many as are computed at once
         rows, places = np.divmod(np.minimum(numbers, pixels - 1), width)
         windows = rows * (down.stride * length) + places * (along.stride * geometry.channels * geometry.item)
-        runs, steps, shifts = runs_of(geometry), self._steps(length), self._columns
+        steps, shifts = self._steps(length), self._shifts()
         told = {
             "shifts": data_address(shifts),
             "places": data_address(windows),
-            "runs": runs,
+            "runs": runs_of(geometry),
             "steps": data_address(steps),
             "pairs": 1 if geometry.single else weights.strides[1] // PAIR,
             "stride": down.stride,
@@ -111,11 +112,15 @@ class Windows(Product):
         return (lines + taps).reshape(-1)
 
     @property
-    def _columns(self) -> Array:
+    def _own(self) -> tuple[int, int]:
+        """Groups that have panels of their own, and columns of each."""
+        if self.geometry.single:
+            return 1, self.columns
+        return self.geometry.panel_groups, self.columns // self.geometry.groups * self.geometry.joined
+
+    def _shifts(self) -> Array:
         """Of the panels: where their channels begin, in bytes, their first column, and how many of these they have."""
-        geometry, item = self.geometry, self.geometry.item
-        groups = 1 if geometry.single else geometry.panel_groups
-        own = self.columns if geometry.single else self.columns // geometry.groups * geometry.joined
+        geometry, item, (groups, own) = self.geometry, self.geometry.item, self._own
         starts = np.arange(0, own, LANES)
         shifts = np.zeros((groups, len(starts), 3), np.int64)
         between = geometry.channels // geometry.groups * geometry.joined * item

@@ -10,10 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTES, FLOATS, LANES, LINE, LONG, Code, Form, floats, long
+from irrun.engines.compiled.code import BYTES, FLOATS, HALF_INTS, LANES, LINE, LONG, SHORTS, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.ending import Ending
-from irrun.engines.compiled.integer_code import HALF, SHORTS, Item, form_of
+from irrun.engines.compiled.integer_code import Item, form_of
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
@@ -28,7 +28,7 @@ CHANNEL_PIXELS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerKind:
+class WindowsKind:
     """What a kernel is compiled for: the type of codes; whether each column is of one channel, its own; how many pixels
     are computed at once; and what becomes of the sums."""
 
@@ -45,7 +45,7 @@ class IntegerKind:
         return form_of(self.ending, "shifts", "places", "runs", "steps", "stride", "reach", "flat")
 
 
-def address_of(kind: IntegerKind) -> int:
+def address_of(kind: WindowsKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
     # LLVM's passes take three times as long as the rest, and only what goes over single channels is quicker with them
     return compiled(kind, lambda function: _Windows(kind, function).write(), passes=kind.single)
@@ -54,7 +54,7 @@ def address_of(kind: IntegerKind) -> int:
 class _Windows(Item):
     """Of windows of any size."""
 
-    def __init__(self, kind: IntegerKind, function: ir.Function) -> None:
+    def __init__(self, kind: WindowsKind, function: ir.Function) -> None:
         (arguments,), bytes = function.args, ITEM if kind.single else 2
         super().__init__(Code(function), arguments, kind.form, kind.ending, kind.type, bytes=bytes, kept=kind.pixels)
         self._kind = kind
@@ -112,7 +112,7 @@ class _Windows(Item):
 
             return list(c.loop(at["pairs"], pair, *before))
 
-        return self.whole(c.loop(at["runs"], run, *[ir.Constant(HALF, None)] * (2 * len(starts))))
+        return self.whole(c.loop(at["runs"], run, *[ir.Constant(HALF_INTS, None)] * (2 * len(starts))))
 
     def _of_channels(self, starts: Sequence[Any], weights: Any) -> list[Any]:
         c, b, at = self.c, self.c.b, self.at

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
-from irrun.engines.compiled.integer_product import CHUNKS, Cut, Geometry, Product, Told, chunks_of, kept
+from irrun.engines.compiled.integer_product import CHUNKS, MAX_TERMS, Cut, Geometry, Product, Told, chunks_of, kept
 from irrun.engines.compiled.integer_winograd_kernel import PAIR, POINTS, TILES, WinogradKind, address_of, transformed
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import aligned
@@ -39,6 +39,8 @@ def _across(size: int) -> int:
 def is_possible(geometry: Geometry, columns: int) -> bool:
     """Whether windows are such, and there is something to be won. The sums of more terms, four times what they are, 32
     bits do not hold."""
+    if geometry.channels * prod(axis.kernel for axis in geometry.axes) > MAX_TERMS // 4:
+        return False
     if geometry.groups > 1 or geometry.channels % LANES or min(geometry.channels, columns) < LEAST_CHANNELS:
         return False
     if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in geometry.axes):
@@ -66,11 +68,11 @@ class Winograd(Product):
         geometry, (height, width) = self.geometry, self.pixels
         down, across = _across(height), _across(width)
         own = POINTS**2 * across * geometry.channels * geometry.item
-        rows = min(max(ROOM // own, -(-BAND_TILES // across), 1), down)
+        rows = min(max(ROOM // own, -(-BAND_TILES // across)), down)
         shared, panels = self.is_shared(team), -(-self.columns // LANES)
         wanted = -(-CHUNKS * team.count // geometry.images) if shared else 1
         if -(-down // rows) * panels < wanted:
-            rows = max(-(-down // -(-wanted // panels)), 1)
+            rows = -(-down // -(-wanted // panels))
         rows = -(-down // -(-down // rows))
         bands = -(-down // rows)
         chunk, chunks = chunks_of(panels, max(-(-wanted // bands), -(-panels // PANELS)))

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import INTS, LANES, LINE, Code, Form, ints, long
+from irrun.engines.compiled.code import HALF_INTS, INTS, LANES, LINE, SHORTS, Code, Form, ints, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.ending import Ending
-from irrun.engines.compiled.integer_code import HALF, SHORTS, Item, form_of
+from irrun.engines.compiled.integer_code import Item, form_of
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -151,7 +151,7 @@ class _Tiles(Item):
             return held
 
         turns = b.udiv(at["pairs"], long(UNROLLED))
-        made = c.loop(turns, pairs, *[ir.Constant(HALF, None)] * (2 * len(starts)))
+        made = c.loop(turns, pairs, *[ir.Constant(HALF_INTS, None)] * (2 * len(starts)))
         for n, value in enumerate(self.whole(made)):
             c.store(value, c.at(sums, b.add(first, long(n)), LINE))
 

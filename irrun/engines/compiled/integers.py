@@ -17,7 +17,7 @@ import numpy as np
 from irrun.engines.axes import lies_so
 from irrun.engines.compiled import integer_windows, integer_winograd
 from irrun.engines.compiled.code import LANES
-from irrun.engines.compiled.integer_product import NONE, Geometry, Product, keeps
+from irrun.engines.compiled.integer_product import MAX_TERMS, NONE, Geometry, Product, keeps
 from irrun.engines.compiled.integer_windows import Windows
 from irrun.engines.compiled.integer_winograd import Winograd
 from irrun.engines.compiled.requantization import layout_of, requantization
@@ -30,9 +30,6 @@ from irrun.spec.op import Array
 
 INTEGER = "Integer"
 """How the names of ops begin that take codes, and their zero point as their third input."""
-
-MAX_TERMS = 1 << 16
-"""Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
 
 MAX_TAPS = 1 << 9
 """Of a sum of products of one channel, which f32 has exactly."""
@@ -101,13 +98,13 @@ def _compiled(
     ending = requantization(work, factors, geometry.images, height, last=last)
     if ending is None:
         return None
-    way: type[Product] = Windows
-    arrange: Callable[[Array], Array] = partial(integer_windows.arranged, geometry)
-    key: tuple[Hashable, ...] = data_address(filters), filters.shape, filters.strides, geometry.groups
-    if integer_winograd.is_possible(geometry, len(filters)) and filters[0].size <= MAX_TERMS // 4:
-        way, arrange = Winograd, integer_winograd.arranged
-    else:
-        key = *key, integer_windows.runs_of(geometry)
+    fewer = integer_winograd.is_possible(geometry, len(filters))
+    way: type[Product] = Winograd if fewer else Windows
+    arrange: Callable[[Array], Array] = (
+        integer_winograd.arranged if fewer else partial(integer_windows.arranged, geometry)
+    )
+    runs = integer_windows.runs_of(geometry)
+    key = fewer, data_address(filters), filters.shape, filters.strides, geometry.groups, runs
     kept = _weights.setdefault(key, Arranged(filters, arrange))
     layout = layout_of(codes, last=last)
     gives = None if last else layout_of(work.outputs[0], last=False)

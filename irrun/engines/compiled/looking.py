@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import DOUBLE, FLOAT, INT, LONG, Code, Variable, long
+from irrun.engines.compiled.code import DOUBLE, FLOAT, INT, LONG, SHORT, Code, Variable, long
 from irrun.records import dataclass
 
 
@@ -21,8 +21,6 @@ class Kind:
     real: ir.Type | None = None
     signed: bool = True
 
-
-SHORT = ir.IntType(16)
 
 KINDS = {
     "f64": Kind(DOUBLE, 8, LONG, DOUBLE),

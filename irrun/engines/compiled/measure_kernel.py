@@ -8,10 +8,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import DOUBLE, INT, LONG, Code, Form, long
+from irrun.engines.compiled.code import DOUBLE, INT, LONG, SHORT, Code, Form, long
 from irrun.engines.compiled.compiler import addresses
 from irrun.engines.compiled.decoding import is_possible
-from irrun.engines.compiled.looking import KINDS, SHORT, Kind, Look
+from irrun.engines.compiled.looking import KINDS, Kind, Look
 from irrun.records import dataclass
 
 FORM = Form(("items", "count", "block", "data", "factors", "target"))

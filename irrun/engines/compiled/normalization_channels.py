@@ -8,19 +8,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from irrun.engines.compiled.code import DOUBLE, FLOATS, INT, LANES, Code, long
+from irrun.engines.compiled.code import DOUBLE, FLOATS, INT, LANES, NUMBERS, Code, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.normalization_code import (
     DOUBLES,
     NOUGHT,
-    NUMBERS,
     SCALES,
     Line,
     Moments,
     NormalizationKind,
     central,
     constant,
-    first_lanes,
     moments,
     operands,
     origin,
@@ -109,7 +107,7 @@ class _Kernel:
         """Some channels at an address of a point."""
         start = self._c.at(point, channel, ITEM)
         if self._kind.short:
-            return self._c.some(start, FLOATS, first_lanes(self._c, self._channels))
+            return self._c.some(start, FLOATS, self._c.first_lanes(self._channels))
         return self._c.load(start, FLOATS)
 
     def sums(self, part: Any) -> None:

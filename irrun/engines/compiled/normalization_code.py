@@ -8,13 +8,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import DOUBLE, FLOAT, FLOATS, INT, INTS, LANES, Code, Form, Values, long
+from irrun.engines.compiled.code import DOUBLE, FLOAT, FLOATS, INT, LANES, Code, Form, Values, long
 from irrun.engines.compiled.posts import KernelPost, operand_names, operand_start, posted
 from irrun.engines.memory import ITEM
 from irrun.records import NamedTuple, dataclass
 
 DOUBLES = ir.VectorType(DOUBLE, LANES)
-NUMBERS = ir.Constant(INTS, list(range(LANES)))
 NOUGHT = ir.Constant(DOUBLE, 0.0)
 
 AXES = ("image", "line")
@@ -102,10 +101,6 @@ def moments(c: Code, kind: NormalizationKind, epsilon: Any, mean: Any, squares: 
     return Moments(near, rest, factor)
 
 
-def first_lanes(c: Code, count: Any) -> Any:
-    return c.b.icmp_signed("<", NUMBERS, c.splat(c.b.trunc(count, INT)))
-
-
 class Line(NamedTuple):
     """Elements that follow one another: where they and their results lie, and how many there are; their moments, scale
     and shift, and operands of posts by the number of the post, each a vector, or the address of the first of many."""
@@ -142,7 +137,7 @@ def write(c: Code, kind: NormalizationKind, line: Line) -> None:
             c.put(value, b.add(line.target, offset), inside)
 
     if kind.short:
-        some(long(0), first_lanes(c, line.length))
+        some(long(0), c.first_lanes(line.length))
     else:
         starts(c, line.length, lambda start: some(b.mul(start, long(ITEM))))
 

@@ -20,7 +20,6 @@ from irrun.engines.compiled.normalization_code import (
     NormalizationKind,
     central,
     constant,
-    first_lanes,
     moments,
     operands,
     origin,
@@ -142,7 +141,7 @@ class _Kernel:
 
         c.times(whole, lambda number: add(c.load(c.at(start, number, LINE), FLOATS)))
         with b.if_then(b.icmp_unsigned("!=", rest, long(0))):
-            inside = first_lanes(c, rest)
+            inside = c.first_lanes(rest)
             add(c.some(c.at(start, whole, LINE), FLOATS, inside), inside)
         return [c.sum(total.get()) for total in sums]
 

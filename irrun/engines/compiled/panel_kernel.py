@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from llvmlite import ir
-
-from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
+from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read_operand
 from irrun.engines.memory import ITEM
@@ -29,8 +27,6 @@ FEW = 2
 
 UNROLLED = 4
 """Steps that are written one after the other for so few rows."""
-
-_NUMBERS = ir.Constant(INTS, list(range(LANES)))
 
 AXES = ("row",)
 """Along which operands of posts are told their bytes from one to the next."""
@@ -99,7 +95,7 @@ class _Panel:
         fresh = b.icmp_unsigned("==", begin, long(0))
         left = b.sub(at["columns"], self._column)
         whole = b.icmp_unsigned(">=", left, long(LANES))
-        inside = b.icmp_signed("<", _NUMBERS, c.splat(b.trunc(left, INT)))
+        inside = c.first_lanes(left)
 
         def add_up(inside: Any) -> None:
             before = [b.select(fresh, floats(0.0), self._read(start, inside)) for start in starts]

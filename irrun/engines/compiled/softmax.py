@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.axes import is_dense
-from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, LINE, Code, Form, floats, long
+from irrun.engines.compiled.code import FLOAT, FLOATS, INT, LANES, LINE, NUMBERS, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
@@ -79,8 +79,7 @@ def _chunk(write: Callable[[Code, _Row], None], c: Code, at: dict[str, Any], ite
     vectors = b.udiv(length, long(LANES))
     last = b.sub(size, long(LINE))
     rest = b.sub(length, b.mul(vectors, long(LANES)))
-    numbers = ir.Constant(INTS, list(range(LANES)))
-    fresh = b.icmp_signed(">=", numbers, c.splat(b.trunc(b.sub(long(LANES), rest), INT)))
+    fresh = b.icmp_signed(">=", NUMBERS, c.splat(b.trunc(b.sub(long(LANES), rest), INT)))
 
     def row(number: Any) -> None:
         offset = b.mul(b.add(first, number), size)

@@ -57,44 +57,22 @@ class Team:
     def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool, beside: bool = False) -> Call:
         """What runs a kernel of a product with compressed weights, `shared` or by the caller alone, with the same
         arguments each time; their memory is in `held`. That is done `beside` what threads of others compute, if so."""
-        parallel = self._parallel if beside else None
-        if parallel is None:
+        if not beside or self._parallel is None:
             self._patience = LONG_PATIENCE
-        kernel, pointer = _KERNEL(address), data_address(arguments)
+        run, pointer = self.beside if beside else self.run, data_address(arguments)
         counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
-        holding = (arguments, *held)
 
-        def alone(_: object = holding) -> None:
+        def call(_: object = (arguments, *held)) -> None:
             for number, begin in counters:
                 arguments[number] = begin
-            kernel(pointer)
+            run(address, pointer, shared=shared)
 
-        def together(_: object = holding) -> None:
-            if not self._busy.acquire(blocking=False):
-                alone()
-                return
-            try:
-                for number, begin in counters:
-                    arguments[number] = begin
-                self._wake()
-                _functions()[0](self._at, address, pointer)
-            finally:
-                self._busy.release()
-
-        def on_others(_: object = holding) -> None:
-            assert parallel is not None
-            for number, begin in counters:
-                arguments[number] = begin
-            parallel(address, pointer)
-
-        if not shared or self.count == 1:
-            return alone
-        return together if parallel is None else on_others
+        return call
 
     def run(self, address: int, arguments: int, *, shared: bool) -> None:
         """Run a kernel once on arguments that nobody else uses meanwhile."""
         if not shared or self.count == 1 or not self._busy.acquire(blocking=False):
-            _KERNEL(address)(arguments)
+            _kernel(address)(arguments)
             return
         try:
             self._wake()
@@ -144,6 +122,11 @@ def _serve(helper: _Helper, state: Array) -> None:
         last = help(data_address(state), last, helper.patience, _yielding())
         helper.asleep = True
         helper.start.acquire()
+
+
+@cache
+def _kernel(address: int) -> Callable[[int], None]:
+    return _KERNEL(address)
 
 
 @cache
