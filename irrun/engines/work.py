@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -130,6 +130,21 @@ class Work:
 
 Call = Callable[[], object]
 """Computes once: reads the inputs and writes the outputs that it was bound to."""
+
+
+class Joinable:
+    """A call that can be made as one with others that `joins` the same: that costs less than to make each. It takes
+    about `seconds` on one thread."""
+
+    joins: Hashable
+    seconds: float
+
+    def __call__(self) -> object:
+        raise NotImplementedError
+
+    def joined(self, calls: Sequence[Any]) -> Call:
+        """One call of several like this one, in order."""
+        raise NotImplementedError
 
 
 Judging = Callable[[], bool]

@@ -14,7 +14,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Judging, Layout, Operand
+from irrun.engines.work import Call, Joinable, Judging, Layout, Operand
 from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
@@ -32,6 +32,10 @@ from irrun.spec.op import Array, Op
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
 
+
+MAX_JOINED, MAX_SECONDS = 64, 0.02
+"""Calls that are made as one, and how long they take on one thread: who interrupts a run need not wait for more, and is
+told where it is."""
 
 MIN_OWN = 1 << 20
 """Bytes of a result that is worth memory of its own in each run, to which its call is bound, rather than a copy."""
@@ -82,12 +86,17 @@ class Frame:
         self._computations: dict[int, Computation] = {}
         self._instructions: list[Instruction] = []
         self._calls: list[Call] = []
+        self._makers: list[tuple[Instruction, _Maker]] = []
+        makers = {id(instruction) for instruction in self._own.values()}
         for position, instruction in enumerate(program.instructions):
             call = self._call(instruction, specializations.get(position))
             if call is not None:
+                if id(instruction) in makers:
+                    call = _Maker(call)
+                    self._makers.append((instruction, call))
                 self._instructions.append(instruction)
                 self._calls.append(call)
-        self._makers = [self._instructions.index(made) for made in dict.fromkeys(self._own.values())]
+        self._steps, self._joined = _joined(self._instructions, self._calls)
 
     def execute(self, arrays: Sequence[Array], run: Run, before: Sequence[Array | None] = ()) -> list[Array]:
         """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError.
@@ -106,10 +115,12 @@ class Frame:
         if not self._bound:
             self._bind_own()
         self._run = run
-        calls = iter(self._calls)
-        run.trail.append((self._instructions, calls))
+        alone = run.observer is None and run.profile is None
+        instructions, bound = (self._steps, self._joined) if alone else (self._instructions, self._calls)
+        calls = iter(bound)
+        run.trail.append((instructions, calls))
         try:
-            if run.observer is None and run.profile is None:
+            if alone:
                 for call in calls:
                     call()
             else:
@@ -120,7 +131,7 @@ class Frame:
         except IRError:
             raise
         except Exception as error:
-            instruction = self._instructions[len(self._calls) - length_hint(calls) - 1]
+            instruction = instructions[len(bound) - length_hint(calls) - 1]
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
         else:
             made = self._arrays
@@ -138,6 +149,7 @@ class Frame:
     def close(self) -> None:
         """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
         self._calls.clear()
+        self._joined.clear()
 
     def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""
@@ -159,17 +171,16 @@ class Frame:
         self._bound = False
         for number in self._own:
             self._arrays[number] = None
-        for position in self._makers:
-            self._calls[position] = self._bind_own
+        for _, maker in self._makers:
+            maker.call = self._bind_own
 
     def _bind_own(self) -> None:
         """Have memory of their own for results, and what makes them bound to it. Raises ExecutionError."""
         try:
             for number in self._own:
                 self._arrays[number] = self._anew(number)
-            for position in self._makers:
-                instruction = self._instructions[position]
-                self._calls[position] = self._engine_call(instruction)
+            for instruction, maker in self._makers:
+                maker.call = self._engine_call(instruction)
         except MemoryError as error:
             raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
         except EngineFailed as error:
@@ -480,6 +491,37 @@ class _Calculation(NamedTuple):
             raise ValueError(f"layer {self.instruction.layer} assigns a variable")
         run = replace(self.run, observer=None, profile=None, meter=None)
         return self.kernels.computation(self.frame.program, self.instruction)(inputs, run)
+
+
+class _Maker:
+    """The call of an instruction that is bound anew where its results are handed on."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+    def __call__(self) -> object:
+        return self.call()
+
+
+def _joined(instructions: Sequence[Instruction], calls: Sequence[Call]) -> tuple[list[Instruction], list[Call]]:
+    """Calls in order, as few as can be made as one, and the first instruction of each."""
+    steps: list[Instruction] = []
+    rows: list[list[Any]] = []
+    for instruction, call in zip(instructions, calls, strict=True):
+        if rows and _goes_on(rows[-1], call):
+            rows[-1].append(call)
+        else:
+            steps.append(instruction)
+            rows.append([call])
+    return steps, [row[0] if len(row) == 1 else row[0].joined(row) for row in rows]
+
+
+def _goes_on(row: Sequence[Call], call: Call) -> bool:
+    """Whether a call is made as one with those of a row."""
+    first = row[0]
+    if not isinstance(call, Joinable) or not isinstance(first, Joinable) or call.joins is not first.joins:
+        return False
+    return len(row) < MAX_JOINED and sum(own.seconds for own in [*row, call] if isinstance(own, Joinable)) < MAX_SECONDS
 
 
 def _either(judging: Judging, otherwise: Call) -> Call:

@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.attention import MANY, find_ends
@@ -60,7 +61,8 @@ def attention(work: Work, team: Team) -> Compiled | None:
         return None
     heads = prod(shape[:-2])
     kind = FlashKind(key.shape[-1], shape[-1], None if mask is None else mask.type, causal, size, KEYS)
-    shared = team.count > 1 and 2 * heads * rows * keys * (kind.size + kind.width) / SPEED > SHARED_SECONDS
+    seconds = 2 * heads * rows * keys * (kind.size + kind.width) / SPEED
+    shared = team.count > 1 and seconds > SHARED_SECONDS
     block = _block(rows, heads, team.count if shared else 1, size[0])
     blocks, room = -(-rows // block), aligned(kind.room_size(block))
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
@@ -73,17 +75,17 @@ def attention(work: Work, team: Team) -> Compiled | None:
         steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, arrays, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
         arguments = FORM.of(**told, **steps, **at)
-        address, pointer, memory = address_of(kind), data_address(arguments), data_address(scratch)
+        held, counted = (inputs, outputs, scratch, places, ends), (ROOM, data_address(scratch))
+        kernel = Kernel(team, address_of(kind), arguments, held, shared=shared, seconds=seconds, counted=counted)
+        if scale is None:
+            return chain([*first, kernel])
 
-        def call(_: object = (inputs, outputs, scratch, places, ends)) -> None:
-            arguments[0], arguments[ROOM] = 0, memory
-            if scale is not None:
-                arguments[_FACTOR] = _bits(inputs[4].item())
-            team.beside(address, pointer, shared=shared)
+        def tell() -> None:
+            arguments[_FACTOR] = _bits(inputs[4].item())
 
-        return chain([*first, call])
+        return chain([*first, tell, kernel])
 
-    return Compiled(bind, (team.count if shared else 1) * room)
+    return Compiled(bind, team.count * room)
 
 
 def _is_dense(operand: Operand) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import INT, LONG, long
+from irrun.engines.compiled.code import INT, LINE, LONG, Code, long
 from irrun.engines.compiled.compiler import addresses, is_x86
 
 CYCLES_OF_A_LOOK = 100
@@ -16,24 +16,38 @@ POLITE = 300_000
 """Cycles after which who looks for work lets others have the processor between two looks."""
 
 
-def helping() -> tuple[int, int]:
-    """Where two functions lie. Both are given u64 that threads share: the number of calls and ends of calls, then, each
-    64 bytes on, how many helpers are at work, and the kernel and its arguments.
+STATE = 4 * 64
+"""Bytes that those who lead and help share."""
+
+
+def helping() -> tuple[int, int, int]:
+    """Where three functions lie. `lead` and `help` are given u64 that threads share: the number of calls and ends of
+    calls, then, each 64 bytes on, how many helpers are at work, and the kernel and its arguments.
 
     `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
     `help(shared, last, patience, yielding)` helps with calls that it sees, until it has seen none for so many cycles of
     the processor's clock: it returns the number of the last one that it has helped with, and is given that the next
     time. `yielding` is the system's function that lets others have the processor, 0 where there is none.
+
+    `sequence(arguments)` is a kernel that runs others in turn: of all that run it, the first one leads, the others
+    help. The arguments are u64: how many have come, whether all is done (both 0 before a call), how many kernels there
+    are, and where they are told; 64 bytes on, the state that they share. What is told of each kernel is where it is,
+    where its arguments are, of which the first one is made 0 ahead of it, where another one is, and what that is made.
     """
     kernel_type = ir.FunctionType(ir.VoidType(), [LONG])
-    types = {"lead": ir.FunctionType(ir.VoidType(), [LONG] * 3), "help": ir.FunctionType(LONG, [LONG] * 4)}
+    types = {
+        "lead": ir.FunctionType(ir.VoidType(), [LONG] * 3),
+        "help": ir.FunctionType(LONG, [LONG] * 4),
+        "sequence": kernel_type,
+    }
 
-    def write(lead: ir.Function, help: ir.Function) -> None:
+    def write(lead: ir.Function, help: ir.Function, sequence: ir.Function) -> None:
         _lead(lead, kernel_type)
         _help(help, kernel_type)
+        _sequence(sequence, lead, help)
 
-    lead, help = addresses("helping", types, write)
-    return lead, help
+    lead, help, sequence = addresses("helping", types, write)
+    return lead, help, sequence
 
 
 def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
@@ -111,3 +125,34 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     for phi, values in ((last, (before, now, last)), *times):
         for value, block in zip(values, (start, leave, wait), strict=True):
             phi.add_incoming(value, block)
+
+
+def _sequence(function: ir.Function, lead: ir.Function, help: ir.Function) -> None:
+    c = Code(function)
+    b, (arguments,) = c.b, function.args
+    come, done, count, kernels = (b.add(arguments, long(8 * number)) for number in range(4))
+    state = b.add(arguments, long(LINE))
+    number = b.atomic_rmw("add", b.inttoptr(come, LONG.as_pointer()), long(1), "seq_cst")
+    ended = b.inttoptr(done, LONG.as_pointer())
+
+    def kernel(number: Any) -> None:
+        place = c.at(c.load(kernels, LONG, 8), number, 32)
+        address, given, counted, begin = (c.load(b.add(place, long(8 * n)), LONG, 8) for n in range(4))
+        c.store(long(0), given)
+        c.store(begin, counted)
+        b.call(lead, [state, address, given])
+
+    with b.if_else(b.icmp_unsigned("==", number, long(0))) as (first, others):
+        with first:
+            c.loop(c.load(count, LONG, 8), kernel)
+            b.store_atomic(long(1), ended, "seq_cst", 8)
+        with others:
+            start, look, end = b.block, b.append_basic_block(), b.append_basic_block()
+            b.branch(look)
+            b.position_at_end(look)
+            last = b.phi(LONG)
+            last.add_incoming(long(0), start)
+            last.add_incoming(b.call(help, [state, last, long(0), long(0)]), look)
+            b.cbranch(b.icmp_unsigned("==", b.load_atomic(ended, "seq_cst", 8), long(0)), look, end)
+            b.position_at_end(end)
+    b.ret_void()

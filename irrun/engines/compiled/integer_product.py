@@ -9,6 +9,7 @@ from typing import Any
 from irrun.engines.axes import Strided
 from irrun.engines.compiled.code import Form
 from irrun.engines.compiled.requantization import Requantization
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import Arranged, allocate, data_address
 from irrun.engines.windows import Axis
@@ -119,10 +120,14 @@ class Product:
         """Of a sum."""
         return prod(axis.kernel for axis in self.geometry.axes) * self.geometry.channels // self.geometry.groups
 
+    @property
+    def products(self) -> int:
+        """That are added up in all."""
+        return self.geometry.images * prod(self.pixels) * self.columns * self.terms
+
     def is_shared(self, team: Team) -> bool:
         """Whether there is enough to do for threads."""
-        products = self.geometry.images * prod(self.pixels) * self.columns * self.terms
-        return team.count > 1 and products / PRODUCTS > SHARED_SECONDS
+        return team.count > 1 and self.products / PRODUCTS > SHARED_SECONDS
 
     def cut(self, team: Team) -> Cut:
         raise NotImplementedError
@@ -180,15 +185,16 @@ class Product:
             **self.ending.arguments(inputs),
         }
         arguments = form.of(slot=0, **told, **own)
-        pointer, zeros = data_address(arguments), 1 + form.names.index("zero")
-        given = None if self.zero is not None else inputs[2].reshape(-1)
         holding = (inputs, outputs, scratch, weights, held, self.ending)
+        seconds, slot = self.products / PRODUCTS, 1 + form.names.index("slot")
+        kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=(slot, 0))
+        if self.zero is not None:
+            return kernel
+        given, place = inputs[2].reshape(-1), 1 + form.names.index("zero")
 
-        def call(_: object = holding) -> None:
-            arguments[:2] = 0
-            if given is not None:
-                arguments[zeros] = int(given[0]) & (1 << 64) - 1
-            team.beside(address, pointer, shared=cut.shared)
+        def call() -> None:
+            arguments[place] = int(given[0]) & (1 << 64) - 1
+            kernel()
 
         return call
 

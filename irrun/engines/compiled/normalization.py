@@ -16,6 +16,7 @@ from irrun.engines.compiled import normalization_kernel as rows
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.normalization_code import AXES, SCALES, NormalizationKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
@@ -159,17 +160,12 @@ def _compiled(
         if scaled:
             own |= zip(SCALES, map(data_address, inputs[1:3]), strict=True)
         own |= operand_arguments(posts, operands, inputs, AXES)
-        calls = []
-        for kind, items, shared in steps:
-            arguments = kind.form.of(**own | {"items": items})
-            calls.append((address_of(kind), arguments, data_address(arguments), shared))
-
-        def call(_: object = (inputs, outputs[0], scratch)) -> None:
-            for address, arguments, pointer, shared in calls:
-                arguments[0] = 0
-                team.beside(address, pointer, shared=shared)
-
-        return call
+        held, seconds = (inputs, outputs[0], scratch), nanoseconds * 1e-9
+        kernels = [
+            Kernel(team, address_of(kind), kind.form.of(**own | {"items": items}), held, shared=shared, seconds=seconds)
+            for kind, items, shared in steps
+        ]
+        return kernels[0] if len(kernels) == 1 else kernels[0].joined(kernels)
 
     gives: dict[int, Layout] = {0: Strided(data.strides, prod(data.shape) * ITEM)} if last else {}
     return Compiled(bind, room, gives=gives)

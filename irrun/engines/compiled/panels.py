@@ -17,6 +17,7 @@ import numpy as np
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AT_ONCE, AXES, PanelKind, address_of
 from irrun.engines.compiled.posts import KernelOperand, kernel_posts, operand_arguments
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, Arranged, allocate, data_address
 from irrun.engines.rows import rows_of
@@ -85,7 +86,8 @@ class _Product:
 
     def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
-        shared = self.rows * self.columns * self.inner / PRODUCTS > SHARED_SECONDS
+        seconds = self.rows * self.columns * self.inner / PRODUCTS
+        shared = seconds > SHARED_SECONDS
         count = len(weights)
         chunk = -(-count // (CHUNKS * team.count)) if shared else count
         told = {"items": -(-count // chunk), "chunk": chunk, "panels": count, "panel": weights.strides[0]}
@@ -93,14 +95,9 @@ class _Product:
         told |= {"rows": self.rows, "data": data_address(inputs[0]), "data_row": self.strides[0]}
         told |= {"data_step": self.strides[1], "result": data_address(output), "result_row": self.columns * ITEM}
         told |= operand_arguments(self.kind.posts, self.operands, inputs, AXES)
-        arguments = self.kind.form.of(**told)
-        pointer = data_address(arguments)
-
-        def call(_: object = (panels, weights, inputs, output)) -> None:
-            arguments[0] = 0
-            team.beside(address, pointer, shared=shared)
-
-        return chain([call, *self.rest.bind(inputs, output)(...)])
+        held = panels, weights, inputs, output
+        kernel = Kernel(team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds)
+        return chain([kernel, *self.rest.bind(inputs, output)(...)])
 
 
 def product(work: Work, team: Team) -> Compiled | None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from irrun.engines.compiled.helping import helping
+from irrun.engines.compiled.helping import STATE, helping
 from irrun.engines.compiled.product_code import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.placement import processor
@@ -50,7 +50,7 @@ class Team:
         """Begin without helpers, as a forked child has to."""
         self._busy = threading.Lock()
         self._helpers: list[_Helper] = []
-        self._state = allocate(256)  # what native code shares: see `helping`
+        self._state = allocate(STATE)  # what native code shares: see `helping`
         self._state[...] = 0
         self._at = data_address(self._state)
 
@@ -144,7 +144,7 @@ def _end(helper: _Helper) -> None:
 
 @cache
 def _functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    lead, help = helping()
+    lead, help, _ = helping()
     return _LEAD(lead), _HELP(help)
 
 
