@@ -215,6 +215,19 @@ def test_which_windows_winograd_takes() -> None:
     assert is_possible(whole._replace(images=2, axes=(axis._replace(windows=7),) * 2), 64)
 
 
+def test_how_many_pixels_are_computed_at_once() -> None:
+    """None is computed in vain where code for the last ones saves enough."""
+    from irrun.engines.compiled.integer_windows import tiled
+
+    assert [tiled(pixels, 6) for pixels in (1, 5, 6, 7, 13, 25)] == [(1, 0), (5, 0), (6, 0), (4, 3), (5, 3), (5, 0)]
+    assert [tiled(pixels, 6) for pixels in (49, 98, 196, 1000)] == [(6, 1), (6, 2), (6, 0), (6, 0)]
+    for pixels in range(1, 500):
+        size, rest = tiled(pixels, 6)
+        assert 0 <= rest < size <= 6
+        if rest:
+            assert (pixels - rest) % size == 0
+
+
 @pytest.mark.parametrize("limits", [(-3.0, 6.0), (-3.0, math.inf), (-math.inf, 6.0), (-math.inf, 1e300)])
 def test_what_is_no_number_behind_codes_is_between_the_limits_too(limits: tuple[float, float]) -> None:
     """Sums of 1 and of -1 become infinities by their factor, and that of 0 NaN."""

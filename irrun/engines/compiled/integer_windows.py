@@ -17,8 +17,11 @@ from irrun.spec.op import Array
 ROOM = 128 << 10
 """Bytes of numbers that a band has, about: they stay in the second cache."""
 
-LEAST_PIXELS = 48
+LEAST_PIXELS = 56
 """Of a band of rows that are one pixel, which are as many as there are: weights are read once for them."""
+
+LEAST_SAVED = 50
+"""Pixels of a band of which one that is not computed is worth code of its own for the last ones."""
 
 
 def runs_of(geometry: Geometry) -> int:
@@ -59,6 +62,14 @@ def _joined(codes: Array, groups: int, joined: int) -> Array:
     return made.reshape(fewer * joined * own, joined * inner, *taps)
 
 
+def tiled(pixels: int, most: int) -> tuple[int, int]:
+    """How many pixels of a band are computed at once, `most` or fewer, and how many last ones apart from others."""
+    tiles = -(-pixels // most)
+    size = -(-pixels // tiles)
+    beyond = tiles * size - pixels
+    return size, size - beyond if beyond * LEAST_SAVED > pixels else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Windows(Product):
     """Any product of codes; weights are as `arranged`."""
@@ -84,7 +95,7 @@ class Windows(Product):
     def told(self, cut: Cut, weights: Array) -> Told:
         geometry, (down, along), width = self.geometry, self.geometry.axes, self.pixels[1]
         pixels, most = cut.rows * width, CHANNEL_PIXELS if geometry.single else PIXELS
-        kind = WindowsKind(self.type, geometry.single, -(-pixels // -(-pixels // most)), self.ending.ending)
+        kind = WindowsKind(self.type, geometry.single, *tiled(pixels, most), self.ending.ending)
         length = cut.reached * geometry.channels * geometry.item
         numbers = np.arange(-(-pixels // kind.pixels) * kind.pixels, dtype=np.int64)  # as many as are computed at once
         rows, places = np.divmod(np.minimum(numbers, pixels - 1), width)

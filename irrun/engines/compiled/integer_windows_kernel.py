@@ -30,11 +30,12 @@ CHANNEL_PIXELS = 4
 @dataclass(frozen=True, slots=True)
 class WindowsKind:
     """What a kernel is compiled for: the type of codes; whether each column is of one channel, its own; how many pixels
-    are computed at once; and what becomes of the sums."""
+    are computed at once, and how many last ones have code of their own, or 0; and what becomes of the sums."""
 
     type: str
     single: bool
     pixels: int
+    rest: int
     ending: Ending
 
     @property
@@ -70,33 +71,39 @@ class _Windows(Item):
                 self.widen(b.sub(b.mul(self.first, at["stride"]), at["begin"]), lines)
 
     def compute(self, first: Any, count: Any) -> None:
-        c, b, at = self.c, self.c.b, self.at
-        pixels, size = b.mul(self.rows, at["width"]), long(self._kind.pixels)
-        tiles = c.blocks(pixels, size)
+        c, b, at, kind = self.c, self.c.b, self.at, self._kind
+        pixels, size = b.mul(self.rows, at["width"]), long(kind.pixels)
+        tiles, rest = c.blocks(pixels, size), long(kind.rest)
+        if kind.rest:
+            own = b.icmp_unsigned("==", b.urem(pixels, size), rest)
+            tiles = b.select(own, b.sub(tiles, long(1)), tiles)
 
         def panel(number: Any) -> None:
             number = b.add(first, number)
-            c.loop(tiles, lambda tile: self._tile(number, b.mul(tile, size), pixels))
+            c.times(tiles, lambda tile: self._tile(number, b.mul(tile, size), pixels, kind.pixels))
+            if kind.rest:
+                with b.if_then(own):
+                    self._tile(number, b.sub(pixels, rest), pixels, kind.rest)
 
         c.loop(count, panel)
 
-    def _tile(self, panel: Any, first: Any, pixels: Any) -> None:
-        """Some pixels of a panel; those beyond the last one are of whatever there is, and are not written."""
+    def _tile(self, panel: Any, first: Any, pixels: Any, size: int) -> None:
+        """So many pixels of a panel; those beyond the last one are of whatever there is, and are not written."""
         c, b, at, kind = self.c, self.c.b, self.at, self._kind
         told = c.at(at["shifts"], panel, 3 * 8)
         shift, column, count = (c.load(b.add(told, long(8 * n)), LONG) for n in range(3))
         start, windows = b.add(self.numbers, shift), c.at(at["places"], first, 8)
-        starts = [b.add(start, c.load(b.add(windows, long(8 * n)), LONG)) for n in range(kind.pixels)]
+        starts = [b.add(start, c.load(b.add(windows, long(8 * n)), LONG)) for n in range(size)]
         weights = c.at(at["weights"], panel, at["panel"])
         sums = self._of_channels(starts, weights) if kind.single else self._of_pairs(starts, weights)
-        there = c.least(long(kind.pixels), b.sub(pixels, first))
+        there = c.least(long(size), b.sub(pixels, first))
         before = b.add(b.mul(self.first, at["width"]), first)
-        numbers = [b.add(before, long(n)) for n in range(kind.pixels)]
+        numbers = [b.add(before, long(n)) for n in range(size)]
 
         def others(one: Any) -> None:
             c.loop(there, lambda n: one(n, b.add(before, n)))
 
-        self.finish(sums, column, count, numbers, b.icmp_unsigned("==", there, long(kind.pixels)), others)
+        self.finish(sums, column, count, numbers, b.icmp_unsigned("==", there, long(size)), others)
 
     def _of_pairs(self, starts: Sequence[Any], weights: Any) -> list[Any]:
         c, b, at = self.c, self.c.b, self.at
