@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,74 +130,6 @@ def _decoded(data: Array, inside: Array, blank: int, merge: bool) -> tuple[Any, 
     return classes, kept.sum(axis=1)
 
 
-@op(
-    "CTCLoss-4",
-    types={"T_F": FLOAT, "T1": INDEX, "T2": INDEX},
-    lenient_types={"T1": INTEGER, "T2": INTEGER},
-    inputs=[
-        Input("logits", "T_F", "[N, T, C]"),
-        Input("logit_length", "T1", "[N]"),
-        Input("labels", "T2", "[N, T]"),
-        Input("label_length", "T1", "[N]", lenient=True),
-        Input("blank_index", "T2", "[]", optional=True),
-    ],
-    outputs=[Output("loss", "T_F", "[N]")],
-    attrs=[
-        Attr("preprocess_collapse_repeated", BOOL, False),
-        Attr("ctc_merge_repeated", BOOL, True),
-        Attr("unique", BOOL, False),
-    ],
-)
-def ctc_loss(
-    logits: Array,
-    logit_length: Array,
-    labels: Array,
-    label_length: Array,
-    blank_index: Array | None = None,
-    *,
-    preprocess_collapse_repeated: bool,
-    ctc_merge_repeated: bool,
-    unique: bool,
-) -> Any:
-    """The negative log of the probability that the logits spell the labels, summed over all paths that do.
-
-    The sum runs over time by dynamic programming. It is infinite where no path spells the labels.
-
-    Constraints:
-        C1: logit_length lies in [0, T].
-        C2: label_length lies in [0, logit_length].
-        C3: blank_index lies in [0, C).
-        C4: labels up to label_length lie in [0, C), and none of them is blank_index.
-
-    Deviation: for an empty target OpenVINO's reference answers 0; by the page it is spelt by the path of blanks alone.
-
-    Source: sequence/ctc-loss-4.rst
-
-    >>> one = np.array([1])
-    >>> op(np.zeros((1, 1, 4)), one, np.array([[2]]), one).round(4).tolist()
-    [1.3863]
-    """
-    count, steps, classes = logits.shape
-    blank = classes - 1 if blank_index is None else int(blank_index.item())
-    targets, lengths = _targets(labels, label_length, preprocess_collapse_repeated, unique)
-    spelt = np.full((count, 2 * targets.shape[1] + 1), blank)
-    spelt[:, 1::2] = targets
-    wide = widened(logits)
-    chances = wide - wide.max(-1, keepdims=True)
-    chances -= np.log(np.exp(chances).sum(-1, keepdims=True))
-    chances = np.take_along_axis(chances, np.broadcast_to(spelt[:, None], (count, steps, spelt.shape[1])), 2)
-    # places of `spelt` are blank, label, blank, ...: a path stays, goes on, or skips the blank between two labels
-    labelled = np.arange(spelt.shape[1]) % 2 == 1
-    stays = np.broadcast_to(ctc_merge_repeated | ~labelled, spelt.shape)
-    skips = np.zeros(spelt.shape, np.bool_)
-    skips[:, 2:] = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
-    so_far = _spelling(chances, stays, skips, logit_length)
-    rows = np.arange(count)
-    label_end = np.where(lengths > 0, so_far[rows, np.maximum(2 * lengths - 1, 0)], -np.inf)
-    loss = -np.logaddexp(so_far[rows, 2 * lengths], label_end)
-    return np.where(logit_length == 0, 0, loss).astype(logits.dtype)
-
-
 NEVER = {"f": -1e30, "d": -1e300}
 """The log of a chance that there is not, in f32 and f64: a number, so that differences are numbers, too."""
 
@@ -205,7 +137,7 @@ FAR = -1e20
 """The least log of a chance that f32 tells from none."""
 
 
-def _spelling(chances: Array, stays: Array, skips: Array, lengths: Array) -> Array:
+def spelt(chances: Array, stays: Array, skips: Array, lengths: Array) -> Array:
     """The log of the chance to be at each place after a row's own number of steps, by chances [N, T, places].
 
     Places that can be stayed at, and got to from two before, are marked. Rows lie one after the other, with two places
@@ -255,6 +187,75 @@ def _spelling(chances: Array, stays: Array, skips: Array, lengths: Array) -> Arr
         for row in ending.get(time + 1, ()):
             found[row] = np.where(so_far[row, 2:] <= never / 2, -np.inf, so_far[row, 2:])
     return found
+
+
+@op(
+    "CTCLoss-4",
+    types={"T_F": FLOAT, "T1": INDEX, "T2": INDEX},
+    lenient_types={"T1": INTEGER, "T2": INTEGER},
+    inputs=[
+        Input("logits", "T_F", "[N, T, C]"),
+        Input("logit_length", "T1", "[N]"),
+        Input("labels", "T2", "[N, T]"),
+        Input("label_length", "T1", "[N]", lenient=True),
+        Input("blank_index", "T2", "[]", optional=True),
+    ],
+    outputs=[Output("loss", "T_F", "[N]")],
+    attrs=[
+        Attr("preprocess_collapse_repeated", BOOL, False),
+        Attr("ctc_merge_repeated", BOOL, True),
+        Attr("unique", BOOL, False),
+    ],
+)
+def ctc_loss(
+    logits: Array,
+    logit_length: Array,
+    labels: Array,
+    label_length: Array,
+    blank_index: Array | None = None,
+    *,
+    preprocess_collapse_repeated: bool,
+    ctc_merge_repeated: bool,
+    unique: bool,
+    spell: Callable[..., Array] = spelt,
+) -> Any:
+    """The negative log of the probability that the logits spell the labels, summed over all paths that do.
+
+    The sum runs over time by dynamic programming. It is infinite where no path spells the labels.
+
+    Constraints:
+        C1: logit_length lies in [0, T].
+        C2: label_length lies in [0, logit_length].
+        C3: blank_index lies in [0, C).
+        C4: labels up to label_length lie in [0, C), and none of them is blank_index.
+
+    Deviation: for an empty target OpenVINO's reference answers 0; by the page it is spelt by the path of blanks alone.
+
+    Source: sequence/ctc-loss-4.rst
+
+    >>> one = np.array([1])
+    >>> op(np.zeros((1, 1, 4)), one, np.array([[2]]), one).round(4).tolist()
+    [1.3863]
+    """
+    count, steps, classes = logits.shape
+    blank = classes - 1 if blank_index is None else int(blank_index.item())
+    targets, lengths = _targets(labels, label_length, preprocess_collapse_repeated, unique)
+    spelt = np.full((count, 2 * targets.shape[1] + 1), blank)
+    spelt[:, 1::2] = targets
+    wide = widened(logits)
+    chances = wide - wide.max(-1, keepdims=True)
+    chances -= np.log(np.exp(chances).sum(-1, keepdims=True))
+    chances = np.take_along_axis(chances, np.broadcast_to(spelt[:, None], (count, steps, spelt.shape[1])), 2)
+    # places of `spelt` are blank, label, blank, ...: a path stays, goes on, or skips the blank between two labels
+    labelled = np.arange(spelt.shape[1]) % 2 == 1
+    stays = np.broadcast_to(ctc_merge_repeated | ~labelled, spelt.shape)
+    skips = np.zeros(spelt.shape, np.bool_)
+    skips[:, 2:] = labelled[2:] & ~(ctc_merge_repeated & (spelt[:, 2:] == spelt[:, :-2]))
+    so_far = spell(chances, stays, skips, logit_length)
+    rows = np.arange(count)
+    label_end = np.where(lengths > 0, so_far[rows, np.maximum(2 * lengths - 1, 0)], -np.inf)
+    loss = -np.logaddexp(so_far[rows, 2 * lengths], label_end)
+    return np.where(logit_length == 0, 0, loss).astype(logits.dtype)
 
 
 @ctc_loss.shapes

@@ -49,12 +49,13 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
-PARTS = {"suppress", "suppress_rotated", "decays", "fade", "pool"}
+PARTS = {"suppress", "suppress_rotated", "decays", "fade", "pool", "spell"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
 `suppress(boxes, ends, threshold, ...)` is `unsuppressed`, `suppress_rotated` is `unsuppressed_rotated`,
 `decays(boxes, ends, pixel, sigma)` is `lowest_decays`, `fade(boxes, scores, ends, sigma, ...)` is `faded` in
-`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is `pooled_regions` in `opsets/_rois.py`.
+`opsets/_boxes.py`; `pool(maps, starts, sizes, bins, ...)` is `pooled_regions` in `opsets/_rois.py`;
+`spell(chances, stays, skips, lengths)` is `spelt` in `opsets/sequence.py`.
 """
 
 

@@ -61,6 +61,7 @@ LEAST = {
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": 1 << 18,
+    "CTCLoss-4": 1,
 }
 """Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
 reason to load llvmlite; once it is there it takes smaller ones, too."""

@@ -11,6 +11,7 @@ import numpy as np
 from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
+from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.turning import unsuppressed_rotated
@@ -24,6 +25,7 @@ QUICKER: dict[str, Callable[..., Any]] = {
     "decays": lowest_decays,
     "fade": faded,
     "pool": pooled_regions,
+    "spell": spelt,
 }
 """What is given for parts of kernels, after the threads and the op library's own."""
 
