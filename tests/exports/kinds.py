@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,12 +42,12 @@ def write(kind: Kind, folder: Path) -> None:
         np.savez(folder / "others" / f"{number}.npz", **inputs)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Make the benchmark set.")
+def main(known: Mapping[str, Kind], description: str) -> int:
+    """What the command line asks for is made, of these; the exit status."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args()
-    known = kinds()
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     failed = False
@@ -61,4 +62,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(kinds(), "Make the benchmark set."))
