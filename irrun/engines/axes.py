@@ -117,6 +117,13 @@ def has_channels_last(operand: Operand) -> bool:
     return operand.layout is None and is_dense(Operand(operand.type, shape, strides))
 
 
+def channels_last(operand: Operand) -> Strided:
+    """The layout in which an operand has axis 1 last, and lies in C order otherwise."""
+    shape, item = operand.shape, numpy_dtype(operand.type).itemsize
+    order = [0, *range(2, len(shape)), 1]
+    return Strided(ordered_strides(order, [shape[axis] for axis in order], item), item * prod(shape))
+
+
 def reshaped_strides(
     shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
 ) -> tuple[int, ...] | None:

@@ -15,7 +15,7 @@ from irrun.engines import compiled as compiled_engine
 from irrun.engines import onednn
 from irrun.engines.compiled import panels
 from irrun.engines.compiled.engine import CompiledEngine
-from irrun.engines.compiled.panel_kernel import AT_ONCE, PART
+from irrun.engines.compiled.panel_kernel import PART, at_once
 from irrun.engines.rows import FEW_ROWS, LEAST_COLUMNS, LEAST_WEIGHTS, MOST_OF_ONE, MOST_WEIGHTS
 from irrun.engines.work import Post
 
@@ -77,7 +77,7 @@ def test_numbers_of_rows(rows):
 @pytest.mark.parametrize("columns", [8, 15, 16, 17, 31, 33, 64, 100])
 def test_columns_that_are_no_whole_panels(columns):
     inner = -(-LEAST_WEIGHTS // columns)
-    for rows in (1, 2, AT_ONCE, AT_ONCE + 1):
+    for rows in (1, 2, at_once(), at_once() + 1):
         check([numbers(rows, inner), numbers(columns, inner)])
 
 

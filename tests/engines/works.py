@@ -79,6 +79,15 @@ def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]
     return outputs
 
 
+def wanted(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]:
+    """The inputs of a work as it wants them."""
+    made = list(arrays)
+    for number, layout in compiled.wants.items():
+        made[number] = room_of(work.required(number + 1)[number], layout)
+        made[number][...] = arrays[number]
+    return made
+
+
 def room_of(tensor: Operand, layout: Layout | None) -> Any:
     """Memory for a tensor, in C order or in a layout that has strides."""
     dtype = numpy_dtype(tensor.type)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, floats, long
-from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.compiler import compiled, features
 from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
@@ -16,8 +16,9 @@ PART = 384
 """Terms that are added up at a time: so much of a panel stays in the first cache while all rows go over it, and sums of
 sums lose fewer digits."""
 
-AT_ONCE = 6
-"""Rows, at most: with their sums, 16 columns and one element of a row 16 registers of 8 lanes are full."""
+AT_ONCE, AT_ONCE_WIDE = 6, 8
+"""Rows, at most: with their sums, 16 columns and one element of a row 16 registers of 8 lanes are full. Where registers
+have 16 lanes, the sums of so many do not wait for one another."""
 
 AHEAD = 4096
 """Bytes of weights that are brought into the cache before they are read."""
@@ -46,6 +47,11 @@ class PanelKind:
         names = ("items", "chunk", "panels", "panel", "columns", "inner", "weights")
         told = (*names, "rows", "data", "data_row", "data_step", "result", "result_row")
         return Form((*told, *operand_names(self.posts, AXES)))
+
+
+def at_once() -> int:
+    """How many rows are computed at once, at most."""
+    return AT_ONCE_WIDE if "avx512f" in features() else AT_ONCE
 
 
 def address_of(kind: PanelKind) -> int:

@@ -1,7 +1,7 @@
 """Products of few rows of f32 with constant weights, which lie as panels of 16 columns.
 
-oneDNN has nothing for them where there is no AVX-512 but its code for many rows, which goes over weights at a third of
-the speed of memory.
+oneDNN has one thread for most of them; and where there is no AVX-512 only its code for many rows, which goes over
+weights at a third of the speed of memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
-from irrun.engines.compiled.panel_kernel import AT_ONCE, AXES, PanelKind, address_of
+from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_once
 from irrun.engines.compiled.posts import KernelOperand, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -118,7 +118,7 @@ def _product_of(work: Work) -> _Product | None:
     rest = posts_of(left, (rows, columns))
     if rest is None or nanoseconds_of(left, head=False) * rows * columns * 1e-9 > POSTS_SECONDS:
         return None
-    blocks = -(-rows // AT_ONCE)
+    blocks = -(-rows // at_once())
     kind = PanelKind(-(-rows // blocks), own)
     return _Product(kind, operands, rest, rows, strides, wants, inner, columns)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, lies_so, ordered_strides
+from irrun.engines.axes import Strided, channels_last, dense_strides, lies_so
 from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, Ending
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.stages import (
@@ -170,9 +170,10 @@ class _Operands:
 
 def layout_of(operand: Operand, *, last: bool) -> Strided:
     """In C order, but for axis 1, which comes last if none else is to be the `last`."""
-    shape, item = operand.shape, numpy_dtype(operand.type).itemsize
-    order = [*range(len(shape))] if last else [0, *range(2, len(shape)), 1]
-    return Strided(ordered_strides(order, [shape[axis] for axis in order], item), item * prod(shape))
+    if not last:
+        return channels_last(operand)
+    item = numpy_dtype(operand.type).itemsize
+    return Strided(dense_strides(operand.shape, item), item * prod(operand.shape))
 
 
 def _table(values: Array, columns: int) -> Array:

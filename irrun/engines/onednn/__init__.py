@@ -14,4 +14,4 @@ def load(threads: int, precision: str = "f32", *, once: bool = False, compiling:
     engine is asked behind it that has code of its own for products of few rows.
     """
     library = open_library(threads, BF16 if precision == "bf16" else STRICT, once=once)
-    return None if library is None else OneDNN(library, few_rows=library.wide or once or not compiling)
+    return None if library is None else OneDNN(library, few_rows=once or not compiling)
