@@ -19,12 +19,12 @@ def compiled(data, axis=-1, name="SoftMax-8"):
     return work, COMPILERS[name](work, TEAM)
 
 
-def check(data, **attrs):
+def check(data, rtol=2e-6, **attrs):
     work, found = compiled(data, **attrs)
     assert found is not None
     expected = plain(work.name, work.attrs, [data])
     near = 2e-6 if work.name == "LogSoftmax-5" else 1e-37  # a logarithm is a difference
-    np.testing.assert_allclose(computed(found, work, [data])[0], expected, rtol=2e-6, atol=near)
+    np.testing.assert_allclose(computed(found, work, [data])[0], expected, rtol=rtol, atol=near)
 
 
 @pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 100, 1000, 9000])
@@ -33,6 +33,17 @@ def test_rows_of_all_lengths(length):
     for rows in ((), (1,), (3, 5), (70,)):
         for name in NAMES:
             check((rng.normal(size=(*rows, length)) * 5).astype(np.float32), name=name)
+
+
+@pytest.mark.parametrize("columns", [16, 17, 31, 32, 100, 5000])
+def test_columns_of_all_lengths(columns):
+    rng = np.random.default_rng(columns)
+    for before, length in (((), 1), ((), 2), ((3,), 16), ((2, 2), 33), ((1, 1), 512 if columns < 100 else 7)):
+        for name in NAMES:
+            data = (rng.normal(size=(*before, length, columns)) * 5).astype(np.float32)
+            check(data, rtol=5e-6, axis=len(before), name=name)
+            if columns % 4 == 0:
+                check(data.reshape(*before, length, 4, columns // 4), rtol=5e-6, axis=len(before), name=name)
 
 
 def test_versions_and_axes():
@@ -49,6 +60,7 @@ def test_numbers_that_are_not_finite_or_large(value, name):
         data = rng.normal(size=(3, 20)).astype(np.float32)
         data[1, place] = value
         check(data, name=name)
+        check(data, axis=0, name=name)
     check(np.full((2, 20), value, np.float32), name=name)
 
 
@@ -63,9 +75,10 @@ def test_logarithms_of_all_sums():
 
 def test_what_is_left_to_others():
     data = np.zeros((20, 30), np.float32)
-    assert compiled(data, axis=0)[1] is None
     assert compiled(data.T)[1] is None
-    assert compiled(data[:, :15].copy())[1] is None
+    for axis in (0, 1):
+        assert compiled(data[:, :15].copy(), axis=axis)[1] is None
+    assert compiled(np.zeros((513, 16), np.float32), axis=0)[1] is None
     work = work_of("SoftMax-8", {"axis": 1}, [data], [(data.shape, "f32")], (Post("ReLU-1", {}),))
     assert COMPILERS["SoftMax-8"](work, TEAM) is None
 

@@ -1,4 +1,5 @@
-"""Softmax, and its logarithm, along rows that are dense, each while it is in the cache."""
+"""Softmax, and its logarithm, along rows that are dense, each while it is in the cache, or along an axis before the
+last ones, of some columns side by side."""
 
 from __future__ import annotations
 
@@ -25,29 +26,40 @@ CHUNK = 1 << 13
 LONGEST = 1 << 16
 """Elements of a row: sums of more, vector by vector, lose digits."""
 
+LONGEST_COLUMN = 1 << 9
+"""Elements of a column, which are added up one by one."""
+
 SHARED = 1 << 15
 """Elements from which on threads share them."""
 
 _FORM = Form(("items", "rows", "chunk", "length", "data", "target"))
 """`items` are chunks of `chunk` rows, of `length` elements each."""
 
+_COLUMNS = Form(("items", "columns", "length", "data", "target"))
+"""`items` are vectors of columns, those of a matrix [length, columns] behind those of the one before."""
+
 
 def softmax(work: Work, team: Team) -> Compiled | None:
-    """SoftMax-1 and -8 and LogSoftmax-5 of f32 along the last axis."""
+    """SoftMax-1 and -8 and LogSoftmax-5 of f32."""
     (data,) = work.required(1)
-    rank, length = len(data.shape), data.shape[-1]
-    if work.posts or data.type != "f32" or not is_dense(data) or not LANES <= length <= LONGEST:
+    if work.posts or data.type != "f32" or not data.shape or not is_dense(data):
         return None
-    if work.attrs["axis"] % rank != rank - 1:
+    axis, logarithm = work.attrs["axis"] % len(data.shape), work.name == "LogSoftmax-5"
+    before, length, behind = prod(data.shape[:axis]), data.shape[axis], prod(data.shape[axis + 1 :])
+    if behind == 1 and LANES <= length <= LONGEST:
+        chunk = max(CHUNK // length, 1)
+        told = {"items": -(-before // chunk), "rows": before, "chunk": chunk, "length": length}
+        form, write = _FORM, partial(_chunk, _log_rows if logarithm else _rows)
+    elif behind >= LANES and length <= LONGEST_COLUMN:
+        told = {"items": before * -(-behind // LANES), "columns": behind, "length": length}
+        form, write = _COLUMNS, partial(_columns, _log_columns if logarithm else _scaled_columns)
+    else:
         return None
-    rows = prod(data.shape[:-1])
-    chunk = max(CHUNK // length, 1)
-    shared, write = rows * length >= SHARED, _log_rows if work.name == "LogSoftmax-5" else _rows
+    shared = before * length * behind >= SHARED
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        address = compiled(write.__name__, lambda function: _FORM.shared(function, partial(_chunk, write)))
-        places = {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
-        arguments = _FORM.of(items=-(-rows // chunk), rows=rows, chunk=chunk, length=length, **places)
+        address = compiled((write.func.__name__, logarithm), lambda function: form.shared(function, write))
+        arguments = form.of(**told, data=data_address(inputs[0]), target=data_address(outputs[0]))
         pointer = data_address(arguments)
 
         def call(_: object = (inputs[0], outputs[0])) -> None:
@@ -137,6 +149,65 @@ def _log_rows(c: Code, row: _Row) -> None:
 
     c.loop(row.vectors, less)
     c.store(b.fsub(rest, logarithm), b.add(row.target, row.last))
+
+
+class _Columns:
+    """A vector of columns in the making: where their first elements and results lie, how many elements a column has,
+    and the bytes from one to the next; and which lanes there are, None for all."""
+
+    def __init__(self, c: Code, source: Any, target: Any, length: Any, step: Any, inside: Any) -> None:
+        self._c, self.source, self.target, self.length = c, source, target, length
+        self._step, self._inside = step, inside
+        (self._edges,) = c.loop(length, lambda n, edges: [c.greatest(self.read(source, n), edges)], floats(-np.inf))
+
+    def read(self, matrix: Any, number: Any) -> Any:
+        place = self._c.at(matrix, number, self._step)
+        return self._c.load(place, FLOATS) if self._inside is None else self._c.some(place, FLOATS, self._inside)
+
+    def power(self, number: Any) -> Any:
+        return self._c.exp(self.distance(number))
+
+    def distance(self, number: Any) -> Any:
+        """How far elements are from the greatest ones."""
+        return self._c.b.fsub(self.read(self.source, number), self._edges)
+
+    def write(self, number: Any, value: Any) -> None:
+        place = self._c.at(self.target, number, self._step)
+        if self._inside is None:
+            self._c.store(value, place)
+        else:
+            self._c.put(value, place, self._inside)
+
+
+def _columns(write: Callable[[Code, _Columns], None], c: Code, at: dict[str, Any], item: Any) -> None:
+    b = c.b
+    blocks = c.blocks(at["columns"], long(LANES))
+    matrix, column = b.udiv(item, blocks), b.mul(b.urem(item, blocks), long(LANES))
+    step, left = b.mul(at["columns"], long(ITEM)), b.sub(at["columns"], column)
+    offset = b.add(b.mul(matrix, b.mul(at["length"], step)), b.mul(column, long(ITEM)))
+    source, target = b.add(at["data"], offset), b.add(at["target"], offset)
+    with b.if_else(b.icmp_unsigned(">=", left, long(LANES)), likely=True) as (all_there, some_there):
+        with all_there:
+            write(c, _Columns(c, source, target, at["length"], step, None))
+        with some_there:
+            write(c, _Columns(c, source, target, at["length"], step, c.first_lanes(left)))
+
+
+def _scaled_columns(c: Code, columns: _Columns) -> None:
+    def power(number: Any, total: Any) -> list[Any]:
+        made = columns.power(number)
+        columns.write(number, made)
+        return [c.b.fadd(total, made)]
+
+    (total,) = c.loop(columns.length, power, floats(0.0))
+    factor = c.b.fdiv(floats(1.0), total)
+    c.loop(columns.length, lambda n: columns.write(n, c.b.fmul(columns.read(columns.target, n), factor)))
+
+
+def _log_columns(c: Code, columns: _Columns) -> None:
+    (total,) = c.loop(columns.length, lambda n, total: [c.b.fadd(total, columns.power(n))], floats(0.0))
+    logarithm = c.log(total)
+    c.loop(columns.length, lambda n: columns.write(n, c.b.fsub(columns.distance(n), logarithm)))
 
 
 COMPILERS = dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), softmax)
