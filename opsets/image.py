@@ -36,7 +36,7 @@ from irrun.spec import (
 SCALE_TOLERANCE = 1e-6
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
-RESIZING = Resizing(("pads_begin", "pads_end"))
+RESIZING = Resizing(("pads_begin", "pads_end"), lambda attrs: attrs["mode"] == "nearest")
 INTERPOLATION = (
     Attr("shape_calculation_mode", choice("sizes", "scales"), assumed="sizes"),
     Attr(

@@ -359,6 +359,18 @@ def test_a_resizing_op_whose_sizes_stay_gives_its_input(op, sizes):
             np.testing.assert_array_equal(result, data)
 
 
+@ops_that_are(Resizing)
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1)])
+def test_a_resizing_op_says_where_all_it_gives_are_elements_of_its_input(op, pads):
+    data, sizes, scales = 3 + elements(op, 0, (2, 3, 5)), np.array([4, 9]), np.float32([4 / 3, 1.8])
+    given = [sizes] if len(op.inputs) == 3 else [sizes, scales]
+    (words,) = (attr.kind.name.split(" | ") for attr in op.attrs if attr.keyword == "mode")
+    for mode in words:
+        attrs = {"mode": mode, "shape_calculation_mode": "sizes", "pads_begin": pads, "pads_end": pads}
+        found = op(data, *given, np.array([1, 2]), **attrs)
+        assert op.trait(Resizing).keeps(op.defaults | attrs) == np.isin(found, data).all()
+
+
 def test_the_ops_of_the_elementwise_categories_have_the_trait():
     pages = ("arithmetic/", "activation/", "comparison/", "logical/", "bitwise/", "type/convert-1.rst")
     members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}

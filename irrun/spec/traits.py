@@ -53,10 +53,15 @@ class Retyping:
 
 
 class Resizing(NamedTuple):
-    """The first input with axes of other sizes. Where all have the size that they had, and the attributes `pads` are
-    zeros, it is that input."""
+    """The first input with axes of other sizes. Where the attributes `pads` are zeros and all axes have the size that
+    they had, it is that input; and where `selects`, of the attributes, is true, the result has no values but its."""
 
     pads: tuple[str, ...]
+    selects: Callable[[Mapping[str, Any]], bool]
+
+    def keeps(self, attrs: Mapping[str, Any]) -> bool:
+        """Whether the result has no values but those of the first input."""
+        return self.selects(attrs) and not any(any(attrs[name]) for name in self.pads)
 
 
 class Normalizing:

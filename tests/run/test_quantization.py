@@ -120,6 +120,29 @@ def test_what_moves_elements_moves_codes(tmp_path):
 
 
 @needs_integers
+@pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])
+@pytest.mark.parametrize("pads", ["0,0,0,0", "0,0,1,0"])
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+def test_images_of_other_sizes_by_the_nearest_pixels_are_of_their_codes(mode, pads, engine, tmp_path):
+    """So that they are not quantized again between the same limits."""
+    model, high = Model(), 8 + pads.count("1")
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 4, 4, 6)), *I8)
+    sizes, scales = model.constant(np.int64([high, 12])), model.constant(np.float32([2, 2]))
+    attrs = {"mode": mode, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    attrs |= {"shape_calculation_mode": "sizes", "pads_begin": pads, "pads_end": "0"}
+    axes = model.constant(np.int64([2, 3]))
+    (y,) = model.layer("Interpolate", [x, sizes, scales, axes], [("f32", (2, 4, high, 12))], "opset4", **attrs)
+    y = fake_quantize(model, y, *I8)
+    model.result(convolution(model, y, compressed(model, codes(4, 4, 3, 3), np.full((4, 1, 1, 1), 0.01))))
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": image(2, 4, 4, 6)}, engine)
+    kept = mode == "nearest" and "1" not in pads
+    assert sum(name.count("Quantize") for name in program) == (1 if kept else 2)
+    if engine == "onednn":
+        assert not kept or not any("Dequantize" in name for name in program)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 if kept else 0.06)
+
+
+@needs_integers
 @pytest.mark.parametrize("limits", [U8, I8, (-0.5, 2.05)])
 @pytest.mark.parametrize("other", [None, (-1.0, 1.0)])
 def test_parts_that_are_joined_again(limits, other, tmp_path):

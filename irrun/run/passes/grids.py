@@ -20,6 +20,7 @@ from irrun.spec.traits import (
     Permutation,
     Quantizing,
     Reshaping,
+    Resizing,
     Selecting,
     Splitting,
 )
@@ -106,6 +107,9 @@ def kept_by(maker: Instruction, number: int, program: Program) -> tuple[int | No
         known = data.static and result.static
         if not known or not selecting.whole(maker.attrs, data.shape or (), result.shape or ()):
             return ()
+    resizing = maker.op.trait(Resizing)
+    if resizing is not None:
+        return maker.inputs[:1] if resizing.keeps(maker.attrs) else ()
     kept = any(maker.op.trait(kind) for kind in KEEPING) and maker.outputs[0] == number
     return maker.inputs[:1] if kept or maker.op.trait(Splitting) is not None else ()
 
