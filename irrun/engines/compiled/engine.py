@@ -7,6 +7,7 @@ from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.vectorized.copying import copied
@@ -18,6 +19,23 @@ from irrun.spec.registry import registry
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
+
+MOVING = (
+    *(
+        "Reshape-1",
+        "Squeeze-1",
+        "Squeeze-15",
+        "Unsqueeze-1",
+        "Broadcast-1",
+        "Broadcast-3",
+        "Concat-1",
+        "Pad-1",
+        "Pad-12",
+    ),
+    *("DepthToSpace-1", "Roll-7", "ShuffleChannels-1", "SpaceToDepth-1", "Split-1", "VariadicSplit-1"),
+    *("StridedSlice-1", "Tile-1", "Transpose-1"),
+)
+"""Ops that only move elements, of which those are taken that turn most of these."""
 
 MODULES = {
     **dict.fromkeys(
@@ -41,6 +59,7 @@ MODULES = {
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
     "MatMul-1": "panels",
+    **dict.fromkeys(MOVING, "transposition"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
@@ -62,6 +81,7 @@ LEAST = {
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": 1 << 18,
     "CTCLoss-4": 1,
+    **dict.fromkeys(MOVING, 1 << 16),
 }
 """Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
 reason to load llvmlite; once it is there it takes smaller ones, too."""
@@ -139,6 +159,8 @@ class CompiledEngine:
         """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
         if work.name not in LEAST:
             return True
+        if work.name in MOVING and all(own is None or is_dense(own) for own in work.inputs):
+            return False
         size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
             size = prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
@@ -168,4 +190,10 @@ class CompiledEngine:
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
+        if self._team is not None:
+            turned: Compiled | None = import_module("irrun.engines.compiled.transposition").reorder(
+                operand, layout, self._team
+            )
+            if turned is not None:
+                return turned
         return copied(self.name, operand, layout, self._pool)

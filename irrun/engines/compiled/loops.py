@@ -11,6 +11,7 @@ from llvmlite import ir
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import DOUBLE, INT, LONG, Code
 from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.translation import translated
 from irrun.engines.memory import data_address
@@ -82,14 +83,7 @@ def looped(
     shared = team.count > 1 and nanoseconds > SHARED_NANOSECONDS
     chunk = max(-(-count // (team.count * CHUNKS)), 1) if shared else max(count, 1)
     numbers = np.array([0, chunk, count, *map(_word, arguments)], np.int64)
-    pointer = data_address(numbers)
-    held = (numbers, *arguments)
-
-    def call(_: object = held) -> None:
-        numbers[0] = 0
-        team.run(address, pointer, shared=shared)
-
-    return call
+    return Kernel(team, address, numbers, arguments, shared=shared, seconds=nanoseconds * 1e-9)
 
 
 def unordered(work: Work) -> dict[int, Layout | None]:

@@ -14,6 +14,7 @@ from llvmlite import ir
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, LANES, LINE, NUMBERS, Code, Form, floats, long
 from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.work import Arrays, Call, Compiled, Work
@@ -31,6 +32,9 @@ LONGEST_COLUMN = 1 << 9
 
 SHARED = 1 << 15
 """Elements from which on threads share them."""
+
+ELEMENT_SECONDS = 1e-9
+"""What an element takes about."""
 
 _FORM = Form(("items", "rows", "chunk", "length", "data", "target"))
 """`items` are chunks of `chunk` rows, of `length` elements each."""
@@ -55,18 +59,14 @@ def softmax(work: Work, team: Team) -> Compiled | None:
         form, write = _COLUMNS, partial(_columns, _log_columns if logarithm else _scaled_columns)
     else:
         return None
-    shared = before * length * behind >= SHARED
+    count = before * length * behind
+    shared = count >= SHARED
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled((write.func.__name__, logarithm), lambda function: form.shared(function, write))
         arguments = form.of(**told, data=data_address(inputs[0]), target=data_address(outputs[0]))
-        pointer = data_address(arguments)
-
-        def call(_: object = (inputs[0], outputs[0])) -> None:
-            arguments[0] = 0
-            team.run(address, pointer, shared=shared)
-
-        return call
+        held = inputs[0], outputs[0]
+        return Kernel(team, address, arguments, held, shared=shared, seconds=count * ELEMENT_SECONDS)
 
     return Compiled(bind)
 

@@ -244,20 +244,22 @@ def _margins(there: Array, start: int, stop: int, mode: str) -> Pairs:
     return list(zip((there[:start], there[stop:]), sources, strict=True))
 
 
-COMPILERS = {
-    **dict.fromkeys(("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1"), moving(_reshaped)),
-    **dict.fromkeys(("Broadcast-1", "Broadcast-3"), moving(_broadcast)),
-    "Concat-1": moving(_concatenated),
-    "DepthToSpace-1": moving(_depth_to_space),
-    **dict.fromkeys(("Pad-1", "Pad-12"), moving(_padded)),
-    "Roll-7": moving(_rolled),
-    "ShuffleChannels-1": moving(_shuffled),
-    "Slice-8": _slice,
-    "SpaceToDepth-1": moving(_space_to_depth),
-    **dict.fromkeys(("Split-1", "VariadicSplit-1"), moving(_split)),
-    "StridedSlice-1": moving(_strided_slice),
-    "Tile-1": moving(_tiled),
-    "Transpose-1": moving(_transposed),
+MOVERS = {
+    **dict.fromkeys(("Reshape-1", "Squeeze-1", "Squeeze-15", "Unsqueeze-1"), _reshaped),
+    **dict.fromkeys(("Broadcast-1", "Broadcast-3"), _broadcast),
+    "Concat-1": _concatenated,
+    "DepthToSpace-1": _depth_to_space,
+    **dict.fromkeys(("Pad-1", "Pad-12"), _padded),
+    "Roll-7": _rolled,
+    "ShuffleChannels-1": _shuffled,
+    "SpaceToDepth-1": _space_to_depth,
+    **dict.fromkeys(("Split-1", "VariadicSplit-1"), _split),
+    "StridedSlice-1": _strided_slice,
+    "Tile-1": _tiled,
+    "Transpose-1": _transposed,
 }
+"""What tells of a work which views are filled with which."""
+
+COMPILERS = {name: moving(prepare) for name, prepare in MOVERS.items()} | {"Slice-8": _slice}
 
 OPENERS = {"Concat-1": open_concat}

@@ -82,7 +82,7 @@ def copied(engine: str, operand: Operand, layout: Layout | None, threads: Thread
 
 def shared_copies(threads: Threads, pairs: Pairs) -> Call:
     """One call that copies views, none of which is of another's target; threads share what takes long."""
-    calls = [call for target, source in pairs for call in _calls(target, source)]
+    calls = [call for target, source in pairs for call in filling(target, source)]
     nanoseconds = sum(target.nbytes for target, _ in pairs) * BYTE_NANOSECONDS
     return threads.call(calls) if threads.sharing(nanoseconds) > 1 else chain(calls)
 
@@ -100,7 +100,7 @@ def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads],
         def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
             pairs = mover(inputs, outputs)
             if _depend(pairs):
-                return [call for target, source in pairs for call in _calls(target, source)]
+                return [call for target, source in pairs for call in filling(target, source)]
             return [shared_copies(threads, pairs)]
 
         return with_posts(work, bind)
@@ -108,7 +108,8 @@ def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads],
     return compile
 
 
-def _calls(target: Array, source: Any) -> list[Call]:
+def filling(target: Array, source: Any) -> list[Call]:
+    """The calls that fill a view with what it is paired with."""
     if isinstance(source, np.ndarray) and source.shape == target.shape:
         return copy_calls(target, source)
     return [partial(np.copyto, target, source)]
