@@ -59,6 +59,7 @@ MODULES = {
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
     "MatMul-1": "panels",
+    "FakeQuantize-1": "quantization",
     **dict.fromkeys(MOVING, "transposition"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
@@ -81,6 +82,7 @@ LEAST = {
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": 1 << 18,
     "CTCLoss-4": 1,
+    "FakeQuantize-1": 1 << 16,
     **dict.fromkeys(MOVING, 1 << 16),
 }
 """Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a

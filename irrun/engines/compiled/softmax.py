@@ -30,6 +30,9 @@ LONGEST = 1 << 16
 LONGEST_COLUMN = 1 << 9
 """Elements of a column, which are added up one by one."""
 
+SIDE = 8 * LANES
+"""Columns side by side that a thread takes at once."""
+
 SHARED = 1 << 15
 """Elements from which on threads share them."""
 
@@ -40,7 +43,7 @@ _FORM = Form(("items", "rows", "chunk", "length", "data", "target"))
 """`items` are chunks of `chunk` rows, of `length` elements each."""
 
 _COLUMNS = Form(("items", "columns", "length", "data", "target"))
-"""`items` are vectors of columns, those of a matrix [length, columns] behind those of the one before."""
+"""`items` are `SIDE` columns, those of a matrix [length, columns] behind those of the one before."""
 
 
 def softmax(work: Work, team: Team) -> Compiled | None:
@@ -55,7 +58,7 @@ def softmax(work: Work, team: Team) -> Compiled | None:
         told = {"items": -(-before // chunk), "rows": before, "chunk": chunk, "length": length}
         form, write = _FORM, partial(_chunk, _log_rows if logarithm else _rows)
     elif behind >= LANES and length <= LONGEST_COLUMN:
-        told = {"items": before * -(-behind // LANES), "columns": behind, "length": length}
+        told = {"items": before * -(-behind // SIDE), "columns": behind, "length": length}
         form, write = _COLUMNS, partial(_columns, _log_columns if logarithm else _scaled_columns)
     else:
         return None
@@ -181,16 +184,21 @@ class _Columns:
 
 def _columns(write: Callable[[Code, _Columns], None], c: Code, at: dict[str, Any], item: Any) -> None:
     b = c.b
-    blocks = c.blocks(at["columns"], long(LANES))
-    matrix, column = b.udiv(item, blocks), b.mul(b.urem(item, blocks), long(LANES))
-    step, left = b.mul(at["columns"], long(ITEM)), b.sub(at["columns"], column)
-    offset = b.add(b.mul(matrix, b.mul(at["length"], step)), b.mul(column, long(ITEM)))
-    source, target = b.add(at["data"], offset), b.add(at["target"], offset)
-    with b.if_else(b.icmp_unsigned(">=", left, long(LANES)), likely=True) as (all_there, some_there):
-        with all_there:
-            write(c, _Columns(c, source, target, at["length"], step, None))
-        with some_there:
-            write(c, _Columns(c, source, target, at["length"], step, c.first_lanes(left)))
+    blocks, step = c.blocks(at["columns"], long(SIDE)), b.mul(at["columns"], long(ITEM))
+    matrix, first = b.udiv(item, blocks), b.mul(b.urem(item, blocks), long(SIDE))
+    start = b.mul(matrix, b.mul(at["length"], step))
+
+    def vector(number: Any) -> None:
+        column = b.add(first, b.mul(number, long(LANES)))
+        offset, left = c.at(start, column, ITEM), b.sub(at["columns"], column)
+        source, target = b.add(at["data"], offset), b.add(at["target"], offset)
+        with b.if_else(b.icmp_unsigned(">=", left, long(LANES)), likely=True) as (all_there, some_there):
+            with all_there:
+                write(c, _Columns(c, source, target, at["length"], step, None))
+            with some_there:
+                write(c, _Columns(c, source, target, at["length"], step, c.first_lanes(left)))
+
+    c.loop(c.blocks(c.least(long(SIDE), b.sub(at["columns"], first)), long(LANES)), vector)
 
 
 def _scaled_columns(c: Code, columns: _Columns) -> None:
