@@ -48,7 +48,7 @@ class ProductKind:
 
     `steps` are those of a group, 0 where they are told in a call. With `blocks` weights are made f32 before, which pays
     where there are many rows; else each code is for every few rows that it meets. With 0 rows that is all: the result
-    are the weights. `lanes` are those of sums; columns that are computed at once are next to one another or `apart`.
+    are the weights. `lanes` are those of sums.
     """
 
     type: str
@@ -59,7 +59,6 @@ class ProductKind:
     steps: int = 0
     blocks: bool = False
     lanes: int = LANES
-    apart: bool = False
 
 
 class ProductCode:

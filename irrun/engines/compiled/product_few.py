@@ -11,32 +11,25 @@ from irrun.engines.compiled.decoding import STEP, bytes_of_step
 from irrun.engines.compiled.product_code import ProductCode
 from irrun.engines.memory import ITEM
 
-AHEAD = 4096
-"""Bytes of codes, at least, that are brought into the cache before they are read: rows are too short for the processor
-to do that of its own accord."""
-
-AHEAD_ALONE = 1024
-"""The same of rows that follow one another."""
+AHEAD = 1024
+"""Bytes of codes that are brought into the cache before they are read."""
 
 
 class FewRows(ProductCode):
     """The code of such a kernel in the making."""
 
     def _part(self, first: Any, last: Any) -> None:
-        c, b, at, size = self._c, self._c.b, self._at, self._kind.columns
+        c, b, size = self._c, self._c.b, self._kind.columns
         blocks = c.blocks(b.sub(last, first), long(size))
 
-        def apart(number: Any) -> None:
-            # where columns are left over the last one is computed several times
+        def columns(number: Any) -> None:
+            # as far apart as can be, each the one after the last one of its kind: the processor brings them into the
+            # cache sooner than rows that begin anew all the time. Where columns are left over the last one is computed
+            # several times
             begin = b.add(first, number)
             self._rows([c.least(c.at(begin, blocks, n), b.sub(last, long(1))) for n in range(size)])
 
-        def together(number: Any) -> None:
-            # the last block begins earlier where columns are left over: some are computed twice
-            begin = c.least(c.at(first, number, size), b.sub(at["columns"], long(size)))
-            self._rows([b.add(begin, long(n)) for n in range(size)])
-
-        c.loop(blocks, apart if self._kind.apart else together)
+        c.loop(blocks, columns)
 
     def _rows(self, numbers: list[Any]) -> None:
         c, b, at, size = self._c, self._c.b, self._at, long(self._kind.rows)
@@ -52,9 +45,6 @@ class FewRows(ProductCode):
         columns, rows = range(kind.columns), range(kind.rows)
         codes = [c.at(at["codes"], numbers[n], at["code_row"]) for n in columns]
         data = [c.at(at["data"], b.add(row, long(m)), at["data_row"]) for m in rows]
-        ahead = long(AHEAD_ALONE)
-        if not kind.apart:
-            ahead = c.most(b.mul(at["code_row"], long(2 * kind.columns)), long(AHEAD))
         chains = 2 if len(columns) * len(rows) <= 4 else 1  # of sums that do not wait for one another
         pieces, vector = STEP // kind.lanes, ir.VectorType(FLOAT, kind.lanes)
 
@@ -72,7 +62,7 @@ class FewRows(ProductCode):
                     for own in data
                 ]
                 for n in columns:
-                    c.prefetch(b.add(b.add(codes[n], code), ahead))
+                    c.prefetch(b.add(b.add(codes[n], code), long(AHEAD)))
                     values = self._pieces(self._decoder.decoded(b.add(codes[n], code), shifts[n]))
                     for m in rows:
                         for piece in range(pieces):

@@ -21,12 +21,6 @@ def lanes() -> int:
     return LANES if _wide() else 8
 
 
-def apart() -> bool:
-    """Whether columns that are computed at once lie as far apart as can be, each the one after the last one of its
-    kind: the processor brings them into the cache sooner than rows that begin anew all the time."""
-    return not _wide()
-
-
 def few_at_once(rows: int, type: str) -> tuple[int, int]:
     """Rows, of so many, and columns that a kernel computes at once, where it reads codes of a type anew for each few
     rows."""

@@ -17,7 +17,7 @@ from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
-from irrun.engines.compiled.product_tiles import apart, few_at_once, lanes, many_at_once
+from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
@@ -84,7 +84,6 @@ class _Groups:
             rows,
             self.steps if self.count > 1 else 0,
             lanes=lanes(),
-            apart=apart(),
         )
 
 
@@ -151,7 +150,7 @@ def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team:
     """Every code is read for each few rows."""
     columns, inner = groups.weights.shape
     at_once, side = few_at_once(rows, groups.weights.type)
-    kind = groups.kind(side if columns >= side or apart() else 1, at_once)
+    kind = groups.kind(side, at_once)
     threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
     chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
     return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
