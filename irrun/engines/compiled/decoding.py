@@ -34,6 +34,13 @@ def order_of(type: str) -> tuple[Sizes, Sizes]:
     return ((4, 2, 4), (8, 1, 2)) if _by_bytes(type) else ((2, LANES), (1, 2))
 
 
+def natural_order(type: str) -> Sizes:
+    """Where the numbers of a step lie, one code after the other, in the order that they come in."""
+    sizes, between = order_of(type)
+    codes = sum(step * own for step, own in zip(between, np.indices(sizes), strict=True))
+    return tuple(np.argsort(np.ravel(codes)).tolist())
+
+
 def _by_bytes(type: str) -> bool:
     """Whether numbers are looked up byte by byte, in a table of 16 bytes for each byte that is not 0 in all."""
     return type in ("nf4", "f4e2m1") and "avx2" in features() and "avx512f" not in features()
@@ -62,6 +69,16 @@ class Decoder:
         size = bytes_of_step(type) // 2
         made = [self._converted(b.add(address, long(start))) for start in (0, size)]
         return made if shift is None else [b.fsub(values, shift) for values in made]
+
+    def in_order(self, halves: list[Any]) -> list[Any]:
+        """What `decoded` gives, in the order of the codes."""
+        places = natural_order(self._type)
+        if places == tuple(range(STEP)):
+            return halves
+        return [
+            self._c.b.shuffle_vector(*halves, ir.Constant(INTS, list(places[start : start + LANES])))
+            for start in (0, LANES)
+        ]
 
     def _put_together(self, codes: Any, shift: Any) -> list[Any]:
         """The numbers of a step of codes, put together of bytes: a lower half of a register has those of even codes."""

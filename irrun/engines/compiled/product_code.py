@@ -1,7 +1,7 @@
 """What products with compressed weights are compiled to: arguments of kernels, and what all of them do.
 
-A step of codes is two vectors. Codes that share bytes are in an order of their own (`decoding.order_of`), so the
-rows that they are multiplied with come in that order.
+A step of codes is two vectors. Codes that share bytes are in an order of their own (`decoding.order_of`): where they
+are made numbers for a few rows, these come in that order, else the numbers are brought into that of the rows.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ProductCode:
                 code = b.mul(b.add(b.mul(own, at["steps"]), position), long(bytes_of_step(kind.type)))
                 place = b.mul(b.add(b.mul(number, at["steps"]), position), long(STEP * ITEM))
                 c.prefetch(b.add(b.add(codes, code), following))
-                for half, values in enumerate(self._decoder.decoded(b.add(codes, code), shift)):
+                for half, values in enumerate(self._decoder.in_order(self._decoder.decoded(b.add(codes, code), shift))):
                     address = b.add(b.add(target, place), long(LINE * half))
                     scaled = values if scale is None else b.fmul(values, scale)
                     c.store(scaled, address)

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.code import LANES
-from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
+from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
@@ -58,6 +58,10 @@ PART = 768
 
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
+
+
+NATURAL = (STEP,), (1,)
+"""The way of rows whose numbers lie one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +187,7 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
         return None
     columns, inner = groups.weights.shape
     panel = min(columns, max(PANEL // (inner * ITEM) // CHUNK, 1) * CHUNK)
-    layout, copied = _ordered(groups, rows, strides)
+    layout, copied = _ordered(inner, rows, strides, NATURAL)
     row = inner * ITEM if copied else strides[0]
     source = library.strided((rows, inner), (row, ITEM))
     if source is None:
@@ -226,11 +230,11 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
 
 
 def _ordered(
-    groups: _Groups, rows: int, strides: tuple[int, int]
+    inner: int, rows: int, strides: tuple[int, int], way: tuple[Sizes, Sizes]
 ) -> tuple[Callable[[Any, Any], tuple[list[Call], Array]], int]:
-    """What gives calls that lay rows in the order of the codes, and these, in so many bytes at the start of scratch."""
-    inner = groups.weights.shape[1]
-    sizes, between = order_of(groups.weights.type)
+    """What gives calls that lay rows in a way that `order_of` tells, and these, in so many bytes at the start of
+    scratch."""
+    sizes, between = way
     order = (rows, inner // STEP, *sizes)
     steps = (strides[0], *(number * strides[1] for number in (STEP, *between)))
     copied = aligned(rows * inner * ITEM) if len(sizes) > 1 or strides[1] != ITEM else 0
@@ -269,7 +273,7 @@ def _compiled(
     if rest is None:
         return None
     address, posts = address_of(kind), PostKind(own)
-    layout, copied = _ordered(groups, rows, strides)
+    layout, copied = _ordered(inner, rows, strides, NATURAL if kind.blocks else order_of(kind.type))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         first, data = layout(inputs[0], scratch)
