@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,9 @@ def _write(function: Any) -> None:
 
 
 class Chain:
-    """Kernels each of which mixes up what the one before has written."""
+    """Kernels each of which mixes up what the one before has written, `beside` others in turn as that is."""
 
-    def __init__(self, team: Team, count: int, items: int) -> None:
+    def __init__(self, team: Team, count: int, items: int, beside: Sequence[bool] = (True,)) -> None:
         self.arrays = [np.arange(items, dtype=np.uint64), *(np.zeros(items, np.uint64) for _ in range(count))]
         self.arguments = [
             FORM.of(taken=0, items=items, source=data_address(one), target=data_address(other), step=7)
@@ -47,8 +49,8 @@ class Chain:
         ]
         address = code_of("mixing up, for tests", _write)
         self.kernels = [
-            Kernel(team, address, own, self.arrays, shared=True, seconds=1e-6, counted=(1, 100))
-            for own in self.arguments
+            Kernel(team, address, own, self.arrays, shared=True, seconds=1e-6, counted=(1, 100), beside=where)
+            for own, where in zip(self.arguments, cycle(beside), strict=False)
         ]
 
     def expected(self) -> Any:
@@ -67,9 +69,12 @@ def teams(count: int) -> list[Team]:
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("count", [1, 2, 30])
 @pytest.mark.parametrize("items", [1, 2, 5, 100])
-def test_each_kernel_reads_all_that_the_one_before_has_written(threads: int, count: int, items: int) -> None:
+@pytest.mark.parametrize("beside", [(True,), (False,), (True, False)])
+def test_each_kernel_reads_all_that_the_one_before_has_written(
+    threads: int, count: int, items: int, beside: Sequence[bool]
+) -> None:
     for team in teams(threads):
-        chain = Chain(team, count, items)
+        chain = Chain(team, count, items, beside)
         expected = chain.expected()
         for call in (*chain.kernels[:1], chain.kernels[0].joined(chain.kernels)) * 2:
             for _ in range(100):

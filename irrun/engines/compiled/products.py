@@ -18,6 +18,7 @@ from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
@@ -59,6 +60,9 @@ PART = 768
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
 
+
+ROOM = ARGUMENTS.index("room")
+"""The argument that a kernel changes beside the first one."""
 
 NATURAL = (STEP,), (1,)
 """The way of rows whose numbers lie one after the other."""
@@ -220,7 +224,8 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
             for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
                 own[name] = groups.arguments.get(name, 0) + start * groups.arguments.get(step, 0)
             array = groups.packed(**own)
-            calls.append(team.call(address, array, (groups.weights, made), shared=True, beside=True))
+            seconds = size * inner / CODE_SPEED
+            calls.append(Kernel(team, address, array, (groups.weights, made), shared=True, seconds=seconds))
             product, right, result = products[size]
             read = [(SRC, source, data), (WEIGHTS, right, made), (DST, result, output[:, start : start + size])]
             calls.append(product.bind(read, room))
@@ -289,7 +294,10 @@ def _compiled(
             behind = posts.form.of(**lying, **operand_arguments(posts.posts, operands, inputs, post_kernel.AXES))
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
         held = (groups.weights, data, output, scratch, behind, inputs)
-        array = groups.packed(**sizes, **told)
-        return chain([*first, team.call(address, array, held, shared=threads > 1), *rest.bind(inputs, output)(...)])
+        array, seconds = groups.packed(**sizes, **told), rows * columns * inner / CODE_SPEED
+        counted = ROOM, int(array[ROOM])
+        team.expect_steps()
+        kernel = Kernel(team, address, array, held, shared=threads > 1, seconds=seconds, counted=counted, beside=False)
+        return chain([*first, kernel, *rest.bind(inputs, output)(...)])
 
     return Compiled(bind, copied + threads * sizes.get("room_size", 0))

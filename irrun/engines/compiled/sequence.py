@@ -20,6 +20,7 @@ from irrun.spec.op import Array
 class Kernel(Joinable):
     """A call of a kernel whose items threads share, as `Form.shared` writes it. Made alone it has no thread but the
     caller's unless it is `shared`; in a sequence it has as many as the team. One thread needs about `seconds` for it.
+    It is made `beside` what threads of others compute, if so, else by those of the team.
 
     `held` is the memory of its arguments. Some of these count: before a call the first one is 0, and `counted` has the
     number of another one and what that is.
@@ -35,16 +36,18 @@ class Kernel(Joinable):
         shared: bool,
         seconds: float,
         counted: tuple[int, int] = (0, 0),
+        beside: bool = True,
     ) -> None:
         self._team, self._address, self._arguments, self._shared = team, address, arguments, shared
         self._pointer, self._held, self._counted = data_address(arguments), held, counted
-        self.joins, self.seconds = team, seconds
+        self.joins, self.seconds, self.beside = team, seconds, beside
+        self._run = team.beside if beside else team.run
 
     def __call__(self) -> None:
         arguments, (number, begin) = self._arguments, self._counted
         arguments[0] = 0
         arguments[number] = begin
-        self._team.beside(self._address, self._pointer, shared=self._shared)
+        self._run(self._address, self._pointer, shared=self._shared)
 
     def joined(self, calls: Sequence[Kernel]) -> Sequenced:
         return Sequenced(self._team, calls)
@@ -60,7 +63,8 @@ class Sequenced:
     """One call of several kernels of a team, in order."""
 
     def __init__(self, team: Team, kernels: Sequence[Kernel]) -> None:
-        self._team, self._kernels = team, kernels
+        self._kernels = kernels
+        self._run = team.beside if all(kernel.beside for kernel in kernels) else team.run
         self._listed = np.array([kernel.told for kernel in kernels], np.uint64)
         self._arguments = allocate(LINE + STATE).view(np.uint64)
         self._arguments[...] = 0
@@ -69,7 +73,7 @@ class Sequenced:
 
     def __call__(self) -> None:
         self._arguments[:2] = 0
-        self._team.beside(_address(), self._pointer, shared=True)
+        self._run(_address(), self._pointer, shared=True)
 
 
 @cache

@@ -11,16 +11,14 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from irrun.engines.compiled.helping import STATE, helping
-from irrun.engines.compiled.product_code import ARGUMENTS, COUNTERS
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.placement import processor
-from irrun.engines.work import Call
 from irrun.spec.op import Array
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -54,20 +52,9 @@ class Team:
         self._state[...] = 0
         self._at = data_address(self._state)
 
-    def call(self, address: int, arguments: Array, held: Sequence[Any], *, shared: bool, beside: bool = False) -> Call:
-        """What runs a kernel of a product with compressed weights, `shared` or by the caller alone, with the same
-        arguments each time; their memory is in `held`. That is done `beside` what threads of others compute, if so."""
-        if not beside or self._parallel is None:
-            self._patience = LONG_PATIENCE
-        run, pointer = self.beside if beside else self.run, data_address(arguments)
-        counters = [(number, int(arguments[number])) for number in map(ARGUMENTS.index, COUNTERS)]
-
-        def call(_: object = (arguments, *held)) -> None:
-            for number, begin in counters:
-                arguments[number] = begin
-            run(address, pointer, shared=shared)
-
-        return call
+    def expect_steps(self) -> None:
+        """Have helpers look for work for longer: there are products of a step of generated text."""
+        self._patience = LONG_PATIENCE
 
     def run(self, address: int, arguments: int, *, shared: bool) -> None:
         """Run a kernel once on arguments that nobody else uses meanwhile."""
