@@ -61,7 +61,11 @@ class Resizing(NamedTuple):
 
     def keeps(self, attrs: Mapping[str, Any]) -> bool:
         """Whether the result has no values but those of the first input."""
-        return self.selects(attrs) and not any(any(attrs[name]) for name in self.pads)
+        return self.selects(attrs) and not self.padded(attrs)
+
+    def padded(self, attrs: Mapping[str, Any]) -> bool:
+        """Whether zeros are put around the first input."""
+        return any(any(attrs[name]) for name in self.pads)
 
 
 class Normalizing:

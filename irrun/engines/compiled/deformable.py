@@ -5,7 +5,7 @@ Data come with their channels last: all channels of a pixel are read with the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -177,7 +177,7 @@ def deformable_convolution(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, scratch=4 * channels * taps * step, wants=wants, gives=gives)
 
 
-def _product(weights: Array, columns: Array, result: Array) -> Callable[[], object]:
+def _product(weights: Array, columns: Array, result: Array) -> Call:
     """A call for [group, features, length] times [group, windows, length], transposed, as the result lies."""
     if result.strides[-1] == result.itemsize:
         return partial(np.matmul, weights, columns.transpose(0, 2, 1), out=result)

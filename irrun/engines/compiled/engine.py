@@ -11,6 +11,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.vectorized.copying import copied
+from irrun.engines.vectorized.engine import MODULES as VECTORIZED
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 from irrun.spec.op import Op
@@ -20,22 +21,9 @@ if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
 
 
-MOVING = (
-    *(
-        "Reshape-1",
-        "Squeeze-1",
-        "Squeeze-15",
-        "Unsqueeze-1",
-        "Broadcast-1",
-        "Broadcast-3",
-        "Concat-1",
-        "Pad-1",
-        "Pad-12",
-    ),
-    *("DepthToSpace-1", "Roll-7", "ShuffleChannels-1", "SpaceToDepth-1", "Split-1", "VariadicSplit-1"),
-    *("StridedSlice-1", "Tile-1", "Transpose-1"),
-)
-"""Ops that only move elements, of which those are taken that turn most of these."""
+MOVING = frozenset(VECTORIZED["copies"].split()) - {"Slice-8"}
+"""Ops that only move elements, of which those are taken that turn most of these. Where a slice begins only the run may
+tell."""
 
 MODULES = {
     **dict.fromkeys(
@@ -193,9 +181,9 @@ class CompiledEngine:
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
         if self._team is not None:
-            turned: Compiled | None = import_module("irrun.engines.compiled.transposition").reorder(
-                operand, layout, self._team
-            )
+            from irrun.engines.compiled.transposition import reorder
+
+            turned = reorder(operand, layout, self._team)
             if turned is not None:
                 return turned
         return copied(self.name, operand, layout, self._pool)

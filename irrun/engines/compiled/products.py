@@ -15,7 +15,7 @@ from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
-from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, ProductKind
+from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, COUNTERS, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.sequence import Kernel
@@ -61,7 +61,7 @@ TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
 
 
-ROOM = ARGUMENTS.index("room")
+_, ROOM = map(ARGUMENTS.index, COUNTERS)
 """The argument that a kernel changes beside the first one."""
 
 NATURAL = (STEP,), (1,)

@@ -74,10 +74,9 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
                 yield output, number
     elif (resizing := instruction.op.trait(Resizing)) is not None:
         (output,), number = instruction.outputs, instruction.inputs[0]
-        pads = [pad for name in resizing.pads for pad in instruction.attrs[name]]
         if (
             number is not None
-            and not any(pads)
+            and not resizing.padded(instruction.attrs)
             and not instruction.open
             and _same_sizes(tensors[output], tensors[number])
         ):
