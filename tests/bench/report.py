@@ -175,4 +175,8 @@ def _engines(results: Iterable[Result]) -> list[str]:
 
 def _comparable(ours: str, theirs: str) -> bool:
     """Whether a ratio of the two says something: `against: irrun numpy` is there for `irrun numpy` alone."""
-    return not theirs.startswith(OURS) and theirs.partition(": ")[2] in ("", ours)
+    return (
+        not theirs.startswith(OURS)
+        and theirs.partition(": ")[2] in ("", ours)
+        and ours.endswith(" bf16") == theirs.endswith(" bf16")
+    )

@@ -16,8 +16,10 @@ twins to; or samples/. The measures:
     layers    10,000 tiny element-wise layers: what a layer costs beside its arithmetic
     limits    how fast this machine's memory is
 
-OpenVINO computes in f32, with as many threads. It must be installed; onnxruntime, onnx and, for --plot, matplotlib are
-used where they are. With --against, the irrun of another checkout, such as one of the commit before, takes their place.
+OpenVINO computes in f32, with as many threads; `--precision bf16` has `steady` measured in bf16, too, where
+`difference` is how far irrun's outputs are from OpenVINO's in f32, and --json has that of both. OpenVINO must be
+installed; onnxruntime, onnx and, for --plot, matplotlib are used where they are. With --against, the irrun of another
+checkout, such as one of the commit before, takes their place.
 With the variable BENCH_ALONE=1 runs of `steady` and `fresh` are not disturbed by what else the machine does, as far as
 its processors go: they have real-time priority while they last, which takes Linux and the right to do so.
 
@@ -48,6 +50,7 @@ from bench.summary import SLOW, slower, summary
 
 MEASURES = ("check", "one-shot", "steady", "fresh", "ops", "loops", "layers", "limits")
 ENGINES = ("irrun numpy", "irrun onednn")
+BF16 = ("irrun bf16", "openvino bf16")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,9 +99,10 @@ def measure(options: argparse.Namespace, own: Setting, other: Setting | None) ->
             for name, module in (("onnxruntime", "onnxruntime"), ("onnx reference", "onnx"))
             if other is None and own.has(module)
         ]
+        rounded = [Peer(name, name, own) for name in BF16] if options.precision == "bf16" else []
         for model in models:
             _say("steady", model.name)
-            results += measure_steady("steady", model, [*peers, *twins], options.turns)
+            results += measure_steady("steady", model, [*peers, *rounded, *twins], options.turns)
     for model in models if "fresh" in options.measure else ():
         if model.others:
             _say("fresh", model.name)
@@ -155,11 +159,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     known.add_argument(
         "--engine", choices=("each", "auto"), default="each", help="measure the one that irrun chooses; default: each"
     )
+    known.add_argument(
+        "--precision", choices=("f32", "bf16"), default="f32", help="bf16: `steady` in bf16, too; default: f32"
+    )
     known.add_argument("--markdown", type=Path, metavar="FILE", help="write a line for each model, the slowest first")
     known.add_argument("--plot", type=Path, metavar="FILE", help="draw irrun's ratios to OpenVINO")
     options = known.parse_args(arguments)
     if options.plot and options.against:
         known.error("--plot draws ratios to OpenVINO, which takes no part with --against")
+    if options.precision == "bf16" and options.against:
+        known.error("--precision bf16 is measured beside OpenVINO in bf16, which takes no part with --against")
     options.measure = options.measure or MEASURES
     return options
 

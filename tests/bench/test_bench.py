@@ -70,6 +70,26 @@ def test_another_irrun_takes_the_place_of_openvino(tmp_path):
 
 
 @pytest.mark.slow
+def test_bf16_is_measured_beside_openvino_in_bf16(tmp_path):
+    pytest.importorskip("openvino")
+    shutil.copytree(ROOT / "samples" / "cnn", tmp_path / "cnn")
+    options = ("--engine", "auto", "--measure", "steady", "--precision", "bf16", "--json", tmp_path / "found.json")
+    done = run("--models", tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {name: set(others) for name, others in found["geometric means"]["steady"].items()} == {
+        "irrun": {"openvino"},
+        "irrun bf16": {"openvino bf16"},
+    }
+    differences = {result["runtime"]: result["difference"] for result in found["results"]}
+    assert differences["irrun"] < 1e-5
+    assert 1e-5 < differences["irrun bf16"] < 0.05
+    refused = run("--models", tmp_path, "--precision", "bf16", "--against", ROOT)
+    assert refused.returncode == 2
+    assert "takes no part with --against" in refused.stderr
+
+
+@pytest.mark.slow
 def test_loops_agree_with_openvino(tmp_path):
     pytest.importorskip("openvino")
     done = run("--measure", "loops", "--json", tmp_path / "found.json")

@@ -10,6 +10,7 @@ the variable BENCH_ALONE set, it lets no process of ordinary priority have a pro
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import os
@@ -28,8 +29,8 @@ Bind = Callable[[Arrays], Run]
 """A loaded model: what makes a run of inputs."""
 
 
-def irrun(engine: str | None = None) -> Callable[[str, int], Bind]:
-    """irrun with the engine of that name, or the one that it chooses."""
+def irrun(engine: str | None = None, precision: str | None = None) -> Callable[[str, int], Bind]:
+    """irrun with the engine of that name, or the one that it chooses, at a precision of its choice or this one."""
 
     def load(path: str, threads: int) -> Bind:
         from irrun import GraphExecutor
@@ -37,18 +38,18 @@ def irrun(engine: str | None = None) -> Callable[[str, int], Bind]:
         known = inspect.signature(GraphExecutor).parameters
         if engine is not None and "engine" not in known:
             raise LookupError("this irrun has no engines to choose from")
-        options = {"engine": engine, "threads": threads}
+        options = {"engine": engine, "threads": threads, "precision": precision}
         executor = GraphExecutor(path, **{key: value for key, value in options.items() if key in known and value})
         return lambda inputs: lambda: list(executor.run(inputs).values())
 
     return load
 
 
-def openvino(path: str, threads: int) -> Bind:
+def openvino(path: str, threads: int, precision: str = "f32") -> Bind:
     """The CPU plugin, computing in f32 as irrun does; its default on some processors is bf16. One request for all."""
     import openvino as ov
 
-    hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
     compiled = ov.Core().compile_model(path, "CPU", hints)
     outputs = compiled.outputs
 
@@ -98,7 +99,9 @@ RUNTIMES = {
     "irrun numpy": irrun("numpy"),
     "irrun onednn": irrun("onednn"),
     "irrun reference": irrun("reference"),
+    "irrun bf16": irrun(precision="bf16"),
     "openvino": openvino,
+    "openvino bf16": functools.partial(openvino, precision="bf16"),
     "onnxruntime": onnxruntime,
     "onnx reference": onnx_reference,
 }
