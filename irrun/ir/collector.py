@@ -14,13 +14,20 @@ LARGE = 50_000
 """Containers that are worth keeping from the collector: a megabyte of XML makes more."""
 
 FEW, SELDOM = 8, 100
-"""How often something lasting is made until the next who reads a graph has it looked at, and who makes more."""
+"""How often something lasting is made until the next who reads a graph has it looked at, and who makes more; the latter
+after twice as many each time that next to nothing was found, `MOST` times `SELDOM` at most."""
+
+MOST, NEXT_TO_NOTHING = 32, 1000
+"""See there; the second one in objects."""
 
 _large = False
 """Whether LARGE has become old that the collector has not seen."""
 
 _lasting = 0
 """How often something has that was lasting."""
+
+_patience = 1
+"""How many times `SELDOM` it may."""
 
 
 @contextmanager
@@ -29,11 +36,13 @@ def collector_paused(*, lasting: bool = False) -> Iterator[None]:
 
     What is `lasting` holds no cycles when it is let go, and is old however little it is.
     """
-    global _large, _lasting
+    global _large, _lasting, _patience
     enabled = gc.isenabled()
-    if enabled and (_lasting >= SELDOM if lasting else _large or _lasting >= FEW):
-        gc.collect()
+    if enabled and (_lasting >= SELDOM * _patience if lasting else _large or _lasting >= FEW):
+        found = gc.collect()
         _large, _lasting = False, 0
+        if lasting:
+            _patience = min(2 * _patience, MOST) if found < NEXT_TO_NOTHING else 1
     gc.disable()
     try:
         yield

@@ -150,6 +150,7 @@ class Frame:
         """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
         self._calls.clear()
         self._joined.clear()
+        self._makers.clear()
 
     def _placed(self, number: int, storage: Storage) -> Array:
         """The array of a tensor in the memory of the frame."""

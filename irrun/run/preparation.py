@@ -82,6 +82,9 @@ class _Block:
         for prepared in self.frames.keys() - kept:
             self.frames.pop(prepared).close()
 
+    def __del__(self) -> None:
+        self.keep(set())
+
 
 class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.

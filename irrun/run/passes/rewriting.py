@@ -56,12 +56,13 @@ class _Rewriting:
     def __init__(self, program: Program, *, open: bool) -> None:
         self.program, self._open = program, open
         self.makers: dict[int, Instruction] = {}
-        self.rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
 
     def add(self, instruction: Instruction) -> None:
         if not closed(instruction, self.program, open=self._open):
             self.program.instructions.append(instruction)
-        elif not any(rule(instruction) for rule in self.rules):
+            return
+        rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
+        if not any(rule(instruction) for rule in rules):
             self._append(instruction)
 
     def _append(self, instruction: Instruction) -> None:
