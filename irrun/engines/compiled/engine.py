@@ -25,6 +25,17 @@ MOVING = frozenset(VECTORIZED["copies"].split()) - {"Slice-8"}
 """Ops that only move elements, of which those are taken that turn most of these. Where a slice begins only the run may
 tell."""
 
+ELEMENTWISE = frozenset(
+    {
+        *("Add-1", "Multiply-1", "Subtract-1"),
+        *("Clamp-1", "Gelu-2", "Gelu-7", "HSwish-4", "ReLU-1", "Sigmoid-1", "Swish-4", "Tanh-1"),
+    }
+)
+"""Element-wise ops that begin a chain which is taken as a whole."""
+
+MADE_FOR_SIZES = ELEMENTWISE | MOVING
+"""Ops whose modules have no calls for any sizes: these need not be loaded to know that."""
+
 MODULES = {
     **dict.fromkeys(
         (
@@ -48,6 +59,7 @@ MODULES = {
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
     "MatMul-1": "panels",
     "FakeQuantize-1": "quantization",
+    **dict.fromkeys(ELEMENTWISE, "elementwise"),
     **dict.fromkeys(MOVING, "transposition"),
 }
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
@@ -71,6 +83,7 @@ LEAST = {
     "ScaledDotProductAttention-13": 1 << 18,
     "CTCLoss-4": 1,
     "FakeQuantize-1": 1 << 16,
+    **dict.fromkeys(ELEMENTWISE, 1 << 16),
     **dict.fromkeys(MOVING, 1 << 16),
 }
 """Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
@@ -169,6 +182,8 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
+        if work.name in MADE_FOR_SIZES:
+            return None
         open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "OPENERS")
         return None if open is None or work.compressed else open(work, self._threads())
 

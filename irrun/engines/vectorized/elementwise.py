@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, merged
+from irrun.engines.axes import broadcast_strides, has_channels_last, is_dense, merged
 from irrun.engines.orders import in_order, reordered
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import (
@@ -35,7 +35,10 @@ from irrun.spec.op import Array
 
 
 def element_wise(work: Work, threads: Threads) -> Compiled | None:
-    """An op whose result at a place depends on the elements of its inputs there; it lies as the first of them does."""
+    """An op whose result at a place depends on the elements of its inputs there.
+
+    It lies as the first of them does; in C order where that lies as nobody wants it, and another one in C order.
+    """
     operands = work.required(len(work.own))
     stage = _stage(work, operands)
     if stage is None:
@@ -46,7 +49,15 @@ def element_wise(work: Work, threads: Threads) -> Compiled | None:
 
     numpy = work.name != "PReLU-1" and work.attrs.get("auto_broadcast", "numpy") != "pdpd"
     order = reordered(work) if numpy and operands[0].shape == work.outputs[0].shape else None
+    if order is not None and not has_channels_last(operands[0]) and _reads_whole_rows(work):
+        order = None
     return compiled(work) if order is None else in_order(work, order, None, compiled) or compiled(work)
+
+
+def _reads_whole_rows(work: Work) -> bool:
+    """Whether an input but the first lies in C order and is as large as the result."""
+    whole = work.outputs[0].shape
+    return any(own is not None and own.shape == whole and is_dense(own) for own in work.inputs[1:])
 
 
 def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compiled | None:

@@ -11,15 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, constant_axes, dense_strides, reshaped_strides
+from irrun.engines.axes import (
+    Strided,
+    broadcast_strides,
+    canonical_strides,
+    constant_axes,
+    dense_strides,
+    lies_so,
+    ordered_strides,
+    reshaped_strides,
+)
 from irrun.engines.extents import view
+from irrun.engines.orders import reordered
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
 from irrun.engines.vectorized.threads import Threads, even_blocks
-from irrun.engines.work import Call, Compiled, Operand, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
@@ -158,6 +169,8 @@ def reduction(work: Work, threads: Threads) -> Compiled | None:
     if not along:
         return None
     kept = tuple(1 if axis in along else size for axis, size in enumerate(data.shape))
+    if data.type == "f32" and (order := reordered(work)) is not None:
+        return _in_memory_order(work, along, kept, order, threads)
     if data.type == "f32":
         bind = _of_floats(work.name, data, along, kept, threads)
     else:
@@ -169,6 +182,31 @@ def reduction(work: Work, threads: Threads) -> Compiled | None:
 
 
 Bind = Callable[[Array, Array], list[Call]]
+
+
+def _in_memory_order(
+    work: Work, along: Sequence[int], kept: tuple[int, ...], order: Sequence[int], threads: Threads
+) -> Compiled | None:
+    """A reduction of f32 whose axes lie in another order, done in that one; so lie those that are left."""
+    (data,), (output,) = work.required(1), work.outputs
+    shape = tuple(data.shape[axis] for axis in order)
+    moved = tuple(kept[axis] for axis in order)
+    turned = Operand("f32", shape, dense_strides(shape))
+    bind = _of_floats(work.name, turned, sorted(order.index(axis) for axis in along), moved, threads)
+    if bind is None:
+        return None
+
+    def bound(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+        return bind(inputs[0].transpose(order), outputs[0].reshape(kept).transpose(order))
+
+    compiled = with_posts(work, bound)
+    steps = ordered_strides(order, moved, 4)
+    if len(output.shape) < len(kept):
+        steps = tuple(step for axis, step in enumerate(steps) if axis not in along)
+    layout = Strided(canonical_strides(output.shape, steps), 4 * prod(kept))
+    if compiled is not None and not lies_so(output, layout):
+        compiled.gives = {0: layout}
+    return compiled
 
 
 def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> Bind:

@@ -137,33 +137,42 @@ class _Assignment:
 
     def _offer(self, instruction: Instruction, kind: Hashable) -> bool:
         """Whether an engine takes an instruction."""
-        for engine in self.setting.engines:
-            if (instruction.layer, engine.name) in self.setting.refused:
+        asked: Engine | None = None
+        for engine, count in self._choices(instruction):
+            if engine is not asked:  # constants may lie otherwise once another one has been asked
+                asked, whole = engine, self._work(instruction, engine)
+            work, some = whole, instruction
+            if count < len(instruction.posts):
+                some = instruction.changed(posts=instruction.posts[:count])
+                inputs, outputs = whole.inputs[: len(some.operands)], whole.outputs
+                if outputs and outputs[0].type != self.program.tensors[some.results[0]].type:
+                    outputs = [dense_operand(self.program.tensors[some.results[0]])]
+                work = Work(whole.name, whole.attrs, inputs, outputs, whole.posts[:count])
+            compiled = compile_work(engine, work, some)
+            if compiled is None or (some.open and not self._readable(some)):
                 continue
-            whole = self._work(instruction, engine)
-            for count in range(len(instruction.posts), -1, -1):
-                work, some = whole, instruction
-                if count < len(instruction.posts):
-                    some = instruction.changed(posts=instruction.posts[:count])
-                    inputs, outputs = whole.inputs[: len(some.operands)], whole.outputs
-                    if outputs and outputs[0].type != self.program.tensors[some.results[0]].type:
-                        outputs = [dense_operand(self.program.tensors[some.results[0]])]
-                    work = Work(whole.name, whole.attrs, inputs, outputs, whole.posts[:count])
-                compiled = compile_work(engine, work, some)
-                if compiled is None or (some.open and not self._readable(some)):
-                    continue
-                operands = [number for at, number in enumerate(some.operands) if at not in compiled.coded]
-                if self._numbers(operands):  # which may lie otherwise than was thought
-                    self.add(instruction)
-                    return True
-                self._take(engine, some, work, compiled)
-                weights = tuple(at for at, number in enumerate(some.operands) if self._is_weight(number))
-                if kind is not None and not compiled.coded:
-                    self._taken[kind] = _Taken(engine, count, work, compiled, weights)
-                if instruction.posts[count:]:
-                    self.add(_rest(instruction, count))
+            operands = [number for at, number in enumerate(some.operands) if at not in compiled.coded]
+            if self._numbers(operands):  # which may lie otherwise than was thought
+                self.add(instruction)
                 return True
+            self._take(engine, some, work, compiled)
+            weights = tuple(at for at, number in enumerate(some.operands) if self._is_weight(number))
+            if kind is not None and not compiled.coded:
+                self._taken[kind] = _Taken(engine, count, work, compiled, weights)
+            if instruction.posts[count:]:
+                self.add(_rest(instruction, count))
+            return True
         return False
+
+    def _choices(self, instruction: Instruction) -> list[tuple[Engine, int]]:
+        """Engines by turns, each with as many posts as it takes. Element-wise ops are a pass over memory each: of them
+        goes to an engine, the first one, that takes most of them at once."""
+        engines = [own for own in self.setting.engines if (instruction.layer, own.name) not in self.setting.refused]
+        counts = range(len(instruction.posts), -1, -1)
+        apart = instruction.op.trait(Elementwise) is None or any(map(self._is_opaque, instruction.operands))
+        if apart:
+            return [(engine, count) for engine in engines for count in counts]
+        return [(engine, count) for count in counts for engine in engines]
 
     def _is_weight(self, number: int | None) -> bool:
         return number in self.program.constants and is_weight(self.program.constants[number])

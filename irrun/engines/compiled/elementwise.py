@@ -1,0 +1,149 @@
+"""Element-wise ops of f32 and what follows them in one pass, whatever order of axes the data lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Any
+
+from irrun.engines.axes import Strided, is_dense, merged, order_of, ordered_strides
+from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.engine import ELEMENTWISE
+from irrun.engines.compiled.posts import (
+    KernelPost,
+    kernel_posts,
+    operand_arguments,
+    operand_names,
+    posted,
+    read_operand,
+)
+from irrun.engines.compiled.sequence import Kernel
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import ITEM, data_address
+from irrun.engines.vectorized.posts import nanoseconds_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Post, Work
+from irrun.records import dataclass
+from irrun.spec.op import Array
+
+PART = 1 << 12
+"""Columns that are gone through at a time, which threads share."""
+
+CHUNK = 1 << 13
+"""Elements that a thread takes at once, at least."""
+
+SHARED = 1 << 15
+"""Elements from which on threads share them."""
+
+AXES = ("matrix", "row")
+"""Along which operands are told their bytes from one to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementKind:
+    """What a kernel is compiled for: the op itself and what follows it."""
+
+    posts: tuple[KernelPost, ...]
+
+    @property
+    def form(self) -> Form:
+        """Matrices of `rows` rows of `columns` columns, which lie without gaps; a row has `blocks` of `block` columns,
+        and `items` are `chunk` of all these `parts`."""
+        names = ("items", "chunk", "parts", "blocks", "block", "rows", "columns", "data", "target")
+        return Form((*names, *operand_names(self.posts, AXES)))
+
+
+def element_wise(work: Work, team: Team) -> Compiled | None:
+    """An op of one or two inputs with all its posts; the result lies as the input does that is as large."""
+    found = _data(work)
+    if found is None:
+        return None
+    (position, data, head), output = found, work.outputs[0]
+    order = order_of(data)
+    if data.type != "f32" or output.type != "f32" or order is None:
+        return None
+    whole = replace(work, posts=[head, *work.posts])
+    posts, operands = kernel_posts(whole, output.shape, order)
+    if len(posts) < len(whole.posts):
+        return None
+    moved = tuple(output.shape[axis] for axis in order)
+    own = ordered_strides(range(len(moved)), moved, ITEM)
+    along = [post.along for post in posts if post.along is not None]
+    others = [(*one.strides, ITEM if inner else 0) for one, inner in zip(operands, along, strict=True)]
+    sizes, (_, *steps) = merged(moved, [own, *others])
+    if len(sizes) > len(AXES) + 1 or any(walked and walked[-1] not in (0, ITEM) for walked in steps):
+        return None
+    lacking = len(AXES) + 1 - len(sizes)
+    matrices, rows, columns = (1,) * lacking + sizes
+    operands = tuple(
+        one._replace(strides=((0,) * lacking + walked)[:-1]) for one, walked in zip(operands, steps, strict=True)
+    )
+    lying = iter(bool(walked and walked[-1]) for walked in steps)
+    kind = ElementKind(tuple(post if post.along is None else post._replace(along=next(lying)) for post in posts))
+    blocks, size = -(-columns // PART), prod(sizes)
+    parts, chunk = matrices * rows * blocks, max(CHUNK // min(columns, PART), 1)
+    told = {"items": -(-parts // chunk), "chunk": chunk, "parts": parts, "blocks": blocks, "rows": rows}
+    told |= {"block": PART, "columns": columns}
+    gives: dict[int, Layout] = {} if is_dense(data) else {0: Strided(data.strides, size * ITEM)}
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+        lying = {"data": data_address(inputs[position]), "target": data_address(outputs[0])}
+        arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, inputs, AXES))
+        held, seconds = (inputs, outputs), size * nanoseconds_of(work) * 1e-9
+        return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
+
+    return Compiled(bind, gives=gives)
+
+
+def _data(work: Work) -> tuple[int, Operand, Post] | None:
+    """The input that is as large as the result, behind its number, and the op as what is done to it."""
+    shape, first, second = work.outputs[0].shape, work.optional(0), work.optional(1)
+    if first is None or (second is None and first.shape != shape):
+        return None
+    if second is None:
+        return 0, first, Post(work.name, work.attrs)
+    if first.value is None and first.shape == shape:
+        return 0, first, Post(work.name, work.attrs, 1)
+    if second.value is None and second.shape == shape:
+        return 1, second, Post(work.name, work.attrs, 0, reflected=True)
+    return None
+
+
+def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    b = c.b
+    first = b.mul(item, at["chunk"])
+
+    def part(number: Any) -> None:
+        place = b.add(first, number)
+        line, begin = b.udiv(place, at["blocks"]), b.mul(b.urem(place, at["blocks"]), at["block"])
+        places = {"matrix": b.udiv(line, at["rows"]), "row": b.urem(line, at["rows"])}
+        start = b.mul(b.add(b.mul(line, at["columns"]), begin), long(ITEM))
+        source, target = b.add(at["data"], start), b.add(at["target"], start)
+        count = c.least(at["block"], b.sub(at["columns"], begin))
+        whole = b.udiv(count, long(LANES))
+
+        def vector(number: Any, inside: Any) -> None:
+            column, offset = b.add(begin, b.mul(number, long(LANES))), b.mul(number, long(LINE))
+
+            def read(n: int, along: bool) -> Any:
+                return read_operand(c, at, n, places, column, inside, along=along)
+
+            own = b.add(source, offset)
+            value = posted(c, kind.posts, c.load(own, FLOATS) if inside is None else c.some(own, FLOATS, inside), read)
+            if inside is None:
+                c.store(value, b.add(target, offset))
+            else:
+                c.put(value, b.add(target, offset), inside)
+
+        c.times(whole, lambda n: vector(n, None))
+        rest = b.sub(count, b.mul(whole, long(LANES)))
+        with b.if_then(b.icmp_unsigned("!=", rest, long(0))):
+            vector(whole, c.first_lanes(rest))
+
+    c.loop(c.least(at["chunk"], b.sub(at["parts"], first)), part)
+
+
+COMPILERS = dict.fromkeys(ELEMENTWISE, element_wise)

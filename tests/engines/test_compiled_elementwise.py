@@ -1,0 +1,162 @@
+"""Chains of element-wise ops by a kernel, against the plain ops one after the other."""
+
+import numpy as np
+import pytest
+from engines.works import computed, plain, posted, work_of
+
+pytest.importorskip("llvmlite", reason="llvmlite compiles the kernel")
+
+from run.models import ADD, anything, model, saved
+
+import irrun
+from irrun.engines.compiled import elementwise as module
+from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, MODULES, CompiledEngine
+from irrun.engines.compiled.team import Team
+from irrun.engines.work import Post
+
+TEAM = Team(2)
+ATTRS = {"Clamp-1": {"min": -0.5, "max": 0.75}, "Gelu-7": {"approximation_mode": "tanh"}}
+BINARY = ("Add-1", "Multiply-1", "Subtract-1")
+UNARY = sorted(ELEMENTWISE.difference(BINARY))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(module, "PART", 64)
+    monkeypatch.setattr(module, "CHUNK", 128)
+    monkeypatch.setattr(module, "SHARED", 1 << 9)
+
+
+def numbers(rng, *shape):
+    return (3 * rng.normal(size=shape)).astype(np.float32)
+
+
+def last(array):
+    """The same array with axis 1 last in memory."""
+    order = [0, *range(2, array.ndim), 1]
+    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+
+def compiled(name, arrays, posts=(), constant=()):
+    attrs = ATTRS.get(name, {})
+    own = arrays[: 2 if name in BINARY else 1]
+    with np.errstate(all="ignore"):
+        expected = posted(posts, plain(name, attrs, own), arrays)
+    work = work_of(name, attrs, arrays, [(expected.shape, "f32")], posts, constant)
+    return work, module.COMPILERS[name](work, TEAM), expected
+
+
+def check(name, arrays, posts=(), constant=()):
+    work, found, expected = compiled(name, arrays, posts, constant)
+    assert found is not None
+    largest = np.abs(expected[np.isfinite(expected)]).max(initial=1)
+    np.testing.assert_allclose(computed(found, work, arrays)[0], expected, rtol=2e-5, atol=1e-6 * largest)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 63, 64, 65, 1000, 5000])
+def test_functions_of_all_sizes(name, size):
+    check(name, [numbers(np.random.default_rng(size), size)])
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_what_is_no_plain_number(name):
+    data = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-30, -1e-30, 1e30, -1e30, 3e38, -3e38, 88, -88, 104, -104, 1e-45]
+    check(name, [np.float32(data)])
+    check("Add-1", [np.float32(data), np.float32([0])], [Post(name, ATTRS.get(name, {}))])
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("reflected", [False, True])
+@pytest.mark.parametrize(
+    "shape", [(2, 5, 7, 9), (1, 5, 1, 1), (5, 1, 1), (2, 1, 1, 1), (2, 5, 1, 1), (1, 1, 7, 9), (9,), (1,), ()], ids=str
+)
+@pytest.mark.parametrize("lying", ["C order", "channels last"])
+def test_operands_that_broadcast(name, reflected, shape, lying):
+    rng = np.random.default_rng(0)
+    data, other = numbers(rng, 2, 5, 7, 9), np.asarray(numbers(rng, *shape))
+    data = last(data) if lying == "channels last" else data
+    arrays = [other, data] if reflected and shape != data.shape else [data, other]
+    attrs = {"auto_broadcast": "numpy"}
+    if compiled(name, arrays)[1] is None:  # walks along more axes than a matrix has, or backwards
+        assert shape in ((1, 1, 7, 9), (9,), (2, 5, 7, 9)) or (name == "Subtract-1" and reflected)
+        return
+    check(name, arrays)
+    check(name, [*arrays, other], [Post("ReLU-1", {}), Post("Multiply-1", attrs, 2), Post("Swish-4", {})])
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_chains(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(size) for size in rng.choice([1, 1, 2, 3, 16, 17, 40], rng.integers(1, 5)))
+
+    def turned(array):
+        order = rng.permutation(array.ndim)
+        return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+    data = numbers(rng, *shape)
+    if len(shape) > 1 and rng.random() < 0.7:
+        data = turned(data)
+    if rng.random() < 0.3:
+        data[rng.random(shape) < 0.1] = rng.choice(np.float32([np.nan, np.inf, -np.inf, 0.0]))
+    name = str(rng.choice(sorted(ELEMENTWISE)))
+    arrays, posts = [data], []
+
+    def other():
+        own = tuple(size if rng.random() < 0.5 else 1 for size in shape)
+        arrays.append(turned(numbers(rng, *own[int(rng.integers(len(shape))) :])))
+        return len(arrays) - 1
+
+    if name in BINARY:
+        other()
+    for _ in range(rng.integers(4)):
+        post = str(rng.choice(sorted(ELEMENTWISE)))
+        reflected = bool(rng.random() < 0.5) and post != "Subtract-1"
+        read = (other(), reflected) if post in BINARY else ()
+        posts.append(Post(post, ATTRS.get(post, {}), *read))
+    _, found, _ = compiled(name, arrays, posts)
+    if found is None:
+        assert max(shape) > 1 or any(post.name == "Subtract-1" for post in posts)
+    else:
+        check(name, arrays, posts)
+
+
+def test_the_result_lies_as_the_data_do():
+    data = last(numbers(np.random.default_rng(0), 2, 5, 7, 9))
+    _, found, _ = compiled("ReLU-1", [data])
+    assert found.gives[0].strides == data.strides
+    assert not compiled("ReLU-1", [np.ascontiguousarray(data)])[1].gives
+
+
+def test_what_is_left_to_others():
+    data = np.zeros((4, 32), np.float32)
+    assert compiled("ReLU-1", [data[:, ::2]])[1] is None
+    assert compiled("Add-1", [data, data], [Post("Erf-1", {})])[1] is None
+    assert compiled("Subtract-1", [data[:1], data])[1] is None  # where the data are taken away
+    assert compiled("Add-1", [data[:1], data[:, :1]])[1] is None
+
+
+def test_the_engine():
+    assert {name for name, own in MODULES.items() if own == "elementwise"} == set(module.COMPILERS) == ELEMENTWISE
+    for size, taken in ((LEAST["ReLU-1"] - 1, False), (LEAST["ReLU-1"], True)):
+        work, _, _ = compiled("ReLU-1", [np.zeros(size, np.float32)])
+        assert (CompiledEngine(2).compile(work) is not None) == taken
+
+
+@pytest.mark.parametrize("engine", ["auto", "check"])
+def test_a_chain_goes_to_one_engine(engine, tmp_path):
+    """Scale, shift and ReLU before a product, as before convolutions of some nets: oneDNN would make 0 of NaN."""
+    rng = np.random.default_rng(0)
+    b = model()
+    scale, shift = (b.constant(numbers(rng, 1, 64, 1, 1)) for _ in range(2))
+    made = b.one("Multiply-1", anything(b, "f4", (1, 64, 40, 40)), scale, **ADD)
+    b.result(b.one("ReLU-1", b.one("Add-1", made, shift, **ADD)))
+    data = numbers(rng, 1, 64, 40, 40)
+    data[0, 0, 0, 0] = np.nan
+    path = saved(b, tmp_path)
+    executor, reference = (irrun.GraphExecutor(path, engine=own) for own in (engine, "reference"))
+    (result,), (expected,) = (list(own.run([data]).values()) for own in (executor, reference))
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert np.isnan(result[0, 0, 0, 0])
+    (prepared,) = executor._whole.preparation._kept.values()
+    assert [len(own.parts) for own in prepared.program.instructions if own.compiled] == [3]
