@@ -9,8 +9,9 @@ from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-NEAR = 1e-3
-"""How far from a whole number, in levels, the place of zero may be that comes of limits that were rounded to f32."""
+ROUNDING = 2.0**-22
+"""How far from a whole number, for each of the levels, the place of zero may be that comes of limits which were rounded
+to f32. What lies farther is another grid: sums of products would pile up the difference."""
 
 
 class Grid(NamedTuple):
@@ -44,7 +45,7 @@ class Coding(NamedTuple):
         factor = (levels - 1) / (high - low)
         shift = first - low * factor
         whole = np.rint(shift)
-        shift = np.where(np.abs(shift - whole) < NEAR, whole, shift)
+        shift = np.where(np.abs(shift - whole) <= levels * ROUNDING, whole, shift)
         limits = np.iinfo(numpy_dtype(self.grid.type))
         last = first + levels - 1
         return factor, shift, np.where(first > limits.min, first, -np.inf), np.where(last < limits.max, last, np.inf)

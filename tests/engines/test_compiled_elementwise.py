@@ -134,6 +134,8 @@ def test_what_is_left_to_others():
     assert compiled("Add-1", [data, data], [Post("Erf-1", {})])[1] is None
     assert compiled("Subtract-1", [data[:1], data])[1] is None  # where the data are taken away
     assert compiled("Add-1", [data[:1], data[:, :1]])[1] is None
+    scalar = np.zeros((), np.float32)
+    assert compiled("Add-1", [scalar, scalar])[1] is None
 
 
 def test_the_engine():

@@ -194,7 +194,11 @@ def test_weights_that_are_quantized_in_the_graph(tmp_path):
 
 @needs_integers
 @pytest.mark.parametrize(
-    "case", ["65536 levels", "off the grid", "by channel", "zero points", "scales along inputs", "computed limits"]
+    "case",
+    [
+        *("65536 levels", "off the grid", "next to the grid", "by channel", "zero points", "scales along inputs"),
+        "computed limits",
+    ],
 )
 def test_what_stays_f32(case, tmp_path):
     """What integers cannot say is computed as it stands, and right."""
@@ -206,6 +210,8 @@ def test_what_stays_f32(case, tmp_path):
         levels = 65536
     elif case == "off the grid":
         high = 1.5012
+    elif case == "next to the grid":  # half a thousandth of a level
+        high = 1.550013
     elif case == "by channel":
         low, high = np.zeros((1, 8, 1, 1)), np.linspace(1, 2, 8).reshape(1, 8, 1, 1)
     elif case == "zero points":
@@ -223,6 +229,23 @@ def test_what_stays_f32(case, tmp_path):
     (found,), (expected,), program = results(model.save(tmp_path), inputs)
     assert any("FakeQuantize" in text for text in program)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@needs_integers
+@pytest.mark.parametrize("off", [0, 1e-4, 9e-4])
+def test_weights_whose_zero_is_next_to_a_level(off, tmp_path):
+    """In levels: a sum of 1024 products would pile it up."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 1024)), -2.0, 2 * 127 / 128)
+    low, high = -0.8 + 0.1 * off, 0.7 + 0.1 * off
+    weights = np.random.default_rng(0).normal(0, 0.1, (5, 1024)).astype(np.float32)
+    w = fake_quantize(model, model.constant(weights), low, high, 16)
+    (y,) = model.layer("MatMul", [x, w], [("f32", (2, 5))], transpose_a="false", transpose_b="true")
+    model.result(y)
+    data = np.abs(np.random.default_rng(1).normal(size=(2, 1024))).astype(np.float32)
+    (found,), (expected,), program = results(model.save(tmp_path), {"x": data})
+    assert ("Quantize" in program) == (off == 0)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
 @needs_integers

@@ -62,7 +62,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         return None
     (position, data, head), output = found, work.outputs[0]
     order = order_of(data)
-    if data.type != "f32" or output.type != "f32" or order is None:
+    if data.type != "f32" or output.type != "f32" or not output.shape or order is None:
         return None
     whole = replace(work, posts=[head, *work.posts])
     posts, operands = kernel_posts(whole, output.shape, order)
