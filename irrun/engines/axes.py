@@ -110,6 +110,11 @@ def lies_so(operand: Operand, layout: Layout) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
+def given_alike(operand: Operand, nbytes: int) -> dict[int, Layout]:
+    """The layout of a first output that lies as an operand of its shape does, which has no gaps: none in C order."""
+    return {} if is_dense(operand) else {0: Strided(operand.strides, nbytes)}
+
+
 def has_channels_last(operand: Operand) -> bool:
     """Whether the elements of an operand lie without gaps, in C order but for axis 1, which comes last."""
     axes = (0, *range(2, len(operand.shape)), 1)

@@ -9,7 +9,7 @@ from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-ROUNDING = 2.0**-22
+OFF_A_LEVEL = 2.0**-22
 """How far from a whole number, for each of the levels, the place of zero may be that comes of limits which were rounded
 to f32. What lies farther is another grid: sums of products would pile up the difference."""
 
@@ -44,11 +44,16 @@ class Coding(NamedTuple):
         low, high, first, levels = (np.array(own, np.float64) for own in (self.low, self.high, self.first, self.levels))
         factor = (levels - 1) / (high - low)
         shift = first - low * factor
-        whole = np.rint(shift)
-        shift = np.where(np.abs(shift - whole) <= levels * ROUNDING, whole, shift)
+        shift = np.where(is_on_a_level(shift, levels), np.rint(shift), shift)
         limits = np.iinfo(numpy_dtype(self.grid.type))
         last = first + levels - 1
         return factor, shift, np.where(first > limits.min, first, -np.inf), np.where(last < limits.max, last, np.inf)
+
+
+def is_on_a_level(place: Array, levels: Array | int) -> Array:
+    """Whether places among so many levels are whole numbers, but for the rounding of limits."""
+    on: Array = np.abs(place - np.rint(place)) <= levels * OFF_A_LEVEL
+    return on
 
 
 def factors_of(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:

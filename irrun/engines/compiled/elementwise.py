@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from irrun.engines.axes import Strided, is_dense, merged, order_of, ordered_strides
+from irrun.engines.axes import dense_strides, given_alike, merged, order_of
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.engine import ELEMENTWISE
@@ -24,7 +24,7 @@ from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Post, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -69,7 +69,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     if len(posts) < len(whole.posts):
         return None
     moved = tuple(output.shape[axis] for axis in order)
-    own = ordered_strides(range(len(moved)), moved, ITEM)
+    own = dense_strides(moved)
     along = [post.along for post in posts if post.along is not None]
     others = [(*one.strides, ITEM if inner else 0) for one, inner in zip(operands, along, strict=True)]
     sizes, (_, *steps) = merged(moved, [own, *others])
@@ -86,7 +86,6 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     parts, chunk = matrices * rows * blocks, max(CHUNK // min(columns, PART), 1)
     told = {"items": -(-parts // chunk), "chunk": chunk, "parts": parts, "blocks": blocks, "rows": rows}
     told |= {"block": PART, "columns": columns}
-    gives: dict[int, Layout] = {} if is_dense(data) else {0: Strided(data.strides, size * ITEM)}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
@@ -95,7 +94,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         held, seconds = (inputs, outputs), size * nanoseconds_of(work) * 1e-9
         return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
 
-    return Compiled(bind, gives=gives)
+    return Compiled(bind, gives=given_alike(data, size * ITEM))
 
 
 def _data(work: Work) -> tuple[int, Operand, Post] | None:

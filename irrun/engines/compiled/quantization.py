@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, is_dense, order_of
+from irrun.engines.axes import given_alike, order_of
 from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 CHUNK = 1 << 8
@@ -43,7 +43,6 @@ def fake_quantize(work: Work, team: Team) -> Compiled | None:
         return None
     size = prod(data.shape)
     vectors, rest = divmod(size, LANES)
-    gives: dict[int, Layout] = {} if is_dense(data) else {0: Strided(data.strides, size * ITEM)}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled("fake quantize", lambda function: _FORM.shared(function, _chunk))
@@ -52,7 +51,7 @@ def fake_quantize(work: Work, team: Team) -> Compiled | None:
         held, seconds = (inputs[0], outputs[0], numbers), size * ELEMENT_SECONDS
         return Kernel(team, address, _FORM.of(**told), held, shared=size >= SHARED, seconds=seconds)
 
-    return Compiled(bind, gives=gives)
+    return Compiled(bind, gives=given_alike(data, size * ITEM))
 
 
 def _numbers(limits: list[Array], levels: int) -> Array | None:

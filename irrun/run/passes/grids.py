@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import ROUNDING, Coding, Grid
+from irrun.engines.grid import Coding, Grid, is_on_a_level
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
 from irrun.spec.traits import (
@@ -136,7 +136,7 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
     place = -first / scale  # of zero among the levels
     zero = np.rint(place)
     scales = tuple(map(float, scale.astype(np.float32)))
-    if np.abs(place - zero).max() > levels * ROUNDING or not all(scales) or not np.isfinite(scales).all():
+    if not is_on_a_level(place, levels).all() or not all(scales) or not np.isfinite(scales).all():
         return None
     if zero.min() < 0 or zero.max() > levels - 1:
         return None
@@ -187,7 +187,7 @@ def quantized_weights(array: Array, limits: list[Array], levels: int) -> Compres
     scale = np.float32(span / (levels - 1))
     zeros = -first / (span / (levels - 1))
     zero = np.rint(zeros)
-    if not np.isfinite(zeros).all() or np.abs(zeros - zero).max() > levels * ROUNDING or not scale.all():
+    if not np.isfinite(zeros).all() or not is_on_a_level(zeros, levels).all() or not scale.all():
         return None
     level = np.clip(np.rint((array - low) / (high - low) * np.float32(levels - 1)), 0, levels - 1)
     if not np.isfinite(level).all():
