@@ -25,9 +25,10 @@ def compiler(request, monkeypatch):
     if request.param == "numpy":
         return attention.COMPILERS[NAME]
     pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+    from irrun.engines import heads
     from irrun.engines.compiled import flash, flash_form
 
-    monkeypatch.setattr(flash, "MANY", 1)
+    monkeypatch.setattr(heads, "FEW", 1)
     monkeypatch.setattr(flash, "KEYS", 32)
     if request.param == "wide":  # as many rows and columns at once as with vectors of 16
         monkeypatch.setattr(flash, "tile", lambda: flash_form.TILE_WIDE)
@@ -42,6 +43,7 @@ def _shared(request, monkeypatch):
         flash = pytest.importorskip("irrun.engines.compiled.flash", reason="llvmlite compiles the kernels")
         monkeypatch.setattr(flash, "SHARED_SECONDS", 0)
         monkeypatch.setattr(flash, "FEWEST", 7)
+        monkeypatch.setattr(flash, "LOOKING_SECONDS", 0)
 
 
 def random_array(*shape):

@@ -8,9 +8,11 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
+from irrun.engines import onednn
 from irrun.engines.compiled import flash, flash_form
-from irrun.engines.compiled.engine import LEAST, CompiledEngine
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
+from irrun.engines.heads import LEAST_SCORES
 from irrun.engines.vectorized.attention import compile_attention
 from irrun.engines.vectorized.threads import Threads
 
@@ -25,9 +27,10 @@ def heads(*shape):
     return rng.standard_normal((shape[0], shape[2], shape[1], shape[3]), F32).transpose(0, 2, 1, 3)
 
 
-def attention(arrays, threads=1, causal=False):
+def attention(arrays, threads=1, causal=False, constant=()):
     query, value = arrays[0], arrays[2]
-    work = work_of(NAME, {"causal": causal}, arrays, [((*query.shape[:-1], value.shape[-1]), "f32")])
+    outputs = [((*query.shape[:-1], value.shape[-1]), "f32")]
+    work = work_of(NAME, {"causal": causal}, arrays, outputs, constant=constant)
     return work, flash.attention(work, Team(threads))
 
 
@@ -106,6 +109,40 @@ def test_views():
             np.testing.assert_allclose(attended(arrays, 2), exact(arrays), rtol=0, atol=2e-6)
 
 
+def test_a_constant_mask_lies_as_it_may():
+    """Its rows are made dense, once for heads that share it."""
+    arrays = [heads(2, 4, 20, 8), heads(2, 4, 30, 8), heads(2, 4, 30, 8)]
+    turned = rng.standard_normal((20, 30, 4), F32).transpose(2, 0, 1)
+    for mask in (turned, np.broadcast_to(turned[:1], (2, 4, 20, 30)), turned > 0):
+        work, compiled = attention([*arrays, mask], constant=(3,))
+        assert compiled is not None
+        assert compiled.taken == {3}
+        found = computed(compiled, work, [*arrays, None])[0]
+        np.testing.assert_allclose(found, exact([*arrays, mask]), rtol=0, atol=1e-6)
+
+
+def test_the_result_has_heads_inside_of_rows():
+    arrays = [heads(2, 4, 20, 8)] * 3
+    _, compiled = attention(arrays)
+    assert compiled is not None
+    assert compiled.gives[0].strides == arrays[0].strides
+    flat = [own.reshape(8, 20, 8) for own in arrays]
+    _, compiled = attention(flat)
+    assert compiled is not None
+    assert not compiled.gives
+
+
+@pytest.mark.skipif(onednn.load(1) is None, reason="oneDNN is not installed")
+def test_one_engine_takes_what_is_large_enough():
+    rows = LEAST_SCORES // 128
+    for count, large in ((rows - 1, False), (rows, True)):
+        work, _ = attention([heads(1, 1, count, 8), heads(1, 1, 128, 8), heads(1, 1, 128, 8)])
+        for once in (False, True):
+            for compiling in (False, True):
+                engine = onednn.load(2, once=once, compiling=compiling)
+                assert (engine.compile(work) is None) == (large and compiling and not once)
+
+
 def test_no_more_memory_than_numpy():
     arrays = [heads(1, 6, 1500, 64)] * 3
     work, compiled = attention(arrays, 2)
@@ -117,7 +154,9 @@ def test_no_more_memory_than_numpy():
 
 def test_what_is_left_to_others(monkeypatch):
     key = heads(1, 2, 70, 8)
-    assert attention([heads(1, 2, 63, 8), key, key])[1] is None
+    assert attention([heads(1, 2, 7, 8), key, key])[1] is None
+    assert attention([key, heads(1, 2, 7, 8), heads(1, 2, 7, 8)])[1] is None
+    assert attention([heads(1, 2, 8, 8), key, key])[1] is not None
     assert attention([heads(1, 2, 70, 257), heads(1, 2, 70, 257), key])[1] is None
     assert attention([key, heads(1, 2, 8, 70).swapaxes(-1, -2), key])[1] is None
     assert attention([key, key, key, rng.standard_normal((70, 70), F32).T])[1] is None
@@ -127,7 +166,7 @@ def test_what_is_left_to_others(monkeypatch):
 
 
 def test_small_works_and_single_runs_are_no_reason_to_load_what_compiles():
-    rows = LEAST["ScaledDotProductAttention-13"] // 512
+    rows = LEAST_SCORES // 512
     works = [attention([heads(1, 1, own, 8), heads(1, 1, 512, 8), heads(1, 1, 512, 8)])[0] for own in (rows - 1, rows)]
     engine = CompiledEngine(2)
     assert engine.compile(works[0]) is None

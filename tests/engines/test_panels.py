@@ -258,11 +258,11 @@ def test_one_engine_takes_them():
         for compiling in (False, True):
             engine = onednn.load(2, once=once, compiling=compiling)
             assert engine is not None
-            assert (engine.compile(work) is not None) == engine.few_rows
+            assert (engine.compile(work) is not None) == engine.alone
             assert engine.compile(many) is not None
-            other = compiled_engine.load(2, None if engine.few_rows else engine.parallel)
-            assert (other.compile(work) is not None) == (not engine.few_rows)
-            assert engine.few_rows or (compiling and not once)
+            other = compiled_engine.load(2, None if engine.alone else engine.parallel)
+            assert (other.compile(work) is not None) == (not engine.alone)
+            assert engine.alone or (compiling and not once)
 
 
 def test_an_output_beside_others_is_not_written_over():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
+from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
@@ -80,7 +81,7 @@ LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
-    "ScaledDotProductAttention-13": 1 << 18,
+    "ScaledDotProductAttention-13": LEAST_SCORES,
     "CTCLoss-4": 1,
     "FakeQuantize-1": 1 << 16,
     **dict.fromkeys(ELEMENTWISE, 1 << 16),
@@ -166,7 +167,7 @@ class CompiledEngine:
             return False
         size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
-            size = prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
+            size = scores_of(work)
         return not self._once and size >= LEAST[work.name]
 
     def unaligned(self, name: str) -> bool:

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import Strided, lies_so
 from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
+from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of
 from irrun.engines.memory import ITEM, aligned, data_address
-from irrun.engines.vectorized.attention import MANY, find_ends
-from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.engines.vectorized.attention import find_ends
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
 from irrun.spec.op import Array
-
-MAX_SIZE = 256
-"""Elements of a key, or of a value: kernels have no loops over them."""
 
 ROWS = 256
 """Rows of a block, at most: keys are laid out anew for each."""
@@ -37,29 +36,20 @@ SPEED = 80e9
 SHARED_SECONDS = 25e-6
 """What one thread must need for threads to share it."""
 
+LOOKING_SECONDS = 0.5e-3
+"""What one thread must need for it to be worth looking for keys that weigh nothing."""
+
 _FACTOR = 1 + FORM.names.index("factor")
 
 
 def attention(work: Work, team: Team) -> Compiled | None:
-    """ScaledDotProductAttention-13 of f32 without a sink, of tensors whose last axes are dense."""
-    (query, key, value), output = work.required(3), work.outputs[0]
-    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
-    size, shape = tile(), output.shape
-    if size is None or sink is not None or work.posts:
+    """ScaledDotProductAttention-13, where it `is_streamed`. The result comes with the heads next to their elements."""
+    size, result = tile(), work.outputs[0]
+    if size is None or not is_streamed(work):
         return None
-    if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
-        return None
-    causal = bool(work.attrs["causal"])
-    if causal or (mask is not None and not mask.shape):
-        mask = None
-    if mask is not None and mask.type not in ("f32", "boolean"):
-        return None
-    rows, keys = shape[-2], key.shape[-2]
-    if min(rows, keys) < MANY or max(key.shape[-1], shape[-1]) > MAX_SIZE:
-        return None
-    if not all(own is None or _is_dense(own) for own in (query, key, value, mask)):
-        return None
-    heads = prod(shape[:-2])
+    key, scale, mask, shape = work.required(2)[1], work.optional(4), mask_of(work), result.shape
+    rows, keys, heads, causal = shape[-2], key.shape[-2], prod(shape[:-2]), bool(work.attrs["causal"])
+    constant = None if mask is None or mask.value is None else dense_mask(mask.value)
     kind = FlashKind(key.shape[-1], shape[-1], None if mask is None else mask.type, causal, size, KEYS)
     seconds = 2 * heads * rows * keys * (kind.size + kind.width) / SPEED
     shared = team.count > 1 and seconds > SHARED_SECONDS
@@ -68,10 +58,13 @@ def attention(work: Work, team: Team) -> Compiled | None:
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        given = (*inputs[:3], None if mask is None else inputs[3], outputs[0])
+        hiding = None if mask is None else inputs[3] if constant is None else constant
+        given = (*inputs[:3], hiding, outputs[0])
         arrays = [None if own is None else np.broadcast_to(own, (*shape[:-2], *own.shape[-2:])) for own in given]
         places = np.stack([_addresses(own, heads) for own in arrays], -1)
-        first, ends = _ends(arrays, given[3], inputs[4] if scale is not None else None, causal=causal)
+        ends, first = np.full(rows, keys, np.int64), list[Call]()
+        if seconds > LOOKING_SECONDS:
+            first = _looking(ends, arrays, hiding, inputs[4] if scale is not None else None, causal=causal)
         steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, arrays, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
         arguments = FORM.of(**told, **steps, **at)
@@ -85,12 +78,9 @@ def attention(work: Work, team: Team) -> Compiled | None:
 
         return chain([*first, tell, kernel])
 
-    return Compiled(bind, team.count * room)
-
-
-def _is_dense(operand: Operand) -> bool:
-    """Whether the elements of a row lie next to one another."""
-    return operand.shape[-1] == 1 or operand.strides[-1] == (1 if operand.type == "boolean" else ITEM)
+    lying = Strided(heads_inside(result), prod(shape) * ITEM)
+    gives: dict[int, Layout] = {} if lies_so(result, lying) else {0: lying}
+    return Compiled(bind, team.count * room, gives=gives, taken=frozenset() if constant is None else frozenset({3}))
 
 
 def _block(rows: int, heads: int, threads: int, tile: int) -> int:
@@ -99,18 +89,19 @@ def _block(rows: int, heads: int, threads: int, tile: int) -> int:
     return -(-rows // (-(-rows // most) * tile)) * tile
 
 
-def _ends(arrays: Sequence[Any], mask: Array | None, scale: Array | None, *, causal: bool) -> tuple[list[Call], Array]:
-    """For each row how many keys there are but those at the end that weigh nothing, and calls that look for them."""
+def _looking(
+    ends: Array, arrays: Sequence[Any], mask: Array | None, scale: Array | None, *, causal: bool
+) -> list[Call]:
+    """Calls that find for each row how many keys there are but those at the end that weigh nothing, the `ends`."""
     query, key, value = arrays[:3]
     rows, size = query.shape[-2:]
     keys = key.shape[-2]
-    ends = np.full(rows, keys, np.int64)
     if causal:
-        return [partial(_find_seen, ends, value)], ends
+        return [partial(_find_seen, ends, value)]
     if mask is None or mask.shape[-2:] != (rows, keys) or mask.size != rows * keys:
-        return [], ends
+        return []
     factor = np.array(size**-0.5, np.float32) if scale is None else scale.reshape(())
-    return [partial(find_ends, ends, mask[(0,) * (mask.ndim - 2)], factor, query, key, value)], ends
+    return [partial(find_ends, ends, mask[(0,) * (mask.ndim - 2)], factor, query, key, value)]
 
 
 def _find_seen(ends: Array, value: Array) -> None:

@@ -11,7 +11,7 @@ def load(threads: int, precision: str = "f32", *, once: bool = False, compiling:
 
     With precision "bf16" convolutions and products may round their operands to bf16. `once` says that there will be one
     run, for which it does not pay to lay out weights anew where they can be read as they are. With `compiling` an
-    engine is asked behind it that has code of its own for products of few rows.
+    engine is asked behind it that has code of its own for products of few rows, and for attention.
     """
     library = open_library(threads, BF16 if precision == "bf16" else STRICT, once=once)
-    return None if library is None else OneDNN(library, few_rows=once or not compiling)
+    return None if library is None else OneDNN(library, alone=once or not compiling)

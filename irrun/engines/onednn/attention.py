@@ -12,6 +12,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, matrix_of, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
+from irrun.engines.heads import dense_mask, heads_inside
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     DST,
@@ -27,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.normalization import SOFTMAX
 from irrun.engines.onednn.posts import ADD, LINEAR, MIN, scalar
-from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, itemsize, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
@@ -120,7 +121,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
-    gives = given_as(work, library.strided(result, _heads_inside(work.outputs[0]), work.outputs[0].type))
+    gives = given_as(work, library.strided(result, heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
     return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
 
@@ -138,8 +139,9 @@ def _added(mask: Operand | None) -> Operand | None:
         return None
     if mask.value is None:
         return mask
-    once = mask.value[tuple(slice(0, 1 if step == 0 else None) for step in mask.strides[:-2])]  # all heads alike
-    value = np.where(once, np.float32(0), MASKED) if mask.type == "boolean" else np.ascontiguousarray(once)
+    value = dense_mask(mask.value)
+    if mask.type == "boolean":
+        value = np.where(value, np.float32(0), MASKED)
     return Operand(mask.type if mask.type != "boolean" else "f32", value.shape, value.strides, value)
 
 
@@ -173,7 +175,7 @@ def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None,
         mask = added if _is_read(added) else Operand("f32", added.shape, dense(added.shape))
     key = matrix_of(key, transposed=True, row=False)
     shapes = [*((*outer, *own.shape[-2:]) for own in (query, key, value)), scores, result.shape, scores]
-    tensors = (query, key, value, mask, Operand(result.type, result.shape, _heads_inside(result)))
+    tensors = (query, key, value, mask, Operand(result.type, result.shape, heads_inside(result)))
     steps = [broadcast_strides(own, shape) for own, shape in zip(tensors, shapes, strict=False)]
     batch, moved = merged(outer, [own[:-2] for own in (*steps, dense(scores))])
     if not batch:
@@ -186,15 +188,6 @@ def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None,
         Operand(type, (*batch, *shape[-2:]), (*ahead, *own[-2:]))
         for type, (shape, ahead, own) in zip(types, walked, strict=False)
     ]
-
-
-def _heads_inside(result: Operand) -> Sizes:
-    """Strides for [N, heads, rows, width] that lies as [N, rows, heads, width], which is what follows wants."""
-    shape = result.shape
-    if len(shape) != 4:
-        return dense(shape, itemsize(result))
-    moved = dense((shape[0], shape[2], shape[1], shape[3]), itemsize(result))
-    return moved[0], moved[2], moved[1], moved[3]
 
 
 def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, slice, slice]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from irrun.engines.axes import dense_strides, is_dense
+from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
 from irrun.engines.onednn import (
     attention,
     contraction,
@@ -55,15 +56,15 @@ CODED = frozenset(
 
 
 class OneDNN:
-    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Products of `few_rows` it
-    leaves to others unless told that they are its own. It `leaves_codes` to others where it would not add up products
-    of bytes exactly, but the processor can."""
+    """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Unless it is `alone` it
+    leaves products of few rows to others, and attention that is worth code of its own. It `leaves_codes` to others
+    where it would not add up products of bytes exactly, but the processor can."""
 
     name = "onednn"
     decodes = False
 
-    def __init__(self, library: Library, *, few_rows: bool = True) -> None:
-        self._library, self.few_rows = library, few_rows
+    def __init__(self, library: Library, *, alone: bool = True) -> None:
+        self._library, self.alone = library, alone
         self.threads = library.threads
         self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
 
@@ -84,7 +85,7 @@ class OneDNN:
             work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
-            or (not self.few_rows and is_of_few_rows(work))
+            or (not self.alone and (is_of_few_rows(work) or self._leaves_scores(work)))
         ):
             return None
         type = next(type for type in ("f16", "bf16", "f32") if type in types)
@@ -95,6 +96,10 @@ class OneDNN:
         if "bf16" in types:
             prepare = partial(_made_dense, prepare)
         return self._library.works.compiled(self.name, work, prepare)
+
+    def _leaves_scores(self, work: Work) -> bool:
+        """Whether a work is attention that others compute without keeping its scores, on vectors that add products."""
+        return self._library.pairs and is_streamed(work) and scores_of(work) >= LEAST_SCORES
 
     def unaligned(self, name: str) -> bool:
         """It lays them out anew, or reads them as they are."""

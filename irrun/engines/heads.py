@@ -1,0 +1,68 @@
+"""Attention: how heads lie, and of which works nobody keeps the scores."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from irrun.engines.axes import dense_strides
+from irrun.engines.work import Operand, Work
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+FEW = 8
+"""Rows, or keys, that are few: code for blocks of them has little to do."""
+
+MAX_SIZE = 256
+"""Elements of a key, or of a value: the code has no loops over them."""
+
+LEAST_SCORES = 1 << 15
+"""Scores for which it pays to load what compiles code."""
+
+
+def is_streamed(work: Work) -> bool:
+    """Whether a work is attention of f32 for which there is code of our own that never has more than a few scores."""
+    if work.name != "ScaledDotProductAttention-13" or work.posts:
+        return False
+    (query, key, value), output = work.required(3), work.outputs[0]
+    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
+    if sink is not None or any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
+        return False
+    mask = mask_of(work)
+    if mask is not None and (mask.type not in ("f32", "boolean") or not (mask.value is not None or _is_dense(mask))):
+        return False
+    if min(query.shape[-2], key.shape[-2]) < FEW or max(key.shape[-1], output.shape[-1]) > MAX_SIZE:
+        return False
+    return all(own.layout is None and _is_dense(own) for own in (query, key, value))
+
+
+def scores_of(work: Work) -> int:
+    """How many scores an attention has."""
+    return prod(work.outputs[0].shape[:-1]) * work.required(2)[1].shape[-2]
+
+
+def mask_of(work: Work) -> Operand | None:
+    """The mask of an attention; None where it has none but that of the future, or a number, which is 0."""
+    mask = work.optional(3)
+    return None if work.attrs["causal"] or mask is None or not mask.shape else mask
+
+
+def dense_mask(mask: Array) -> Array:
+    """A constant mask with rows that are dense, once where it is the same for several heads."""
+    once = mask[tuple(slice(0, 1 if step == 0 else None) for step in mask.strides[:-2])]
+    return np.ascontiguousarray(once)
+
+
+def heads_inside(result: Operand) -> tuple[int, ...]:
+    """Strides for [N, heads, rows, width] that lies as [N, rows, heads, width], which is what follows wants."""
+    shape, item = result.shape, numpy_dtype(result.type).itemsize
+    if len(shape) != 4:
+        return dense_strides(shape, item)
+    moved = dense_strides((shape[0], shape[2], shape[1], shape[3]), item)
+    return moved[0], moved[2], moved[1], moved[3]
+
+
+def _is_dense(operand: Operand) -> bool:
+    """Whether the elements of a row lie next to one another."""
+    return operand.shape[-1] == 1 or operand.strides[-1] == numpy_dtype(operand.type).itemsize
