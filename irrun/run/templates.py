@@ -1,7 +1,7 @@
 """Templates: what is computed is decided once for inputs of open sizes, and settled for each that come.
 
 Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again gets
-a template, `Decided`, if that gives the program which the passes make of the shapes at hand from the beginning.
+a template, `Decided`, if that gives the program which the passes have made of its first shapes from the beginning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
+from irrun.records import dataclass
 from irrun.run.passes import decide, place
+from irrun.run.passes.repeating import Course, course_of, repeat
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.settling import Decided, decided, same_known, settle
 from irrun.run.program import Instruction, Program
@@ -27,40 +29,65 @@ Pattern = tuple[tuple[int, ...], ...]
 """Of shapes: sizes of 0 and more are these, those below 0 are open, equal ones by the same number."""
 
 
+@dataclass(eq=False, slots=True)
+class _Known:
+    """What is known of a pattern: the program of the `first` shapes until there is a template, how that was placed
+    last, and whether there can be one."""
+
+    first: tuple[Shapes, Program] | None = None
+    decided: Decided | None = None
+    course: Course | None = None
+    hopeless: bool = False
+
+
 class Templates:
     """The templates of a program for any inputs. Safe for threads, which may make the same twice."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._lock = Lock()
-        self._kept: OrderedDict[Pattern, Decided | bool] = OrderedDict()  # whether it may get one, where it has none
+        self._kept: OrderedDict[Pattern, _Known] = OrderedDict()
 
     def prepare(self, setting: Setting, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, those of `setting`. Raises ExecutionError."""
         pattern = self._pattern(shapes)
         with self._lock:
-            known = self._kept.pop(pattern, None)
-            self._kept[pattern] = True if known is None else known
+            known = self._kept.setdefault(pattern, _Known())
+            self._kept.move_to_end(pattern)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        if isinstance(known, Decided):
-            settled = settle(known, shapes, setting)
+        first = known.first
+        if first is not None:
+            known.decided, known.first = self._decided(pattern, *first, setting), None
+            known.hopeless = known.decided is None
+        if known.decided is not None:
+            settled = settle(known.decided, shapes, setting)
             if settled is not None:
-                return place(settled, replace(setting, forms=known.forms))
+                return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
-        if known is True:
-            found = self._decided(pattern, shapes, setting)
-            settled = None if found is None else settle(found, shapes, setting)
-            fits = found is not None and settled is not None and alike(made, settled)
-            with self._lock:
-                self._kept[pattern] = found if found is not None and fits else False
+        if known.decided is None and not known.hopeless:
+            known.first = shapes, made
         return place(made, setting)
 
-    def _decided(self, pattern: Pattern, shapes: Shapes, setting: Setting) -> Decided | None:
+    def _decided(self, pattern: Pattern, shapes: Shapes, made: Program, setting: Setting) -> Decided | None:
+        """The template of a pattern, if what it gives for these shapes is the program that was made of them."""
+        setting = replace(setting, shapes=shapes)
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
         program = decide(self._program, replace(setting, shapes=open, sizes=Evaluation.of(open, shapes)))
-        return decided(program, open, shapes, setting)
+        found = decided(program, open, shapes, setting)
+        settled = None if found is None else settle(found, shapes, setting)
+        return found if settled is not None and alike(made, settled) else None
+
+    def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:
+        """A settled program, placed as the one before it, if it can be."""
+        setting = replace(setting, forms=decided.forms)
+        course = None if setting.refused else known.course
+        placed = None if course is None else repeat(course, settled, setting)
+        if placed is None:
+            placed = place(settled, setting)
+            known.course = course_of(settled, placed, decided.forms, setting)
+        return placed
 
     def _pattern(self, shapes: Shapes) -> Pattern:
         """The pattern of shapes; what the model declares is no part of it."""

@@ -63,7 +63,7 @@ def in_full() -> Iterator[None]:
 
 @contextmanager
 def settled(counts: dict[str, int]) -> Iterator[None]:
-    """Settled programs are verified; how many there have been."""
+    """Settled programs are verified; how many there have been, and how many of these were placed as one before."""
 
     def placed(program: Any, setting: Any) -> Any:
         verify(program)
@@ -71,14 +71,28 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
         verify(made, planned=True, checked=setting.checked, iterated=setting.iterated)
         return made
 
-    settle = templates.settle
+    settle, repeat = templates.settle, templates.repeat
+
+    def repeated(course: Any, program: Any, setting: Any) -> Any:
+        made = repeat(course, program, setting)
+        counts["repeated" if made is not None else "not repeated"] += 1
+        if made is not None:
+            verify(made, planned=True, checked=setting.checked, iterated=setting.iterated)
+            anew = place(program, setting)
+            assert len(made.instructions) == len(anew.instructions)
+            assert (made.size, made.scratch, made.peak) == (anew.size, anew.scratch, anew.peak)
+        return made
 
     def counted(*args: Any) -> Any:
         program = settle(*args)
         counts["settled" if program is not None else "not settled"] += 1
         return program
 
-    with patch.object(templates, "place", placed), patch.object(templates, "settle", counted):
+    with (
+        patch.object(templates, "place", placed),
+        patch.object(templates, "settle", counted),
+        patch.object(templates, "repeat", repeated),
+    ):
         yield
 
 

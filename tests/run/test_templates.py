@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun.engines.vectorized.engine import VectorizedEngine
+from irrun.run.passes.assignment import Assignment
 from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, model, saved
 from run.resizing import differences, in_full, settled
@@ -69,9 +71,8 @@ def test_what_depends_on_sizes_alone_is_computed_for_each(tmp_path, counts):
         x = np.random.default_rng(length).standard_normal((batch, length, 4), np.float32)
         (result,) = executor.run([x]).values()
         np.testing.assert_allclose(result, expected(x), rtol=1e-5)
-    assert (
-        counts["settled"] == 7
-    )  # when the pattern is there for the second time, too, to see whether the template fits
+    # of each pattern from the second time on, and then for its first sizes, too, to see whether the template fits
+    assert counts["settled"] == 7 + 3
 
 
 def test_a_size_that_breaks_a_rule_is_reported_as_ever(tmp_path, counts):
@@ -110,7 +111,7 @@ def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their
         with patch.object(Op, "infer", noted):
             (result,) = executor.run([np.zeros((2, length), np.float32)]).values()
         np.testing.assert_array_equal(result, [np.minimum(np.arange(length)[::-1], 3)] * 2)
-    assert counts["settled"] == 3
+    assert counts["settled"] == 3 + 1
     assert "Range" in asked
     assert not {"Subtract", "Minimum", "Convert"} & {*asked}
 
@@ -130,6 +131,78 @@ def test_sizes_that_only_the_data_tell_are_left_to_programs_made_in_full(tmp_pat
         (result,) = executor.run([x]).values()
         np.testing.assert_array_equal(result, [np.arange(1, length)])
     assert counts["settled"] == 0
+
+
+def layers(folder, count=4):
+    """x [batch, length, 8], of which each layer makes attention of two heads, and adds it."""
+    b = model()
+    x = anything(b, "f4", (-1, -1, 8))
+    rng = np.random.default_rng(1)
+    for _ in range(count):
+        parts = [b.one("MatMul-1", x, b.constant(rng.standard_normal((8, 8), np.float32)), **PLAIN) for _ in range(3)]
+        heads = [b.one("Reshape-1", part, i64(b, [0, 0, 2, 4]), special_zero=True) for part in parts]
+        q, k, v = (b.one("Transpose-1", own, i64(b, [0, 2, 1, 3])) for own in heads)
+        scores = b.one("MatMul-1", q, k, transpose_a=False, transpose_b=True)
+        made = b.one("MatMul-1", b.one("SoftMax-8", scores, axis=-1), v, **PLAIN)
+        joined = b.one(
+            "Reshape-1", b.one("Transpose-1", made, i64(b, [0, 2, 1, 3])), i64(b, [0, 0, 8]), special_zero=True
+        )
+        x = b.one("Add-1", x, joined, **ADD)
+    b.result(x)
+    return saved(b, folder)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_layers_that_are_alike_become_what_the_first_one_of_other_sizes_does(engine, tmp_path, counts):
+    path = layers(tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for length in (5, 7, 11, 70, 6, 9, 130, 12):
+        x = np.random.default_rng(length).standard_normal((2, length, 8), np.float32)
+        with in_full():
+            (expected,) = full.run([x]).values()
+        (result,) = ours.run([x]).values()
+        np.testing.assert_array_equal(result, expected)
+    assert counts["repeated"] >= 2
+
+
+def test_of_layers_that_are_alike_one_is_offered_to_engines(tmp_path):
+    executor = irrun.GraphExecutor(layers(tmp_path), engine="numpy")
+    offered = []
+    add = Assignment.add
+
+    def noted(self, instruction):
+        offered.append(instruction.layer)
+        add(self, instruction)
+
+    with patch.object(Assignment, "add", noted):
+        for length, most in ((5, 60), (6, 60), (7, 20), (8, 20)):
+            offered.clear()
+            executor.run([np.zeros((2, length, 8), np.float32)])
+            assert len({*offered}) <= most
+
+
+def test_what_an_engine_cannot_bind_is_placed_anew(tmp_path, counts):
+    """What was refused for some sizes is refused for others."""
+    executor = irrun.GraphExecutor(layers(tmp_path), engine="numpy")
+    feeds = [np.random.default_rng(n).standard_normal((2, n, 8), np.float32) for n in (5, 6, 7, 8, 9)]
+    for feed in feeds[:3]:
+        executor.run([feed])
+    assert counts["repeated"] == 1
+    compile, failed = VectorizedEngine.compile, []
+
+    def failing(self, work):
+        found = compile(self, work)
+        if found is not None and work.name == "Add-1" and not failed:
+            failed.append(work)
+            found.bind = lambda *_: 1 / 0
+        return found
+
+    with patch.object(VectorizedEngine, "compile", failing):
+        found = [next(iter(executor.run([feed]).values())) for feed in feeds[3:]]
+    other = irrun.GraphExecutor(layers(tmp_path), engine="reference")
+    for feed, result in zip(feeds[3:], found, strict=True):
+        np.testing.assert_allclose(result, *other.run([feed]).values(), rtol=1e-3, atol=1e-3)
+    assert failed
 
 
 def test_weights_of_layers_that_are_alike_stay_apart(tmp_path, counts):

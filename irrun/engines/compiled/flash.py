@@ -55,17 +55,18 @@ def attention(work: Work, team: Team) -> Compiled | None:
     shared = team.count > 1 and seconds > SHARED_SECONDS
     block = _block(rows, heads, team.count if shared else 1, size[0])
     blocks, room = -(-rows // block), aligned(kind.room_size(block))
+    numbers = np.indices(shape[:-2], np.int64).reshape(len(shape) - 2, heads)
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         hiding = None if mask is None else inputs[3] if constant is None else constant
         given = (*inputs[:3], hiding, outputs[0])
-        arrays = [None if own is None else np.broadcast_to(own, (*shape[:-2], *own.shape[-2:])) for own in given]
-        places = np.stack([_addresses(own, heads) for own in arrays], -1)
+        places = np.stack([_addresses(own, numbers) for own in given], -1)
         ends, first = np.full(rows, keys, np.int64), list[Call]()
         if seconds > LOOKING_SECONDS:
+            arrays = [np.broadcast_to(own, (*shape[:-2], *own.shape[-2:])) for own in inputs[:3]]
             first = _looking(ends, arrays, hiding, inputs[4] if scale is not None else None, causal=causal)
-        steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, arrays, strict=True)}
+        steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, given, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
         arguments = FORM.of(**told, **steps, **at)
         held, counted = (inputs, outputs, scratch, places, ends), (ROOM, data_address(scratch))
@@ -93,7 +94,7 @@ def _looking(
     ends: Array, arrays: Sequence[Any], mask: Array | None, scale: Array | None, *, causal: bool
 ) -> list[Call]:
     """Calls that find for each row how many keys there are but those at the end that weigh nothing, the `ends`."""
-    query, key, value = arrays[:3]
+    query, key, value = arrays
     rows, size = query.shape[-2:]
     keys = key.shape[-2]
     if causal:
@@ -113,14 +114,13 @@ def _find_seen(ends: Array, value: Array) -> None:
     ends[:] = np.minimum(np.arange(1, len(ends) + 1), keys) if finite else keys
 
 
-def _addresses(array: Array | None, heads: int) -> Array:
-    """Of the first rows of all heads."""
+def _addresses(array: Array | None, numbers: Array) -> Any:
+    """Of the first rows of all heads, whose `numbers` along each axis are columns; of an array that broadcasts."""
     if array is None:
-        return np.zeros(heads, np.int64)
-    places = np.array(data_address(array), np.int64)
-    for size, step in zip(array.shape[:-2], array.strides[:-2], strict=True):
-        places = np.add.outer(places, np.arange(size) * step)
-    return places.reshape(heads)
+        return np.zeros(numbers.shape[1], np.int64)
+    outer = array.ndim - 2
+    steps = [step if size > 1 else 0 for size, step in zip(array.shape[:outer], array.strides[:outer], strict=True)]
+    return np.array([0] * (len(numbers) - outer) + steps, np.int64) @ numbers + data_address(array)
 
 
 def _row(array: Array | None) -> int:

@@ -168,7 +168,7 @@ def _compiled(
         return kernels[0] if len(kernels) == 1 else kernels[0].joined(kernels)
 
     gives: dict[int, Layout] = {0: Strided(data.strides, prod(data.shape) * ITEM)} if last else {}
-    return Compiled(bind, room, gives=gives)
+    return Compiled(bind, room, gives=gives, shared=True)
 
 
 COMPILERS = {

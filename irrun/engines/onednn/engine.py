@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
@@ -48,6 +49,9 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
     "f16": {**copies.F16_COMPILERS},
 }
 """By element type; works in which several occur are of the last one here."""
+VERY_FEW = 4
+"""Rows for which oneDNN goes over weights more slowly than memory gives them, however many these are."""
+
 CODES = frozenset({"u8", "i8"})
 CODED = frozenset(
     {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
@@ -65,7 +69,7 @@ class OneDNN:
 
     def __init__(self, library: Library, *, alone: bool = True) -> None:
         self._library, self.alone = library, alone
-        self.threads = library.threads
+        self.threads, self.wide = library.threads, library.wide
         self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
 
     def parallel(self, address: int, argument: int) -> None:
@@ -85,7 +89,7 @@ class OneDNN:
             work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
-            or (not self.alone and (is_of_few_rows(work) or self._leaves_scores(work)))
+            or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work)))
         ):
             return None
         type = next(type for type in ("f16", "bf16", "f32") if type in types)
@@ -96,6 +100,16 @@ class OneDNN:
         if "bf16" in types:
             prepare = partial(_made_dense, prepare)
         return self._library.works.compiled(self.name, work, prepare)
+
+    def _leaves_rows(self, work: Work) -> bool:
+        """Whether a work is a product of few rows that others compute sooner. Where vectors are wide these are very few,
+        or so little to do that oneDNN has one thread for it: else it is as quick, and weights need not be laid out for
+        others once more."""
+        if not is_of_few_rows(work):
+            return False
+        right = work.required(2)[1]
+        rows = prod(work.outputs[0].shape) // right.shape[-2 if work.attrs["transpose_b"] else -1]
+        return not self.wide or rows <= VERY_FEW or rows * prod(right.shape) < products.FEW_OF_WEIGHTS
 
     def _leaves_scores(self, work: Work) -> bool:
         """Whether a work is attention that others compute without keeping its scores, on vectors that add products."""

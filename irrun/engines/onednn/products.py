@@ -21,6 +21,9 @@ ALONE, ALONE_OF_WEIGHTS = 5, 12
 """Times `FEW_PRODUCTS` that one thread computes alone. Where matrices with weights are no larger, next to nothing else
 keeps the other threads awake."""
 
+FEW_OF_WEIGHTS = FEW_PRODUCTS * ALONE_OF_WEIGHTS
+"""Multiplications of f32 by weights that one thread does alone."""
+
 STEP, GAP = 512, 64
 """Bytes of an eighth of a page, and of a line of the processor's caches."""
 

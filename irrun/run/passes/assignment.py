@@ -48,13 +48,15 @@ def assign(program: Program, setting: Setting) -> Program:
     if not setting.engines:
         return program
     made = [number for instruction in program.instructions for part in instruction.parts for number in part.outputs]
-    assignment = _Assignment(replace(program.begun(), storage={}), setting, program.read(made=setting.watched), made)
+    assignment = Assignment(program, setting, program.read(made=setting.watched))
+    for number in (*program.parameters, *made):
+        assignment.place(number)
     for instruction in program.instructions:
         assignment.add(instruction)
     return assignment.finish()
 
 
-class _Taken(NamedTuple):
+class Taken(NamedTuple):
     """What an engine has made of an instruction and `fused` of its posts; `weights` are operands of it, by position."""
 
     engine: Engine
@@ -64,26 +66,31 @@ class _Taken(NamedTuple):
     weights: tuple[int, ...]
 
 
-class _Assignment:
-    """A program in the making."""
+class Assignment:
+    """A program in the making; `read` are the tensors that something reads."""
 
-    def __init__(self, program: Program, setting: Setting, read: set[int | None], made: Sequence[int]) -> None:
-        self.program, self.setting, self._read = program, setting, read
+    def __init__(self, program: Program, setting: Setting, read: set[int | None]) -> None:
+        self.program = program = replace(program.begun(), storage={})
+        self.setting, self._read = setting, read
         self._templates: dict[int, Array] = {**program.constants}
         self._reordered: dict[int, list[tuple[Layout | None, int]]] = {}
         self._laid: dict[int, Layer] = {}  # who has laid out a tensor as only its engine knows
         self._coded: dict[int, Instruction] = {}  # what makes numbers of codes
         self._pending: dict[int, Instruction] = {}  # of these, what nobody has needed yet
-        self._taken: dict[Hashable, _Taken | Views] = {}  # what came of instructions, by their kind
+        self._taken: dict[Hashable, Taken | Views] = {}  # what came of instructions, by their kind
         self._kinds = Kinds(program, setting, read, self._coded)
-        for number in (*program.parameters, *made):
-            tensor = program.tensors[number]
-            if tensor.static and tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic"):
-                self._place(number, tensor)
+        self._sizes: dict[int, int] = {}  # bytes of tensors, by the identity of what is known of them
 
-    def _place(self, number: int, tensor: Tensor) -> None:
-        nbytes = prod(_static(tensor)) * numpy_dtype(tensor.type).itemsize
-        self.program.storage[number] = Storage(number, nbytes)
+    def place(self, number: int) -> None:
+        """Give a tensor memory of its own, if its size is known."""
+        tensor = self.program.tensors[number]
+        nbytes = self._sizes.get(id(tensor))
+        if nbytes is None:
+            known = tensor.static and tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic")
+            nbytes = prod(_static(tensor)) * numpy_dtype(tensor.type).itemsize if known else -1
+            self._sizes[id(tensor)] = nbytes
+        if nbytes >= 0:
+            self.program.storage[number] = Storage(number, nbytes)
 
     def add(self, instruction: Instruction) -> None:
         self._layer = instruction.layer
@@ -113,18 +120,15 @@ class _Assignment:
         if instruction.posts:
             self.add(_rest(instruction, 0))
 
-    def _repeat(self, instruction: Instruction, taken: _Taken | Views) -> bool:
+    def _repeat(self, instruction: Instruction, taken: Taken | Views) -> bool:
         """Do with an instruction what was done with one of its kind; False where its weights make a difference."""
-        if isinstance(taken, _Taken):
-            work, compiled, rest = taken.work, taken.compiled, instruction.posts[taken.fused :]
+        if isinstance(taken, Taken):
+            rest = instruction.posts[taken.fused :]
             some = instruction.changed(posts=instruction.posts[: taken.fused]) if rest else instruction
-            if taken.weights:
-                work = self._weighted(some, taken)
-                found = self._compiled_again(work, some, taken)
-                if found is None or not _alike(found, compiled):
-                    return False
-                compiled = found
-            self._take(taken.engine, some, work, compiled)
+            again = self.again(some, taken)
+            if again is None:
+                return False
+            self._take(taken.engine, some, *again)
             if rest:
                 self.add(_rest(instruction, taken.fused))
         else:
@@ -156,9 +160,8 @@ class _Assignment:
                 self.add(instruction)
                 return True
             self._take(engine, some, work, compiled)
-            weights = tuple(at for at, number in enumerate(some.operands) if self._is_weight(number))
             if kind is not None and not compiled.coded:
-                self._taken[kind] = _Taken(engine, count, work, compiled, weights)
+                self._taken[kind] = Taken(engine, count, work, compiled, self.weights(some))
             if instruction.posts[count:]:
                 self.add(_rest(instruction, count))
             return True
@@ -174,10 +177,22 @@ class _Assignment:
             return [(engine, count) for engine in engines for count in counts]
         return [(engine, count) for count in counts for engine in engines]
 
+    def again(self, instruction: Instruction, taken: Taken) -> tuple[Work, Compiled] | None:
+        """The work of one of a kind, and what comes of it; None where that wants or gives something else."""
+        if not taken.weights:
+            return taken.work, taken.compiled
+        work = self._weighted(instruction, taken)
+        found = self._compiled_again(work, instruction, taken)
+        return None if found is None or not _alike(found, taken.compiled) else (work, found)
+
+    def weights(self, instruction: Instruction) -> tuple[int, ...]:
+        """Which of the operands of an instruction are weights."""
+        return tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
+
     def _is_weight(self, number: int | None) -> bool:
         return number in self.program.constants and is_weight(self.program.constants[number])
 
-    def _compiled_again(self, work: Work, instruction: Instruction, taken: _Taken) -> Compiled | None:
+    def _compiled_again(self, work: Work, instruction: Instruction, taken: Taken) -> Compiled | None:
         """What comes of the work of one of a kind with weights of its own, perhaps the same ones."""
         pairs = [(work.inputs[at], taken.work.inputs[at]) for at in taken.weights]
         same = all(own is not None and other is not None and own.value is other.value for own, other in pairs)
@@ -186,7 +201,7 @@ class _Assignment:
         again = taken.compiled.again
         return again(work) if again is not None else compile_work(taken.engine, work, instruction)
 
-    def _weighted(self, instruction: Instruction, taken: _Taken) -> Work:
+    def _weighted(self, instruction: Instruction, taken: Taken) -> Work:
         """The work of one of a kind with the weights of another one."""
         operands, work = instruction.operands, taken.work
         inputs = list(work.inputs)
@@ -274,7 +289,10 @@ class _Assignment:
         """An array as the tensor will have it; its memory is not written, and so takes none where it is large."""
         if number not in self._templates:
             tensor, storage = self.program.tensors[number], self.program.storage.get(number)
-            if storage is None or storage.root == number:
+            if storage is not None and storage.layout is not None and storage.layout.strides is not None:
+                memory, steps = np.empty(storage.layout.nbytes, np.uint8), storage.layout.strides
+                self._templates[number] = np.ndarray(_static(tensor), numpy_dtype(tensor.type), memory, strides=steps)
+            elif storage is None or storage.root == number:
                 self._templates[number] = np.empty(_static(tensor), numpy_dtype(tensor.type))
             else:
                 owner = owner_of(self._template(storage.root))
@@ -335,24 +353,20 @@ class _Assignment:
                 reads.append(self._dense(number))
         results = instruction.results[: len(work.outputs)]
         for position, layout in compiled.gives.items():
-            self._lay(results[position], layout, engine)
+            self.lay(results[position], layout, engine)
         self.program.instructions.append(
             instruction.changed(by=engine.name, work=work, compiled=compiled, reads=tuple(reads))
         )
 
-    def _lay(self, number: int, layout: Layout | None, engine: Engine) -> None:
+    def lay(self, number: int, layout: Layout | None, engine: Engine) -> None:
         """Note that a tensor is laid out otherwise than in C order."""
         if layout is None:
             return
-        tensor, storage = self.program.tensors[number], self.program.storage[number]
+        storage = self.program.storage[number]
         storage.layout, storage.nbytes = layout, layout.nbytes
+        self._templates.pop(number, None)
         if layout.strides is None:
             storage.engine, self._laid[number] = engine, self._layer
-        else:
-            memory = np.empty(layout.nbytes, np.uint8)
-            self._templates[number] = np.ndarray(
-                _static(tensor), numpy_dtype(tensor.type), memory, strides=layout.strides
-            )
 
     def _dense(self, number: int) -> int:
         """The number of the same tensor as an array that everybody can read."""
@@ -380,8 +394,8 @@ class _Assignment:
             raise EngineFailed(engine.name, layer, error) from error
         copy = len(self.program.tensors)
         self.program.tensors.append(Tensor(tensor.type, source.shape))
-        self._place(copy, self.program.tensors[copy])
-        self._lay(copy, layout, engine)
+        self.place(copy)
+        self.lay(copy, layout, engine)
         self._reordered[number].append((layout, copy))
         self._read.add(copy)
         work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])

@@ -7,7 +7,7 @@ read. This is the one place that knows of views and of the lifetime of tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from irrun.run.arena import Buffer, place
@@ -15,6 +15,9 @@ from irrun.run.memory import outputs_text, refusal, result_bytes, tensor_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
 from irrun.spec.op import Tensor
+
+Span = tuple[int, int]
+"""The first and the last instruction that uses a tensor."""
 
 
 def plan_memory(program: Program, setting: Setting) -> Program:
@@ -25,11 +28,17 @@ def plan_memory(program: Program, setting: Setting) -> Program:
         instruction if frees == instruction.frees else instruction.changed(frees=frees)
         for instruction, frees in zip(program.instructions, lifetimes.frees(), strict=True)
     ]
-    buffers = {
-        number: Buffer(storage.nbytes, *lifetimes.of(number))
-        for number, storage in program.storage.items()
-        if storage.root == number
-    }
+    return lay_out(program, lifetimes.used(), setting)
+
+
+def spans(program: Program, setting: Setting) -> dict[int, Span]:
+    """When each memory of a planned program is in use, by the tensor that it was given to."""
+    return _Lifetimes(program, setting).used()
+
+
+def lay_out(program: Program, used: Mapping[int, Span], setting: Setting) -> Program:
+    """Give the tensors that are `used` their places, where it is known what frees which. Raises as `plan_memory`."""
+    buffers = {number: Buffer(program.storage[number].nbytes, *span) for number, span in used.items()}
     program.size = place(buffers.values())
     for number, buffer in buffers.items():
         program.storage[number].offset = buffer.offset
@@ -86,7 +95,7 @@ class _Lifetimes:
         kept = (*program.results, *(program.parameters if setting.iterated else ()))
         self.last = dict.fromkeys(kept, len(program.instructions))
         self.freed: dict[int, list[int]] = {}
-        self._count = len(program.instructions)
+        self._count, self._storage = len(program.instructions), program.storage
         for position, instruction in enumerate(program.instructions):
             for number in instruction.results:
                 self.first[number] = position
@@ -108,7 +117,10 @@ class _Lifetimes:
         """What each instruction is the last to read."""
         return [tuple(sorted(self.freed[n])) if n in self.freed else () for n in range(self._count)]
 
-    def of(self, number: int) -> tuple[int, int]:
+    def used(self) -> dict[int, Span]:
+        return {number: self._of(number) for number, storage in self._storage.items() if storage.root == number}
+
+    def _of(self, number: int) -> Span:
         first = self.first.get(number, -1)
         return first, max(self.last.get(number, first), first)
 

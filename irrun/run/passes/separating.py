@@ -6,6 +6,7 @@ so that the passes behind it rely on nothing but their shapes. Once the sizes ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
@@ -38,7 +39,7 @@ def separate(program: Program, setting: Setting) -> Program:
         tensors=tensors,
         parameters=(*program.parameters, *results),
         instructions=others,
-        sizing=replace(program, parameters=parameters, results=results, instructions=_read(sizing, results)),
+        sizing=replace(program, parameters=parameters, results=results, instructions=read_of(sizing, results)),
     )
 
 
@@ -49,10 +50,10 @@ def _is_derived(instruction: Instruction, program: Program, derived: set[int], k
     connected = [number for number in instruction.inputs if number is not None]
     if connected and all(number in derived or number in program.constants for number in connected):
         return True
-    return all(_is_sized(program.tensors[number], known) for number in instruction.outputs)
+    return all(is_sized(program.tensors[number], known) for number in instruction.outputs)
 
 
-def _is_sized(tensor: Tensor, known: Evaluation) -> bool:
+def is_sized(tensor: Tensor, known: Evaluation) -> bool:
     """Whether the values of a tensor are known as sizes, in terms of those that are `known`."""
     if tensor.value is None:
         return False
@@ -63,7 +64,7 @@ def _is_sized(tensor: Tensor, known: Evaluation) -> bool:
     return True
 
 
-def _read(instructions: list[Instruction], results: tuple[int, ...]) -> list[Instruction]:
+def read_of(instructions: list[Instruction], results: Sequence[int]) -> list[Instruction]:
     """The instructions that something needs which leads to results."""
     read: set[int | None] = set(results)
     kept = []

@@ -8,18 +8,22 @@ something else than before the program has to be made from the beginning, which 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from irrun.records import NamedTuple
 from irrun.run.passes.folding import Folding, fold
 from irrun.run.passes.kinds import forms, known_of
+from irrun.run.passes.separating import is_sized, read_of
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Unknown
-from irrun.spec.op import FLOAT, Tensor
+from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
 from irrun.spec.traits import Lookup
 
 MAX_COMPARED = 16
@@ -34,13 +38,14 @@ Question = tuple[Instruction, bool]
 
 class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
-    which the same is known together. In `sizing` kernels alone compute what they check themselves, the tensors `sized`.
-    `forms` are those of the instructions.
+    which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside these
+    kernels alone compute what they check themselves, the tensors `sized`. `forms` are those of the instructions.
     """
 
     program: Program
     sizing: Program
     shapes: tuple[Shape, ...]
+    told: Mapping[int, Tensor]
     used: Tensors
     sized: Tensors
     questions: Sequence[Question]
@@ -57,9 +62,11 @@ def decided(
     numbers = {number for part in parts for number in part.outputs}
     used = _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
     asked = {_question(part, program): part for part in parts}
-    sizing, alone = _unasked(program.sizing, Evaluation.of(shapes, given))
+    sizes = Evaluation.of(shapes, given)
+    told = _told(program.sizing, sizes)
+    sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
     sized = _grouped(alone, program.sizing)
-    found = Decided(program, sizing, shapes, used, sized, [(part, False) for part in asked.values()], {})
+    found = Decided(program, sizing, shapes, told, used, sized, [(part, False) for part in asked.values()], {})
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -75,7 +82,7 @@ def decided(
     ]
     questions = [(part, answers[key].open) for key, part in asked.items()]
     program = replace(program, instructions=instructions)
-    return Decided(program, sizing, shapes, used, sized, questions, forms(program))
+    return Decided(program, sizing, shapes, told, used, sized, questions, forms(program))
 
 
 def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
@@ -107,10 +114,14 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     try:
         _fill(tensors, decided.used, sizes)
         _fill(own, decided.sized, sizes)
-    except (Unknown, ZeroDivisionError):
+        told = {number: _valued(tensor, sizes) for number, tensor in decided.told.items()}
+    except (Unknown, ZeroDivisionError, OverflowError):
         return None
+    for number, array in told.items():
+        own[number] = Tensor(own[number].type, array.shape)
     shapes = tuple(tensors[number].shape or () for number in sizing.parameters)
-    computed = fold(replace(sizing, tensors=own), replace(setting, shapes=shapes))
+    sizing = replace(sizing, tensors=own, constants=sizing.constants | told)
+    computed = fold(sizing, replace(setting, shapes=shapes))
     if any(
         number not in computed.constants or computed.constants[number].shape != tensors[number].shape
         for number in sizing.results
@@ -135,12 +146,32 @@ def _fill(tensors: list[Tensor], known: Tensors, sizes: Evaluation) -> None:
             tensors[number] = filled
 
 
-def _unasked(sizing: Program, sizes: Evaluation) -> tuple[Program, list[int]]:
+def _told(sizing: Program, sizes: Evaluation) -> dict[int, Tensor]:
+    """The tensors that `sizing` makes and whose values are sizes."""
+    made = {number: sizing.tensors[number] for own in sizing.instructions for number in own.outputs}
+    return {number: tensor for number, tensor in made.items() if tensor.type in INTEGER and is_sized(tensor, sizes)}
+
+
+def _untold(sizing: Program, told: Container[int]) -> Program:
+    """The program without what is told, and what only that reads."""
+    kept = [own for own in sizing.instructions if not all(number in told for number in own.outputs)]
+    return replace(sizing, instructions=read_of(kept, [number for number in sizing.results if number not in told]))
+
+
+def _valued(tensor: Tensor, sizes: Evaluation) -> Array:
+    """The array of a tensor whose values are sizes. Raises Unknown, ZeroDivisionError, OverflowError."""
+    assert tensor.value is not None
+    array = np.array(sizes.shape(tensor.value.flat), numpy_dtype(tensor.type)).reshape(tensor.value.shape)
+    array.flags.writeable = False
+    return array
+
+
+def _unasked(sizing: Program, sizes: Evaluation, told: Iterable[int]) -> tuple[Program, list[int]]:
     """The program with what its kernels check themselves as what leaves no question, and the tensors that this makes.
 
     It reads what is constant once the sizes are known. Of indices that reach beyond the data a rule warns.
     """
-    made = {number for instruction in sizing.instructions for number in instruction.outputs}
+    made = {*told, *(number for instruction in sizing.instructions for number in instruction.outputs)}
     alone: list[int] = []
     instructions = []
     for instruction in sizing.instructions:
@@ -154,7 +185,7 @@ def _unasked(sizing: Program, sizes: Evaluation) -> tuple[Program, list[int]]:
 
 
 def _can_be_told(number: int | None, made: set[int], sizing: Program, sizes: Evaluation) -> bool:
-    """Whether a tensor is one that `sizing` makes, of a shape that the sizes tell."""
+    """Whether a tensor is one that is `made` of sizes, of a shape that these tell."""
     if number is None or number not in made:
         return False
     tensor = sizing.tensors[number]

@@ -1,0 +1,186 @@
+"""Repeat: what became of a program of some sizes, done again for others.
+
+Expects a program that was settled from the same decided one as that whose `Course` it follows; leaves what the passes
+that place it would. Of instructions that are of one kind whatever the sizes are the first one is offered to engines,
+and what becomes of it becomes of the others. Where that is something else than it was before, the program has to be
+placed from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+from irrun.records import NamedTuple
+from irrun.run.passes.assignment import Assignment, Taken
+from irrun.run.passes.planning import Span, lay_out, spans
+from irrun.run.passes.setting import Form, Setting
+from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
+from irrun.spec.traits import Reshaping
+
+
+class Step(NamedTuple):
+    """What an instruction has become, and the number of its kind."""
+
+    kind: int
+    made: Sequence[Instruction]
+
+
+class Course(NamedTuple):
+    """What the instructions of a program became. `roots` say in which tensor's memory each lies that has a place, and
+    `used` from when to when these memories are in use."""
+
+    steps: Sequence[Step]
+    roots: Mapping[int, int]
+    used: Mapping[int, Span]
+
+
+def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course | None:
+    """How a program was placed whose instructions have these forms; None where other sizes cannot follow that: where
+    kernels compute some of it, tensors were brought into other layouts, or weights are codes."""
+    if program.compressed or len(placed.tensors) != len(program.tensors):
+        return None
+    makers = {
+        number: position
+        for position, instruction in enumerate(program.instructions)
+        for part in instruction.parts
+        for number in part.outputs
+    }
+    made: list[list[Instruction]] = [[] for _ in program.instructions]
+    for instruction in placed.instructions:
+        if instruction.by == KERNEL:
+            return None
+        made[makers[instruction.outputs[0]]].append(instruction)
+    kinds = _Kinds(placed, forms)
+    steps = []
+    for instruction, became in zip(program.instructions, made, strict=True):
+        kind = kinds.of(instruction, became)
+        if kind is None:
+            return None
+        steps.append(Step(kind, became))
+    roots = {number: storage.root for number, storage in placed.storage.items()}
+    return Course(steps, roots, spans(placed, setting))
+
+
+def repeat(course: Course, program: Program, setting: Setting) -> Program | None:
+    """A settled program, ready for frames; None where it does not go as before. Raises what `assign` raises."""
+    assignment = Assignment(program, setting, program.read())
+    for number in program.parameters:
+        assignment.place(number)
+    placed, models = assignment.program, dict[int, list[_Model]]()
+    for instruction, step in zip(program.instructions, course.steps, strict=True):
+        known = models.get(step.kind)
+        if known is not None:
+            if not all(_follow(assignment, course, *pair) for pair in zip(step.made, known, strict=True)):
+                return None
+            continue
+        for part in instruction.parts:
+            for number in part.outputs:
+                assignment.place(number)
+        begin = len(placed.instructions)
+        assignment.add(instruction)
+        became = placed.instructions[begin:]
+        if len(became) != len(step.made) or not all(map(_same, became, step.made)):
+            return None
+        placed.instructions[begin:] = [
+            own if own.frees == before.frees else own.changed(frees=before.frees)
+            for own, before in zip(became, step.made, strict=True)
+        ]
+        models[step.kind] = [_model(own, assignment, setting) for own in became]
+    placed = assignment.finish()
+    if not course.roots.keys() <= placed.storage.keys():
+        return None
+    placed.storage = {number: placed.storage[number] for number in course.roots}
+    if any(storage.root != course.roots[number] for number, storage in placed.storage.items()):
+        return None
+    return lay_out(placed, course.used, setting)
+
+
+class _Model(NamedTuple):
+    """The first instruction of a kind, and what an engine has taken of it."""
+
+    instruction: Instruction
+    taken: Taken | None
+
+
+def _model(instruction: Instruction, assignment: Assignment, setting: Setting) -> _Model:
+    if instruction.compiled is None or instruction.work is None:
+        return _Model(instruction, None)
+    engine = next(engine for engine in setting.engines if engine.name == instruction.by)
+    weights = assignment.weights(instruction)
+    taken = Taken(engine, len(instruction.posts), instruction.work, instruction.compiled, weights)
+    return _Model(instruction, taken)
+
+
+def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Model) -> bool:
+    """Do with an instruction what was done with its model, as before; False where its weights make a difference."""
+    program, taken = assignment.program, model.taken
+    if taken is None:
+        for number, other in zip(own.outputs, model.instruction.outputs, strict=True):
+            if number in course.roots:
+                lies = program.storage[other]
+                program.storage[number] = Storage(course.roots[number], start=lies.start, strides=lies.strides)
+        program.instructions.append(own)
+        return True
+    again = assignment.again(own, taken)
+    if again is None:
+        return False
+    work, compiled = again
+    for number in own.results:
+        assignment.place(number)
+    for position, layout in compiled.gives.items():
+        assignment.lay(own.results[position], layout, taken.engine)
+    program.instructions.append(own.changed(work=work, compiled=compiled))
+    return True
+
+
+def _same(own: Instruction, before: Instruction) -> bool:
+    """Whether an instruction has become what it was before, but for its sizes."""
+    if (own.by, own.reads, own.results, len(own.posts)) != (before.by, before.reads, before.results, len(before.posts)):
+        return False
+    mine, other = own.compiled, before.compiled
+    if mine is None or other is None or own.work is None or before.work is None:
+        return mine is other
+    return (
+        len(own.work.outputs) == len(before.work.outputs)
+        and (mine.doubtful, mine.coded, mine.gives.keys()) == (other.doubtful, other.coded, other.gives.keys())
+        and all(layout.strides is not None for layout in mine.gives.values())
+    )
+
+
+class _Kinds:
+    """Kinds of instructions in a program that was placed, by what holds for all sizes."""
+
+    def __init__(self, placed: Program, forms: Mapping[int, Form]) -> None:
+        self._placed, self._forms = placed, forms
+        self._numbers: dict[Hashable, int] = {}
+        self._lying: dict[int, int] = {}  # how tensors lie that do not lie in C order whatever the sizes are
+
+    def of(self, instruction: Instruction, made: Sequence[Instruction]) -> int | None:
+        form = self._forms.get(id(instruction))
+        if form is None:
+            return None
+        lying = [self._lying.get(number, 0) for number in form.lying]
+        alone = instruction.outputs if any(map(self._looks_at_constant, made)) else ()
+        kind = self._number((form.number, *lying, *alone))
+        for at, own in enumerate(made):
+            for port, number in enumerate(own.results):
+                if not self._is_dense(own, number):
+                    self._lying[number] = self._number((kind, at, port, "lies"))
+        return kind
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+    def _looks_at_constant(self, instruction: Instruction) -> bool:
+        return instruction.by == VIEW and any(root in self._placed.constants for root in self._roots(instruction))
+
+    def _roots(self, instruction: Instruction) -> Iterator[int]:
+        storage = self._placed.storage
+        return (storage[number].root for number in instruction.results if number in storage)
+
+    def _is_dense(self, instruction: Instruction, number: int) -> bool:
+        if instruction.by == VIEW:
+            plain = instruction.op.trait(Reshaping) is not None
+            return plain and not any(number in self._lying for number in instruction.inputs)
+        storage = self._placed.storage.get(number)
+        return storage is not None and storage.layout is None
