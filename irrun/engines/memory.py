@@ -45,7 +45,11 @@ def data_address(array: Array) -> int:
 
 def allocate(size: int) -> Array:
     """`size` bytes that begin at a cache line; the system gives them when they are first written."""
-    block = np.empty(size + ALIGNMENT, np.uint8)
+    return cut(np.empty(size + ALIGNMENT, np.uint8), size)
+
+
+def cut(block: Array, size: int) -> Array:
+    """`size` of the bytes of a larger block, that begin at a cache line."""
     start = -data_address(block) % ALIGNMENT
     return block[start : start + size]
 

@@ -24,6 +24,7 @@ from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
 from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
+from irrun.run.reserve import Reserve
 from irrun.run.session import Event, Fused, Observer, Run
 from irrun.run.specialization import Specialization, room
 from irrun.spec.dtypes import numpy_dtype
@@ -44,8 +45,8 @@ MIN_OWN = 1 << 20
 class Frame:
     """The calls of a program that engines have compiled, bound to the beginning of a `block` of memory.
 
-    `specializations` are its instructions of unknown sizes, by number. With a `comparison` all that engines compute is
-    held against the ops' kernels.
+    `specializations` are its instructions of unknown sizes, by number. Large results are handed on in memory of the
+    `reserve`. With a `comparison` all that engines compute is held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
     """
@@ -56,8 +57,10 @@ class Frame:
         block: Array,
         kernels: Kernels,
         specializations: Mapping[int, Specialization | Enclosure],
+        reserve: Reserve,
         comparison: Comparison | None = None,
     ) -> None:
+        self._reserve = reserve
         self.program, self._kernels, self._comparison = program, kernels, comparison
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
@@ -164,7 +167,7 @@ class Frame:
     def _anew(self, number: int) -> Array:
         """Memory for a result that is handed on as it is."""
         tensor = self.program.tensors[number]
-        memory = allocate(self.program.storage[number].nbytes)
+        memory = self._reserve.take(self.program.storage[number].nbytes)
         return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
 
     def _hand_on(self) -> None:

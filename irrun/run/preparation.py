@@ -21,6 +21,7 @@ from irrun.run.passes import prepare
 from irrun.run.passes.assignment import EngineFailed, log
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Program
+from irrun.run.reserve import Reserve
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.run.templates import Templates
@@ -115,6 +116,7 @@ class Preparation:
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
         self._general = _Prepared(program, {})
         self._free: list[_Block] = []
+        self._reserve = Reserve()
         self._templates = Templates(program)
 
     def prepare_ahead(self) -> None:
@@ -166,7 +168,8 @@ class Preparation:
                 with self._paused():
                     block.grow(prepared.program.size + prepared.program.scratch)
                     block.frames[prepared] = Frame(
-                        prepared.program, block.memory, self._kernels, prepared.specializations, self._comparison
+                        *(prepared.program, block.memory, self._kernels, prepared.specializations),
+                        *(self._reserve, self._comparison),
                     )
         except BaseException:
             self.release(block)

@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.engines.work import chain
 from irrun.records import dataclass
+from irrun.run.reserve import OWN_REFERENCES
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -28,15 +29,6 @@ SHARED_BYTES = 1 << 20
 
 MAX_LEFT = 64 << 20
 """Bytes of memory that is left for the next session: what longer texts took goes back to the system."""
-
-
-def _own_references() -> int:
-    memory = np.empty(0)
-    return sys.getrefcount(memory)
-
-
-OWN_REFERENCES = _own_references()
-"""To memory that no array is in: of who looks, and of the call that counts them, if Python counts these."""
 
 
 @dataclass(slots=True, eq=False)

@@ -102,9 +102,9 @@ class OneDNN:
         return self._library.works.compiled(self.name, work, prepare)
 
     def _leaves_rows(self, work: Work) -> bool:
-        """Whether a work is a product of few rows that others compute sooner. Where vectors are wide these are very few,
-        or so little to do that oneDNN has one thread for it: else it is as quick, and weights need not be laid out for
-        others once more."""
+        """Whether a work is a product of few rows that others compute sooner. Where vectors are wide these are very
+        few, or so little to do that oneDNN has one thread for it: else it is as quick, and weights need not be laid out
+        for others once more."""
         if not is_of_few_rows(work):
             return False
         right = work.required(2)[1]

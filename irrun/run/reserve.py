@@ -1,0 +1,54 @@
+"""Memory that nobody uses any more, for those who need some: new memory takes longer to touch than to fill."""
+
+from __future__ import annotations
+
+import sys
+from threading import Lock
+
+import numpy as np
+
+from irrun.engines.memory import ALIGNMENT, allocate, cut
+from irrun.spec.op import Array
+
+LEAST = 1 << 22
+"""Bytes from which on memory is kept; the system's allocator itself gives less than 32 MiB again and again."""
+
+MAX_BLOCKS, MAX_BYTES = 4, 1 << 28
+"""What a reserve refers to, at most: the latest blocks, whoever uses them."""
+
+ROOMY = 4
+"""How many times as large as is needed a block may be."""
+
+
+def _own_references() -> int:
+    memory = np.empty(0)
+    return sys.getrefcount(memory)
+
+
+OWN_REFERENCES = _own_references()
+"""To memory that no array is in: of who looks, and of the call that counts them, if Python counts these."""
+
+
+class Reserve:
+    """The memory of results, which belongs to the caller for as long as an array lies in it. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Array] = []
+        self._lock = Lock()
+
+    def take(self, size: int) -> Array:
+        """`size` bytes that begin at a cache line, and in which no array lies. Raises MemoryError."""
+        if size < LEAST:
+            return allocate(size)
+        with self._lock:
+            for number in range(len(self._blocks)):
+                block = self._blocks.pop(number)
+                free = size + ALIGNMENT <= block.nbytes <= ROOMY * size and sys.getrefcount(block) <= OWN_REFERENCES
+                self._blocks.insert(number, block)
+                if free:
+                    return cut(block, size)
+            block = np.empty(size + size // 2 + ALIGNMENT, np.uint8)  # what nobody writes to costs nothing
+            self._blocks.append(block)
+            while len(self._blocks) > MAX_BLOCKS or sum(own.nbytes for own in self._blocks) > MAX_BYTES:
+                del self._blocks[0]
+            return cut(block, size)

@@ -1,0 +1,84 @@
+"""Memory of large results: the caller's for as long as an array lies in it, and then that of others."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+import irrun
+from irrun.engines.memory import ALIGNMENT, data_address
+from irrun.run.reserve import LEAST, MAX_BLOCKS, MAX_BYTES, Reserve
+from run.models import ADD, anything, model, saved
+
+
+def test_memory_that_nobody_uses_is_given_again():
+    reserve = Reserve()
+    first = reserve.take(LEAST)
+    address = data_address(first)
+    assert first.nbytes == LEAST
+    assert address % ALIGNMENT == 0
+    del first
+    second = reserve.take(LEAST + 1000)
+    assert data_address(second) == address
+    assert second.nbytes == LEAST + 1000
+
+
+def test_memory_is_nobody_elses_while_any_array_lies_in_it():
+    reserve = Reserve()
+    made = reserve.take(LEAST).view(np.float32).reshape(-1, 2)
+    view = made[7:3:-2, 1]
+    made[...] = 3
+    del made
+    held = memoryview(view)
+    del view
+    other = reserve.take(LEAST)
+    other[...] = 255
+    np.testing.assert_array_equal(np.asarray(held), [3, 3])
+    assert not np.shares_memory(other, np.asarray(held))
+
+
+def test_more_than_fits_and_much_less_is_new():
+    reserve = Reserve()
+    addresses = {data_address(reserve.take(8 * LEAST))}
+    for size in (16 * LEAST, LEAST):
+        addresses.add(data_address(block := reserve.take(size)))
+        assert block.nbytes == size
+    assert len(addresses) == 3
+
+
+def test_a_reserve_refers_to_few_blocks():
+    reserve = Reserve()
+    kept = [reserve.take(LEAST) for _ in range(3 * MAX_BLOCKS)]
+    assert len({data_address(own) for own in kept}) == len(kept)
+    assert len(reserve._blocks) == MAX_BLOCKS
+    reserve.take(MAX_BYTES)
+    assert sum(own.nbytes for own in reserve._blocks) <= MAX_BYTES
+
+
+def test_small_memory_is_left_to_the_allocator():
+    reserve = Reserve()
+    reserve.take(LEAST - 1)
+    assert not reserve._blocks
+
+
+def test_results_that_somebody_keeps_are_never_written_to(tmp_path):
+    b = model()
+    x = anything(b, "f4", (-1, 1024))
+    b.result(b.one("Add-1", x, x, **ADD))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    rng = np.random.default_rng(2)
+    kept, addresses = [], set()
+    for run in range(40):
+        rows = int(rng.integers(1024, 2048))
+        (result,) = executor.run([np.full((rows, 1024), run, np.float32)]).values()
+        addresses.add(data_address(result))
+        if rng.random() < 0.5:
+            kept.append((2 * run, result[:: int(rng.integers(1, 5)), :3]))
+        if kept and rng.random() < 0.4:
+            del kept[int(rng.integers(len(kept)))]
+        del result
+        for value, part in kept:
+            assert (part == value).all()
+    assert len(addresses) < 40
+    gc.collect()
