@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from math import prod
-from typing import Any
 
 from irrun.engines.axes import broadcast_strides, dense_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout, with_others
-from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work
+from irrun.engines.work import LONGEST_SUM, Compiled, Operand, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
@@ -47,31 +46,25 @@ class Product(NamedTuple):
         _, right = work.required(2)
         if right.value is None:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
-        return self._with(library, work, right.value, self._packed(library, right.value))
+        return self._with(library, work, self._packed(library, right.value))
 
     def _packed(self, library: Library, value: Array) -> Packed:
         return packed(library, value, self.matrix, self.primitive.layout(WEIGHTS))
 
-    def _with(self, library: Library, work: Work, value: Array, weights: Packed) -> Compiled:
-        """The product with a constant."""
+    def _with(self, library: Library, work: Work, weights: Packed) -> Compiled:
+        """The product with a constant, which is laid out anew unless there is one run."""
+        plain = self.plain() if library.once else None
+        if plain is not None and plain.implementation == self.primitive.implementation:  # others may be much slower
+            return compiled(work, plain, {**self.inputs, WEIGHTS: 1})
         often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
         often.again = partial(self._again, library, replace(often))  # whoever is given it may change how it is bound
-        plain = None if weights.ready or weights.shared else self.plain()
-        if plain is None or plain.implementation != self.primitive.implementation:  # which may be much slower
-            return often
-        lying = compiled(work, plain, {**self.inputs, WEIGHTS: 1})
-        if plain.implementation.startswith("brg"):
-            return _once_plain(often, lying, value, weights)
-        return lying if library.once else often  # others round otherwise where columns lie together
+        return often
 
     def _again(self, library: Library, often: Compiled, work: Work) -> Compiled:
         """The same for other weights."""
         _, right = work.required(2)
         assert right.value is not None
-        weights = self._packed(library, right.value)
-        if weights.ready:
-            return with_others(often, work, {WEIGHTS: weights.array})
-        return self._with(library, work, right.value, weights)
+        return with_others(often, work, {WEIGHTS: self._packed(library, right.value).array})
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -156,27 +149,6 @@ def _apart(library: Library, layout: Descriptor) -> Descriptor | None:
     if layout.strides != steps or steps[-2] % STEP:
         return None
     return library.strided(layout.shape, dense_strides((*others, columns + GAP // layout.itemsize), layout.itemsize))
-
-
-def _once_plain(repeated: Compiled, plain: Compiled, value: Array, weights: Packed) -> Compiled:
-    """The work that takes the weights as they are in its first call, which may be the only one, and packs them then."""
-    calls = 0  # wherever they are bound
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        if weights.ready or calls:
-            return repeated.bind(inputs, outputs, scratch)
-        now = plain.bind([inputs[0], value, *inputs[2:]], outputs, scratch)
-
-        def call() -> None:
-            nonlocal now, calls
-            calls += 1
-            if calls == 2:
-                now = repeated.bind(inputs, outputs, scratch)
-            now()
-
-        return call
-
-    return replace(repeated, bind=bind, scratch=max(repeated.scratch, plain.scratch))
 
 
 def _steps(result: Operand, left: Operand, right: Operand) -> Sizes:

@@ -72,12 +72,6 @@ class Packed:
         self._value, self._arranged = value, arranged
         self._packed: Array | None = None
         self._lock = Lock()
-        self.shared = False
-        """Whether works of other sizes take it, too."""
-
-    @property
-    def ready(self) -> bool:
-        return self._packed is not None
 
     def array(self) -> Array:
         with self._lock:
@@ -103,8 +97,6 @@ def packed(
     found = library.packed.get(key)
     if found is None:
         found = library.packed[key] = Packed(library, value, source, target, arranged)
-    else:
-        found.shared = True
     return found
 
 

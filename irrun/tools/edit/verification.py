@@ -29,7 +29,7 @@ def verify(
     Raises IRError where one cannot be run, InputError where the arrays do not fit one, ValueError where the models have
     no output in common.
     """
-    old, new = GraphExecutor(before, weights), GraphExecutor(after)
+    old, new = GraphExecutor(before, weights, once=True), GraphExecutor(after, once=True)
     expected, actual = old.run(inputs), new.run(_renamed(old, new, inputs))
     pairs = [(name, name) for name in expected if name in actual]
     if len(expected) == len(actual) and len(pairs) < len(expected):
