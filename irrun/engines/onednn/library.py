@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any
 
 from irrun.engines.axes import dense_strides
@@ -133,15 +134,24 @@ class _Memory:
 
 
 class Primitive:
-    """A computation that oneDNN has compiled, for a number of threads. `scratch` is how many bytes a call takes."""
+    """A computation, for a number of threads, that oneDNN compiles when it is first bound: others are often asked for
+    only to see what they would be. `scratch` is how many bytes a call takes."""
 
     def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
         self.library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
         self._layouts: dict[int, Descriptor] = {}
-        self._handle = library.made("primitive_create", "primitive_destroy", descriptor)
-        self._execute = self._executing()  # shared by all calls: closures of their own would be many objects
+        self._execute: Callable[[c_int, bytes, object], object] | None = None
         self.scratch = self.layout(SCRATCHPAD).nbytes
+
+    def _compiled(self) -> Callable[[c_int, bytes, object], object]:
+        """What computes it. Raises OneDNNError."""
+        with self.library.lock:  # calls of other threads have the first one that is made
+            if self._execute is None:
+                self.library.use_threads(self._threads)
+                self._handle = self.library.made("primitive_create", "primitive_destroy", self._descriptor)
+                self._execute = self._executing()  # shared by all calls: closures of their own would be many objects
+            return self._execute
 
     def layout(self, number: int) -> Descriptor:
         """How an argument must lie in memory."""
@@ -150,7 +160,8 @@ class Primitive:
         return self._layouts[number]
 
     def bind(self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any) -> Callable[[], object]:
-        """A call that reads and writes these arrays, with all its arguments made."""
+        """A call that reads and writes these arrays, with all its arguments made. Raises OneDNNError."""
+        execute = self._execute or self._compiled()
         library, bound = self.library, list(arguments)
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
@@ -159,7 +170,7 @@ class Primitive:
         for (number, _, _), memory in zip(bound, memories, strict=True):
             numbered += number, memory.pointer
         kept = (self, *memories, *[array for _, _, array in bound])
-        return partial(self._execute, c_int(len(bound)), arguments_of(numbered), kept)
+        return partial(execute, c_int(len(bound)), arguments_of(numbered), kept)
 
     def _executing(self) -> Callable[[c_int, bytes, object], object]:
         """What computes with so many arguments; these lie in what is kept beside them."""
@@ -200,6 +211,7 @@ class Library:
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
         self._memories: dict[tuple[int, int], _Memory] = {}
+        self.lock = Lock()
         self.works = Memory()
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
