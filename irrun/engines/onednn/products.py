@@ -11,7 +11,7 @@ from irrun.engines.axes import broadcast_strides, dense_strides, matrix_of, merg
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
-from irrun.engines.onednn.tensors import Packed, Sizes, compiled, itemsize, packed, spread_layout, with_others
+from irrun.engines.onednn.tensors import Sizes, compiled, itemsize, packed, spread_layout, with_others
 from irrun.engines.work import LONGEST_SUM, Compiled, Operand, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
@@ -43,28 +43,29 @@ class Product(NamedTuple):
         return self.matrix.shape[-1]
 
     def compiled(self, library: Library, work: Work) -> Compiled:
+        """The work; a constant is laid out anew unless there is one run, and is read by nobody else."""
         _, right = work.required(2)
         if right.value is None:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
-        return self._with(library, work, self._packed(library, right.value))
-
-    def _packed(self, library: Library, value: Array) -> Packed:
-        return packed(library, value, self.matrix, self.primitive.layout(WEIGHTS))
-
-    def _with(self, library: Library, work: Work, weights: Packed) -> Compiled:
-        """The product with a constant, which is laid out anew unless there is one run."""
         plain = self.plain() if library.once else None
-        if plain is not None and plain.implementation == self.primitive.implementation:  # others may be much slower
-            return compiled(work, plain, {**self.inputs, WEIGHTS: 1})
-        often = compiled(work, self.primitive, self.inputs, constants={WEIGHTS: weights.array}, taken=(1,))
-        often.again = partial(self._again, library, replace(often))  # whoever is given it may change how it is bound
-        return often
+        lying = plain is not None and plain.implementation == self.primitive.implementation  # others may be much slower
+        primitive = plain if plain is not None and lying else self.primitive
+        weights = {WEIGHTS: self._weights(library, right.value, lying=lying)}
+        found = compiled(work, primitive, self.inputs, constants=weights, taken=(1,))
+        found.again = partial(self._again, library, replace(found), lying)  # whoever is given it may change its `bind`
+        return found
 
-    def _again(self, library: Library, often: Compiled, work: Work) -> Compiled:
+    def _again(self, library: Library, found: Compiled, lying: bool, work: Work) -> Compiled:
         """The same for other weights."""
         _, right = work.required(2)
         assert right.value is not None
-        return with_others(often, work, {WEIGHTS: self._packed(library, right.value).array})
+        return with_others(found, work, {WEIGHTS: self._weights(library, right.value, lying=lying)})
+
+    def _weights(self, library: Library, value: Array, *, lying: bool) -> Callable[[], Array]:
+        """What gives the weights, as they lie or as the primitive wants them."""
+        if lying:
+            return lambda: value
+        return packed(library, value, self.matrix, self.primitive.layout(WEIGHTS)).array
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
