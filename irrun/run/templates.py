@@ -76,8 +76,7 @@ class Templates:
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
         program = decide(self._program, replace(setting, shapes=open, sizes=Evaluation.of(open, shapes)))
         found = decided(program, open, shapes, setting)
-        settled = None if found is None else settle(found, shapes, setting)
-        return found if settled is not None and alike(made, settled) else None
+        return found[0] if found is not None and alike(made, found[1]) else None
 
     def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:
         """A settled program, placed as the one before it, if it can be."""

@@ -54,9 +54,9 @@ class Decided(NamedTuple):
 
 def decided(
     program: Program, shapes: tuple[Shape, ...], given: Sequence[Sequence[int]], setting: Setting
-) -> Decided | None:
-    """What passes have made for inputs of open `shapes`, which are the `given` ones in the first run to settle it for;
-    None where more has to be known than these to tell all sizes."""
+) -> tuple[Decided, Program] | None:
+    """What passes have made for inputs of open `shapes`, and the program that this is for the `given` ones; None where
+    more has to be known than these to tell all sizes."""
     assert program.sizing is not None
     parts = [part for instruction in program.instructions for part in instruction.parts]
     numbers = {number for part in parts for number in part.outputs}
@@ -66,23 +66,26 @@ def decided(
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
     sized = _grouped(alone, program.sizing)
-    found = Decided(program, sizing, shapes, told, used, sized, [(part, False) for part in asked.values()], {})
+    found = Decided(program, sizing, shapes, told, used, sized, (), {})
     filled = _filled(found, given, setting)
     if filled is None:
         return None
     folding = Folding(filled, setting)
-    answers = {key: folding.asked(part) for key, part in asked.items()}
+    answers = {key: _asked(folding, part) for key, part in asked.items()}
+    if None in answers.values():
+        return None
 
     def answered(part: Instruction) -> Instruction:
-        return part.changed(open=answers[_question(part, program)].open)
+        return part.changed(open=answers[_question(part, program)])
 
     instructions = [
         answered(instruction).changed(posts=tuple(map(answered, instruction.posts)))
         for instruction in program.instructions
     ]
-    questions = [(part, answers[key].open) for key, part in asked.items()]
+    questions = [(part, bool(answers[key])) for key, part in asked.items()]
     program = replace(program, instructions=instructions)
-    return Decided(program, sizing, shapes, told, used, sized, questions, forms(program))
+    found = Decided(program, sizing, shapes, told, used, sized, questions, forms(program))
+    return found, replace(filled, instructions=instructions)
 
 
 def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
@@ -91,15 +94,19 @@ def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -
     if program is None:
         return None
     folding = Folding(program, setting)
-    for part, open in decided.questions:
-        before = [program.tensors[number] for number in part.outputs]
-        found = folding.asked(part)
-        after = [program.tensors[number] for number in part.outputs]
-        if found.open != open or found.types != part.types:
-            return None
-        if not all(map(same_known, before, after)):
-            return None
+    if any(_asked(folding, part) != open for part, open in decided.questions):
+        return None
     return program
+
+
+def _asked(folding: Folding, part: Instruction) -> bool | None:
+    """Whether the rule of a part leaves something to the run; None where it finds something else than before."""
+    tensors = folding.program.tensors
+    before = [tensors[number] for number in part.outputs]
+    found = folding.asked(part)
+    after = [tensors[number] for number in part.outputs]
+    same = found.types == part.types and all(map(same_known, before, after))
+    return found.open if same else None
 
 
 def same_known(a: Tensor, b: Tensor) -> bool:
