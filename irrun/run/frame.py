@@ -46,7 +46,7 @@ class Frame:
     """The calls of a program that engines have compiled, bound to the beginning of a `block` of memory.
 
     `specializations` are its instructions of unknown sizes, by number. Large results are handed on in memory of the
-    `reserve`. With a `comparison` all that engines compute is held against the ops' kernels.
+    `reserve`, if there is one. With a `comparison` all that engines compute is held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
     """
@@ -57,7 +57,7 @@ class Frame:
         block: Array,
         kernels: Kernels,
         specializations: Mapping[int, Specialization | Enclosure],
-        reserve: Reserve,
+        reserve: Reserve | None,
         comparison: Comparison | None = None,
     ) -> None:
         self._reserve = reserve
@@ -167,7 +167,8 @@ class Frame:
     def _anew(self, number: int) -> Array:
         """Memory for a result that is handed on as it is."""
         tensor = self.program.tensors[number]
-        memory = self._reserve.take(self.program.storage[number].nbytes)
+        size = self.program.storage[number].nbytes
+        memory = allocate(size) if self._reserve is None else self._reserve.take(size)
         return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
 
     def _hand_on(self) -> None:

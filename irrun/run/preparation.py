@@ -116,7 +116,8 @@ class Preparation:
         self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
         self._general = _Prepared(program, {})
         self._free: list[_Block] = []
-        self._reserve = Reserve()
+        inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
+        self._reserve = None if inner else Reserve()
         self._templates = Templates(program)
 
     def prepare_ahead(self) -> None:
