@@ -1,14 +1,16 @@
 """Templates: what is computed is decided once for inputs of open sizes, and settled for each that come.
 
 Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again gets
-a template, `Decided`, if that gives the program which the passes have made of its first shapes from the beginning.
+a template, `Decided`, if that gives the program which the passes have made of its first shapes from the beginning. Sizes
+that follow from those of the inputs are taken for equal where they were for all shapes of the pattern so far, as sizes of
+images are that went through different layers; shapes for which they are not have a template made anew.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from threading import Lock
 
 from irrun.records import dataclass
@@ -18,11 +20,14 @@ from irrun.run.passes.setting import Setting
 from irrun.run.passes.settling import Decided, decided, same_known, settle
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, fresh
-from irrun.spec.evaluation import Evaluation
+from irrun.spec.evaluation import Evaluation, Presumed
 from irrun.spec.op import Array
 
 MAX_KEPT = 16
 """Patterns that are remembered."""
+
+MAX_TRIED = 3
+"""Templates that are made of one pattern."""
 
 Shapes = tuple[tuple[int, ...], ...]
 Pattern = tuple[tuple[int, ...], ...]
@@ -31,10 +36,11 @@ Pattern = tuple[tuple[int, ...], ...]
 
 @dataclass(eq=False, slots=True)
 class _Known:
-    """What is known of a pattern: the program of the `first` shapes until there is a template, how that was placed
-    last, and whether there can be one."""
+    """What is known of a pattern: shapes that had to be `seen` in full, the program of the last ones until there is a
+    template, how that was placed last, and whether there can be one."""
 
-    first: tuple[Shapes, Program] | None = None
+    seen: list[Shapes] = field(default_factory=list)
+    last: Program | None = None
     decided: Decided | None = None
     course: Course | None = None
     hopeless: bool = False
@@ -56,26 +62,29 @@ class Templates:
             self._kept.move_to_end(pattern)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        first = known.first
-        if first is not None:
-            known.decided, known.first = self._decided(pattern, *first, setting), None
+        last = known.last
+        if last is not None:
+            known.decided, known.last = self._decided(pattern, (*known.seen, shapes), last, setting), None
             known.hopeless = known.decided is None
         if known.decided is not None:
             settled = settle(known.decided, shapes, setting)
             if settled is not None:
                 return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
-        if known.decided is None and not known.hopeless:
-            known.first = shapes, made
+        if not known.hopeless and len(known.seen) < MAX_TRIED:
+            known.seen, known.last, known.decided, known.course = [*known.seen, shapes], made, None, None
         return place(made, setting)
 
-    def _decided(self, pattern: Pattern, shapes: Shapes, made: Program, setting: Setting) -> Decided | None:
-        """The template of a pattern, if what it gives for these shapes is the program that was made of them."""
+    def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
+        """The template of a pattern, if what it gives for the last but one of the shapes that were `seen` is the program
+        that was made of them."""
+        shapes = seen[-2]
         setting = replace(setting, shapes=shapes)
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
-        program = decide(self._program, replace(setting, shapes=open, sizes=Evaluation.of(open, shapes)))
-        found = decided(program, open, shapes, setting)
+        presumed = Presumed([Evaluation.of(open, given) for given in seen])
+        own = replace(setting, shapes=open, sizes=Evaluation.of(open, shapes), presumed=presumed)
+        found = decided(decide(self._program, own), open, shapes, setting, presumed.pairs)
         return found[0] if found is not None and alike(made, found[1]) else None
 
     def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:

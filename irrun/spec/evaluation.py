@@ -1,4 +1,5 @@
-"""The integer that an unknown size is, once it is known which ones its atoms are that are numbers of their own."""
+"""The integer that an unknown size is, once it is known which ones its atoms are that are numbers of their own; and
+which sizes are the same ones as far as has been seen."""
 
 from __future__ import annotations
 
@@ -75,6 +76,34 @@ class Evaluation:
 
     def _key(self, key: Any) -> int:
         return key if isinstance(key, int) else self._sum(key)
+
+
+class Presumed:
+    """Sizes that were equal each time so far, as one, the first of them; `pairs` are those of which that is presumed."""
+
+    def __init__(self, times: Sequence[Evaluation]) -> None:
+        self._times = times
+        self._first: dict[tuple[int, ...], Dim] = {}
+        self._found: dict[Any, Size] = {}
+        self.pairs: list[tuple[Dim, Dim]] = []
+
+    def shape(self, shape: Iterable[Size]) -> Shape:
+        return tuple(self._one(size) if isinstance(size, Dim) else size for size in shape)
+
+    def _one(self, size: Dim) -> Size:
+        found = self._found.get(size.key)
+        if found is None:
+            found = self._found[size.key] = self._searched(size)
+        return found
+
+    def _searched(self, size: Dim) -> Size:
+        try:
+            first = self._first.setdefault(tuple(time.size(size) for time in self._times), size)
+        except (Unknown, ZeroDivisionError):
+            return size
+        if first.key != size.key:
+            self.pairs.append((first, size))
+        return first
 
 
 def _identity(size: Dim) -> Any:

@@ -353,20 +353,20 @@ class Assignment:
                 reads.append(self._dense(number))
         results = instruction.results[: len(work.outputs)]
         for position, layout in compiled.gives.items():
-            self.lay(results[position], layout, engine)
+            self.lay(results[position], layout, engine, instruction.layer)
         self.program.instructions.append(
             instruction.changed(by=engine.name, work=work, compiled=compiled, reads=tuple(reads))
         )
 
-    def lay(self, number: int, layout: Layout | None, engine: Engine) -> None:
-        """Note that a tensor is laid out otherwise than in C order."""
+    def lay(self, number: int, layout: Layout | None, engine: Engine, layer: Layer) -> None:
+        """Note that a layer has a tensor laid out otherwise than in C order."""
         if layout is None:
             return
         storage = self.program.storage[number]
         storage.layout, storage.nbytes = layout, layout.nbytes
         self._templates.pop(number, None)
         if layout.strides is None:
-            storage.engine, self._laid[number] = engine, self._layer
+            storage.engine, self._laid[number] = engine, layer
 
     def _dense(self, number: int) -> int:
         """The number of the same tensor as an array that everybody can read."""
@@ -386,18 +386,13 @@ class Assignment:
         for wanted, other in self._reordered.setdefault(number, []):
             if wanted == layout:
                 return other
-        source, tensor = self._operand(number, engine, REORDER.name), self.program.tensors[number]
+        source = self._operand(number, engine, REORDER.name)
         layer = self._laid[number] if opaque else self._layer
         try:
             compiled = engine.reorder(source, layout)
         except Exception as error:
             raise EngineFailed(engine.name, layer, error) from error
-        copy = len(self.program.tensors)
-        self.program.tensors.append(Tensor(tensor.type, source.shape))
-        self.place(copy)
-        self.lay(copy, layout, engine)
-        self._reordered[number].append((layout, copy))
-        self._read.add(copy)
+        copy = self._copy(number, layout, engine, layer)
         work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])
         self.program.instructions.append(
             Instruction(
@@ -410,6 +405,20 @@ class Assignment:
             )
         )
         return copy
+
+    def _copy(self, number: int, layout: Layout | None, engine: Engine, layer: Layer) -> int:
+        """The number of a new tensor, which is another one in another layout."""
+        copy, tensor = len(self.program.tensors), self.program.tensors[number]
+        self.program.tensors.append(Tensor(tensor.type, tensor.shape))
+        self.place(copy)
+        self.lay(copy, layout, engine, layer)
+        self._reordered.setdefault(number, []).append((layout, copy))
+        self._read.add(copy)
+        return copy
+
+    def copied(self, number: int, model: int, engine: Engine) -> int:
+        """The number of a new tensor, which is another one as the tensor `model` lies."""
+        return self._copy(number, self.program.storage[model].layout, engine, self._layer)
 
     def _keep(self, instruction: Instruction) -> None:
         """Leave an instruction to the kernels."""

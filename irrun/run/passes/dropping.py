@@ -14,6 +14,7 @@ import numpy as np
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.spec.dims import same
 from irrun.spec.op import Tensor
 from irrun.spec.traits import Elementwise, Resizing, Retyping
 
@@ -32,7 +33,7 @@ def drop(program: Program, setting: Setting) -> Program:
             instruction = instruction.reading(same)
         if _is_constant(instruction, program):
             continue
-        found = dict(_unchanged(instruction, program))
+        found = dict(_unchanged(instruction, program, setting.sizes is not None))
         if not found or len(found) < len(instruction.outputs):
             instructions.append(instruction)
         else:
@@ -63,8 +64,8 @@ def _is_constant(instruction: Instruction, program: Program) -> bool:
     return True
 
 
-def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int, int]]:
-    """The outputs that are inputs as they are, with these."""
+def _unchanged(instruction: Instruction, program: Program, settled: bool) -> Iterator[tuple[int, int]]:
+    """The outputs that are inputs as they are, with these; sizes may be open that are to be `settled`."""
     if not instruction.plain or instruction.posts:
         return
     tensors, elementwise = program.tensors, instruction.op.trait(Elementwise)
@@ -77,8 +78,8 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
         if (
             number is not None
             and not resizing.padded(instruction.attrs)
-            and not instruction.open
-            and _same_sizes(tensors[output], tensors[number])
+            and (settled or not instruction.open)  # there is nothing to object to where sizes are the same
+            and _same_sizes(tensors[output], tensors[number], settled)
         ):
             yield output, number
     elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
@@ -91,8 +92,11 @@ def _unchanged(instruction: Instruction, program: Program) -> Iterator[tuple[int
                     return
 
 
-def _same_sizes(result: Tensor, given: Tensor) -> bool:
-    return result.shape == given.shape and all(isinstance(size, int) for size in given.shape or [None])
+def _same_sizes(result: Tensor, given: Tensor, settled: bool) -> bool:
+    """Whether an input has the sizes of the result, which are known unless they are to be `settled`."""
+    if result.shape is None or given.shape is None or len(result.shape) != len(given.shape):
+        return False
+    return (settled or given.static) and all(map(same, result.shape, given.shape))
 
 
 def _is_one(number: int, program: Program) -> bool:

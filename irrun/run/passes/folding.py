@@ -94,8 +94,15 @@ class Folding:
             op, layer = instruction.op, instruction.layer
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
-            self.program.tensors[number] = tensor
+            self.program.tensors[number] = self._presumed(tensor)
         return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
+
+    def _presumed(self, tensor: Tensor) -> Tensor:
+        """The tensor, with sizes that are presumed to be equal as one."""
+        presumed = self.setting.presumed
+        if presumed is None or tensor.shape is None or tensor.static:
+            return tensor
+        return Tensor(tensor.type, presumed.shape(tensor.shape), tensor.content)
 
     def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
         op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from irrun.records import NamedTuple
-from irrun.run.passes.assignment import Assignment, Taken
+from irrun.run.passes.assignment import REORDER, Assignment, Taken
 from irrun.run.passes.planning import Span, lay_out, spans
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
@@ -26,18 +26,19 @@ class Step(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What the instructions of a program became. `roots` say in which tensor's memory each lies that has a place, and
-    `used` from when to when these memories are in use."""
+    """What the instructions of a program became, and what brings results into C order at the `end`. `roots` say in
+    which tensor's memory each lies that has a place, and `used` from when to when these memories are in use."""
 
     steps: Sequence[Step]
+    end: Sequence[Instruction]
     roots: Mapping[int, int]
     used: Mapping[int, Span]
 
 
 def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course | None:
     """How a program was placed whose instructions have these forms; None where other sizes cannot follow that: where
-    kernels compute some of it, tensors were brought into other layouts, or weights are codes."""
-    if program.compressed or len(placed.tensors) != len(program.tensors):
+    kernels compute some of it, or weights are codes."""
+    if program.compressed:
         return None
     makers = {
         number: position
@@ -46,10 +47,15 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
         for number in part.outputs
     }
     made: list[list[Instruction]] = [[] for _ in program.instructions]
+    reorders: list[Instruction] = []  # for who comes next
     for instruction in placed.instructions:
         if instruction.by == KERNEL:
             return None
-        made[makers[instruction.outputs[0]]].append(instruction)
+        if instruction.op is REORDER:
+            reorders.append(instruction)
+            continue
+        made[makers[instruction.outputs[0]]] += *reorders, instruction
+        reorders = []
     kinds = _Kinds(placed, forms)
     steps = []
     for instruction, became in zip(program.instructions, made, strict=True):
@@ -58,7 +64,7 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
             return None
         steps.append(Step(kind, became))
     roots = {number: storage.root for number, storage in placed.storage.items()}
-    return Course(steps, roots, spans(placed, setting))
+    return Course(steps, reorders, roots, spans(placed, setting))
 
 
 def repeat(course: Course, program: Program, setting: Setting) -> Program | None:
@@ -78,21 +84,29 @@ def repeat(course: Course, program: Program, setting: Setting) -> Program | None
                 assignment.place(number)
         begin = len(placed.instructions)
         assignment.add(instruction)
-        became = placed.instructions[begin:]
-        if len(became) != len(step.made) or not all(map(_same, became, step.made)):
+        if not _go_on(placed, begin, step.made):
             return None
-        placed.instructions[begin:] = [
-            own if own.frees == before.frees else own.changed(frees=before.frees)
-            for own, before in zip(became, step.made, strict=True)
-        ]
-        models[step.kind] = [_model(own, assignment, setting) for own in became]
+        models[step.kind] = [_model(own, assignment, setting) for own in placed.instructions[begin:]]
+    begin = len(placed.instructions)
     placed = assignment.finish()
-    if not course.roots.keys() <= placed.storage.keys():
+    if not _go_on(placed, begin, course.end) or not course.roots.keys() <= placed.storage.keys():
         return None
     placed.storage = {number: placed.storage[number] for number in course.roots}
     if any(storage.root != course.roots[number] for number, storage in placed.storage.items()):
         return None
     return lay_out(placed, course.used, setting)
+
+
+def _go_on(placed: Program, begin: int, before: Sequence[Instruction]) -> bool:
+    """Whether the instructions from number `begin` on are those from `before`; they free the same then."""
+    became = placed.instructions[begin:]
+    if len(became) != len(before) or not all(map(_same, became, before)):
+        return False
+    placed.instructions[begin:] = [
+        own if own.frees == other.frees else own.changed(frees=other.frees)
+        for own, other in zip(became, before, strict=True)
+    ]
+    return True
 
 
 class _Model(NamedTuple):
@@ -125,10 +139,15 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
     if again is None:
         return False
     work, compiled = again
-    for number in own.results:
-        assignment.place(number)
-    for position, layout in compiled.gives.items():
-        assignment.lay(own.results[position], layout, taken.engine)
+    if own.op is REORDER:
+        (source,), (copy,) = own.inputs, own.outputs
+        if assignment.copied(source, model.instruction.outputs[0], taken.engine) != copy:
+            return False
+    else:
+        for number in own.results:
+            assignment.place(number)
+        for position, layout in compiled.gives.items():
+            assignment.lay(own.results[position], layout, taken.engine, own.layer)
     program.instructions.append(own.changed(work=work, compiled=compiled))
     return True
 
@@ -143,7 +162,10 @@ def _same(own: Instruction, before: Instruction) -> bool:
     return (
         len(own.work.outputs) == len(before.work.outputs)
         and (mine.doubtful, mine.coded, mine.gives.keys()) == (other.doubtful, other.coded, other.gives.keys())
-        and all(layout.strides is not None for layout in mine.gives.values())
+        and all(
+            (layout.strides is None) == (other.gives[position].strides is None)
+            for position, layout in mine.gives.items()
+        )
     )
 
 
@@ -161,7 +183,8 @@ class _Kinds:
             return None
         lying = [self._lying.get(number, 0) for number in form.lying]
         alone = instruction.outputs if any(map(self._looks_at_constant, made)) else ()
-        kind = self._number((form.number, *lying, *alone))
+        steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # some bring into layouts what others did not
+        kind = self._number((form.number, *lying, *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):
                 if not self._is_dense(own, number):

@@ -12,7 +12,7 @@ from irrun.ir.weights import Weights
 from irrun.records import NamedTuple, dataclass
 from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
-from irrun.spec.evaluation import Evaluation
+from irrun.spec.evaluation import Evaluation, Presumed
 from irrun.spec.op import Array, Inferred
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
@@ -40,8 +40,8 @@ class Setting:
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
-    product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers;
-    one that was settled may have `forms` of its instructions, by their identity.
+    product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers,
+    and what is `presumed` to be equal of it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
@@ -60,6 +60,7 @@ class Setting:
     quantized: bool = False
     literal: bool = False
     sizes: Evaluation | None = None
+    presumed: Presumed | None = None
     forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)

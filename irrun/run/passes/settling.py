@@ -20,7 +20,7 @@ from irrun.run.passes.separating import is_sized, read_of
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Shape
+from irrun.spec.dims import Shape, Size
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Unknown
 from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
@@ -39,7 +39,8 @@ Question = tuple[Instruction, bool]
 class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
     which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside these
-    kernels alone compute what they check themselves, the tensors `sized`. `forms` are those of the instructions.
+    kernels alone compute what they check themselves, the tensors `sized`. `forms` are those of the instructions. It is
+    for sizes of which the `equal` pairs are.
     """
 
     program: Program
@@ -50,13 +51,18 @@ class Decided(NamedTuple):
     sized: Tensors
     questions: Sequence[Question]
     forms: Mapping[int, Form]
+    equal: Sequence[tuple[Size, Size]]
 
 
 def decided(
-    program: Program, shapes: tuple[Shape, ...], given: Sequence[Sequence[int]], setting: Setting
+    program: Program,
+    shapes: tuple[Shape, ...],
+    given: Sequence[Sequence[int]],
+    setting: Setting,
+    equal: Sequence[tuple[Size, Size]] = (),
 ) -> tuple[Decided, Program] | None:
     """What passes have made for inputs of open `shapes`, and the program that this is for the `given` ones; None where
-    more has to be known than these to tell all sizes."""
+    more has to be known than these to tell all sizes. They have relied on it that pairs are `equal`."""
     assert program.sizing is not None
     parts = [part for instruction in program.instructions for part in instruction.parts]
     numbers = {number for part in parts for number in part.outputs}
@@ -66,7 +72,7 @@ def decided(
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
     sized = _grouped(alone, program.sizing)
-    found = Decided(program, sizing, shapes, told, used, sized, (), {})
+    found = Decided(program, sizing, shapes, told, used, sized, (), {}, equal)
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -84,7 +90,7 @@ def decided(
     ]
     questions = [(part, bool(answers[key])) for key, part in asked.items()]
     program = replace(program, instructions=instructions)
-    found = Decided(program, sizing, shapes, told, used, sized, questions, forms(program))
+    found = Decided(program, sizing, shapes, told, used, sized, questions, forms(program), equal)
     return found, replace(filled, instructions=instructions)
 
 
@@ -119,6 +125,8 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     program, sizing, sizes = decided.program, decided.sizing, Evaluation.of(decided.shapes, given)
     tensors, own = [*program.tensors], [*sizing.tensors]
     try:
+        if any(sizes.size(one) != sizes.size(other) for one, other in decided.equal):
+            return None
         _fill(tensors, decided.used, sizes)
         _fill(own, decided.sized, sizes)
         told = {number: _valued(tensor, sizes) for number, tensor in decided.told.items()}
