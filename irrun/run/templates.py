@@ -26,6 +26,9 @@ from irrun.spec.op import Array
 MAX_KEPT = 16
 """Patterns that are remembered."""
 
+MAX_COURSES = 8
+"""Ways in which programs of a template were placed: engines choose by sizes."""
+
 MAX_TRIED = 3
 """Templates that are made of one pattern."""
 
@@ -37,12 +40,12 @@ Pattern = tuple[tuple[int, ...], ...]
 @dataclass(eq=False, slots=True)
 class _Known:
     """What is known of a pattern: shapes that had to be `seen` in full, the program of the last ones until there is a
-    template, how that was placed last, and whether there can be one."""
+    template, in which ways that was placed, and whether there can be one."""
 
     seen: list[Shapes] = field(default_factory=list)
     last: Program | None = None
     decided: Decided | None = None
-    course: Course | None = None
+    courses: list[Course] = field(default_factory=list)
     hopeless: bool = False
 
 
@@ -72,7 +75,7 @@ class Templates:
                 return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
         if not known.hopeless and len(known.seen) < MAX_TRIED:
-            known.seen, known.last, known.decided, known.course = [*known.seen, shapes], made, None, None
+            known.seen, known.last, known.decided, known.courses = [*known.seen, shapes], made, None, []
         return place(made, setting)
 
     def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
@@ -88,13 +91,14 @@ class Templates:
         return found[0] if found is not None and alike(made, found[1]) else None
 
     def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:
-        """A settled program, placed as the one before it, if it can be."""
+        """A settled program, placed as one before it, if it can be."""
         setting = replace(setting, forms=decided.forms)
-        course = None if setting.refused else known.course
-        placed = None if course is None else repeat(course, settled, setting)
+        courses = [] if setting.refused else known.courses
+        placed = repeat(courses, settled, setting) if courses else None
         if placed is None:
             placed = place(settled, setting)
-            known.course = course_of(settled, placed, decided.forms, setting)
+            course = course_of(settled, placed, decided.forms, setting)
+            known.courses = [] if course is None else [course, *courses[: MAX_COURSES - 1]]
         return placed
 
     def _pattern(self, shapes: Shapes) -> Pattern:

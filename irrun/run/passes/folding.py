@@ -8,7 +8,7 @@ constant when the model was loaded, is `settled` where somebody looks at the run
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,9 +46,10 @@ class Folding:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
                 program.tensors[number] = _shaped(program.tensors[number], shape)
 
-    def run(self, instructions: list[Instruction]) -> None:
+    def run(self, instructions: list[Instruction], over: Mapping[int, Sequence[int]] | None = None) -> None:
+        """Fold these; constants that are `over` behind the instruction of a position are let go."""
         settled = [*self.program.settled]
-        for instruction in instructions:
+        for position, instruction in enumerate(instructions):
             inputs = [self._tensor(number) for number in instruction.inputs]
             if self.setting.shapes is not None and (instruction.open or not self._settled(instruction)):
                 instruction = self._asked(instruction, inputs)
@@ -56,6 +57,9 @@ class Folding:
                 self.program.instructions.append(instruction)
             elif self.setting.watched and instruction.ports != ():
                 settled.append(instruction)
+            for number in () if over is None else over.get(position, ()):
+                self._constants.pop(number, None)
+                self.program.constants.pop(number, None)
         self.program.settled = tuple(settled)
 
     def asked(self, instruction: Instruction) -> Instruction:

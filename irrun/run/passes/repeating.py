@@ -1,9 +1,9 @@
 """Repeat: what became of a program of some sizes, done again for others.
 
-Expects a program that was settled from the same decided one as that whose `Course` it follows; leaves what the passes
-that place it would. Of instructions that are of one kind whatever the sizes are the first one is offered to engines,
-and what becomes of it becomes of the others. Where that is something else than it was before, the program has to be
-placed from the beginning.
+Expects a program that was settled from the same decided one as those whose `Course` it may follow; leaves what the
+passes that place it would. Of instructions that are of one kind whatever the sizes are the first one is offered to
+engines, and what becomes of it becomes of the others. Where that is something else than it was before, the program goes
+on as another one did of which all had become the same so far; else it has to be placed from the beginning.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from irrun.spec.traits import Reshaping
 
 
 class Step(NamedTuple):
-    """What an instruction has become, and the number of its kind."""
+    """What an instruction has become, whoever has compiled it, `outcomes` in short, and the number of its kind."""
 
     kind: int
+    outcomes: tuple[Hashable, ...]
     made: Sequence[Instruction]
 
 
@@ -33,6 +34,11 @@ class Course(NamedTuple):
     end: Sequence[Instruction]
     roots: Mapping[int, int]
     used: Mapping[int, Span]
+
+    def begins_as(self, other: Course, count: int) -> bool:
+        """Whether the first instructions became the same as in another course."""
+        pairs = zip(self.steps[:count], other.steps[:count], strict=True)
+        return all(own.kind == its.kind and own.outcomes == its.outcomes for own, its in pairs)
 
 
 def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course | None:
@@ -62,18 +68,21 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
         kind = kinds.of(instruction, became)
         if kind is None:
             return None
-        steps.append(Step(kind, became))
+        bare = [own.changed(work=None, compiled=None) for own in became]  # which would keep what it was compiled to
+        steps.append(Step(kind, tuple(map(_outcome, became)), bare))
     roots = {number: storage.root for number, storage in placed.storage.items()}
     return Course(steps, reorders, roots, spans(placed, setting))
 
 
-def repeat(course: Course, program: Program, setting: Setting) -> Program | None:
-    """A settled program, ready for frames; None where it does not go as before. Raises what `assign` raises."""
+def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Program | None:
+    """A settled program, ready for frames; None where it goes as none did before. Raises what `assign` raises."""
+    course, *others = courses
     assignment = Assignment(program, setting, program.read())
     for number in program.parameters:
         assignment.place(number)
     placed, models = assignment.program, dict[int, list[_Model]]()
-    for instruction, step in zip(program.instructions, course.steps, strict=True):
+    for position, instruction in enumerate(program.instructions):
+        step = course.steps[position]
         known = models.get(step.kind)
         if known is not None:
             if not all(_follow(assignment, course, *pair) for pair in zip(step.made, known, strict=True)):
@@ -84,29 +93,28 @@ def repeat(course: Course, program: Program, setting: Setting) -> Program | None
                 assignment.place(number)
         begin = len(placed.instructions)
         assignment.add(instruction)
-        if not _go_on(placed, begin, step.made):
-            return None
-        models[step.kind] = [_model(own, assignment, setting) for own in placed.instructions[begin:]]
-    begin = len(placed.instructions)
+        became = placed.instructions[begin:]
+        outcomes = tuple(map(_outcome, became))
+        if outcomes != step.outcomes:
+            others = [own for own in others if own.begins_as(course, position)]
+            fitting = [own for own in others if own.steps[position].outcomes == outcomes]
+            if not fitting:
+                return None
+            course, *others = fitting
+            step = course.steps[position]
+        models[step.kind] = [_model(own, assignment, setting) for own in became]
     placed = assignment.finish()
-    if not _go_on(placed, begin, course.end) or not course.roots.keys() <= placed.storage.keys():
+    before = [*(own for step in course.steps for own in step.made), *course.end]
+    if len(placed.instructions) != len(before) or not course.roots.keys() <= placed.storage.keys():
         return None
+    placed.instructions = [
+        own if own.frees == other.frees else own.changed(frees=other.frees)
+        for own, other in zip(placed.instructions, before, strict=True)
+    ]
     placed.storage = {number: placed.storage[number] for number in course.roots}
     if any(storage.root != course.roots[number] for number, storage in placed.storage.items()):
         return None
     return lay_out(placed, course.used, setting)
-
-
-def _go_on(placed: Program, begin: int, before: Sequence[Instruction]) -> bool:
-    """Whether the instructions from number `begin` on are those from `before`; they free the same then."""
-    became = placed.instructions[begin:]
-    if len(became) != len(before) or not all(map(_same, became, before)):
-        return False
-    placed.instructions[begin:] = [
-        own if own.frees == other.frees else own.changed(frees=other.frees)
-        for own, other in zip(became, before, strict=True)
-    ]
-    return True
 
 
 class _Model(NamedTuple):
@@ -152,21 +160,14 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
     return True
 
 
-def _same(own: Instruction, before: Instruction) -> bool:
-    """Whether an instruction has become what it was before, but for its sizes."""
-    if (own.by, own.reads, own.results, len(own.posts)) != (before.by, before.reads, before.results, len(before.posts)):
-        return False
-    mine, other = own.compiled, before.compiled
-    if mine is None or other is None or own.work is None or before.work is None:
-        return mine is other
-    return (
-        len(own.work.outputs) == len(before.work.outputs)
-        and (mine.doubtful, mine.coded, mine.gives.keys()) == (other.doubtful, other.coded, other.gives.keys())
-        and all(
-            (layout.strides is None) == (other.gives[position].strides is None)
-            for position, layout in mine.gives.items()
-        )
-    )
+def _outcome(instruction: Instruction) -> Hashable:
+    """What an instruction has become, but for its sizes."""
+    work, compiled = instruction.work, instruction.compiled
+    own = instruction.by, instruction.reads, instruction.results, len(instruction.posts)
+    if work is None or compiled is None:
+        return own
+    gives = tuple((position, layout.strides is None) for position, layout in compiled.gives.items())
+    return own, len(work.outputs), compiled.doubtful, compiled.coded, gives
 
 
 class _Kinds:

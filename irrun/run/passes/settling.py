@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.records import NamedTuple
-from irrun.run.passes.folding import Folding, fold
+from irrun.run.passes.folding import Folding
 from irrun.run.passes.kinds import forms, known_of
 from irrun.run.passes.separating import is_sized, read_of
 from irrun.run.passes.setting import Form, Setting
@@ -39,8 +39,8 @@ Question = tuple[Instruction, bool]
 class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
     which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside these
-    kernels alone compute what they check themselves, the tensors `sized`. `forms` are those of the instructions. It is
-    for sizes of which the `equal` pairs are.
+    kernels alone compute what they check themselves, the tensors `sized`; tensors in it are `over` behind an instruction.
+    `forms` are those of the instructions. It is for sizes of which the `equal` pairs are.
     """
 
     program: Program
@@ -49,6 +49,7 @@ class Decided(NamedTuple):
     told: Mapping[int, Tensor]
     used: Tensors
     sized: Tensors
+    over: Mapping[int, Sequence[int]]
     questions: Sequence[Question]
     forms: Mapping[int, Form]
     equal: Sequence[tuple[Size, Size]]
@@ -71,8 +72,8 @@ def decided(
     sizes = Evaluation.of(shapes, given)
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
-    sized = _grouped(alone, program.sizing)
-    found = Decided(program, sizing, shapes, told, used, sized, (), {}, equal)
+    sized, over = _grouped(alone, program.sizing), _over(sizing)
+    found = Decided(program, sizing, shapes, told, used, sized, over, (), {}, equal)
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -90,7 +91,7 @@ def decided(
     ]
     questions = [(part, bool(answers[key])) for key, part in asked.items()]
     program = replace(program, instructions=instructions)
-    found = Decided(program, sizing, shapes, told, used, sized, questions, forms(program), equal)
+    found = Decided(program, sizing, shapes, told, used, sized, over, questions, forms(program), equal)
     return found, replace(filled, instructions=instructions)
 
 
@@ -136,7 +137,9 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
         own[number] = Tensor(own[number].type, array.shape)
     shapes = tuple(tensors[number].shape or () for number in sizing.parameters)
     sizing = replace(sizing, tensors=own, constants=sizing.constants | told)
-    computed = fold(sizing, replace(setting, shapes=shapes))
+    folding = Folding(sizing.begun(), replace(setting, shapes=shapes))
+    folding.run(sizing.instructions, decided.over)
+    computed = folding.program
     if any(
         number not in computed.constants or computed.constants[number].shape != tensors[number].shape
         for number in sizing.results
@@ -171,6 +174,18 @@ def _untold(sizing: Program, told: Container[int]) -> Program:
     """The program without what is told, and what only that reads."""
     kept = [own for own in sizing.instructions if not all(number in told for number in own.outputs)]
     return replace(sizing, instructions=read_of(kept, [number for number in sizing.results if number not in told]))
+
+
+def _over(sizing: Program) -> dict[int, list[int]]:
+    """The tensors that are made in a program and read last by the instruction of a position, unless they are results."""
+    made = {number for instruction in sizing.instructions for number in instruction.outputs}
+    last: dict[int, int] = {}
+    for position, instruction in enumerate(sizing.instructions):
+        last.update(dict.fromkeys((number for number in instruction.inputs if number in made), position))
+    found: dict[int, list[int]] = {}
+    for number in last.keys() - set(sizing.results):
+        found.setdefault(last[number], []).append(number)
+    return found
 
 
 def _valued(tensor: Tensor, sizes: Evaluation) -> Array:
