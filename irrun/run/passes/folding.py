@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from irrun.run.borders import body_inference
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Dim, Shape, Size
-from irrun.spec.op import FLOAT, Array, Inferred, Tensor, Violation
+from irrun.spec.dims import Dim, Shape, Size, key_of
+from irrun.spec.evaluation import Unknown
+from irrun.spec.op import FLOAT, Array, Inferred, Op, Tensor, Violation
 from irrun.spec.sizes import Sizes
 
 MAX_FOLDED = 1 << 28
@@ -41,6 +43,7 @@ class Folding:
     def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self.setting = program, setting
         self._constants: dict[int, Tensor] = {}
+        self._open_answers: dict[Hashable, Inferred] = {}
         self._inference = Inference(setting.weights)
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
@@ -120,7 +123,7 @@ class Folding:
         keys = [_key(tensor) for tensor in inputs]
         key: Hashable = (op, id(attrs), *keys)
         if None in keys:
-            return op.infer(inputs, attrs)
+            return op.infer(inputs, attrs) if self.setting.sizes is None else self._open_answer(op, attrs, inputs)
         found = answers.get(key)
         if found is None:
             found = op.infer([_without_weights(tensor) for tensor in inputs], attrs)
@@ -128,6 +131,27 @@ class Folding:
                 return op.infer(inputs, attrs)
             answers[key] = found
         return found
+
+    def _open_answer(self, op: Op, attrs: Mapping[str, Any], inputs: list[Tensor | None]) -> Inferred:
+        """What a rule says of sizes that are open: the same of the same ones, unless it knows of sizes of its own."""
+        keys = [_open_key(tensor) for tensor in inputs]
+        key: Hashable = (op, id(attrs), *keys)
+        found = None if None in keys else self._open_answers.get(key)
+        if found is None:
+            found = op.infer(inputs, attrs)
+            if None not in keys and all(map(self._can_be_told, found.outputs)):
+                self._open_answers[key] = found
+        return found
+
+    def _can_be_told(self, tensor: Tensor) -> bool:
+        """Whether all sizes that are known of a tensor follow from those of the inputs."""
+        assert self.setting.sizes is not None
+        numbers = tensor.numbers if tensor.symbolic else ()
+        try:
+            self.setting.sizes.shape((*(tensor.shape or ()), *(numbers or ())))
+        except (Unknown, ZeroDivisionError):
+            return False
+        return tensor.shape is not None and numbers is not None
 
     def _known(self, instruction: Instruction) -> bool:
         """Take the results whose values are known already, such as sizes; False where they are not."""
@@ -200,6 +224,21 @@ def _key(tensor: Tensor | None) -> Hashable:
             return None
         value = tensor.value.tobytes()
     return tensor.type, tensor.shape, value
+
+
+def _open_key(tensor: Tensor | None) -> Hashable:
+    """The same as `_key`, of a tensor with sizes that are open, or numbers in it."""
+    if tensor is None:
+        return ()
+    if tensor.shape is None:
+        return None
+    value: Hashable = None
+    if tensor.content is not None and not (tensor.static and _is_weight(tensor)):
+        numbers = tensor.numbers
+        if numbers is None or len(numbers) > MAX_COMPARED:
+            return None
+        value = tuple(number.key if isinstance(number, Dim) else repr(number) for number in numbers)
+    return tensor.type, tuple(map(key_of, tensor.shape)), value
 
 
 def _is_weight(tensor: Tensor) -> bool:
