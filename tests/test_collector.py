@@ -35,11 +35,12 @@ def test_what_was_read_before_is_given_back(monkeypatch):
 def test_what_was_to_last_is_looked_at_some_time(monkeypatch, name, reads):
     monkeypatch.setattr(collector, "_lasting", 0)
     monkeypatch.setattr(collector, "_patience", 1)
-    monkeypatch.setattr(collector, name, 3)
-    left = weakref.WeakSet[Cycle]()
+    monkeypatch.setattr(collector, name, 2500)
+    left, kept = weakref.WeakSet[Cycle](), []
     for _ in range(3):
         with made_to_last():
             left.add(Cycle())
+            kept += [[] for _ in range(1000)]
     assert len(left) == 3  # young cycles would be found by the collector soon
     with reads():
         assert not left
@@ -49,14 +50,15 @@ def test_what_was_to_last_is_looked_at_some_time(monkeypatch, name, reads):
 def test_it_is_looked_at_less_often_where_nothing_is_found(monkeypatch):
     monkeypatch.setattr(collector, "_lasting", 0)
     monkeypatch.setattr(collector, "_patience", 1)
-    monkeypatch.setattr(collector, "SELDOM", 2)
+    monkeypatch.setattr(collector, "SELDOM", 1900)
     monkeypatch.setattr(collector, "NEXT_TO_NOTHING", 10)
     gc.collect()
-    made, looks = 0, list[int]()
+    made, looks, kept = 0, list[int](), []
     monkeypatch.setattr(collector.gc, "collect", lambda: looks.append(made) or (20 if made == 14 else 0))
     while made < 20:
         with made_to_last():
             made += 1
+            kept += [[] for _ in range(1000)]
     assert looks == [2, 6, 14, 16]
 
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 LARGE = 50_000
 """Containers that are worth keeping from the collector: a megabyte of XML makes more."""
 
-FEW, SELDOM = 8, 100
-"""How often something lasting is made until the next who reads a graph has it looked at, and who makes more; the latter
-after twice as many each time that next to nothing was found, `MOST` times `SELDOM` at most."""
+FEW, SELDOM = 16_000, 200_000
+"""Containers of what is lasting that are made until the next who reads a graph has them looked at, and who makes more;
+the latter after twice as many each time that next to nothing was found, `MOST` times `SELDOM` at most."""
 
 MOST, NEXT_TO_NOTHING = 32, 1000
 """See there; the second one in objects."""
@@ -24,7 +24,7 @@ _large = False
 """Whether LARGE has become old that the collector has not seen."""
 
 _lasting = 0
-"""How often something has that was lasting."""
+"""Containers of what was lasting that have."""
 
 _patience = 1
 """How many times `SELDOM` it may."""
@@ -44,13 +44,15 @@ def collector_paused(*, lasting: bool = False) -> Iterator[None]:
         if lasting:
             _patience = min(2 * _patience, MOST) if found < NEXT_TO_NOTHING else 1
     gc.disable()
+    before = gc.get_count()[0]
     try:
         yield
     finally:
         if enabled:
-            large = gc.get_count()[0] > LARGE
+            made = gc.get_count()[0]
+            large = made > LARGE
             if (lasting or large) and not gc.get_freeze_count():  # what others have frozen stays so
                 gc.freeze()
                 gc.unfreeze()
-                _large, _lasting = _large or not lasting, _lasting + lasting
+                _large, _lasting = _large or not lasting, _lasting + lasting * max(made - before, 0)
             gc.enable()

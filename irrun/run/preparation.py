@@ -284,14 +284,24 @@ class Preparation:
         found: dict[int, Specialization | Enclosure] = {}
         for position, instruction in enumerate(program.instructions):
             if instruction.enclosed is not None:
-                own = replace(self._setting, iterated=False)
-                inner = Preparation(instruction.enclosed, own, self._kernels, self._comparison, patient=True)
-                found[position] = Enclosure(inner)
+                found[position] = self._enclosure(instruction.enclosed)
             elif is_typed(program, instruction):
                 made = Specialization(program, instruction, read, setting, self._kernels)
                 if made.opened or is_unsized(program, instruction):
                     found[position] = made
         return found
+
+
+    def _enclosure(self, program: Program) -> Enclosure:
+        """What computes an enclosed program, the same as in other programs that are kept."""
+        with self._lock:
+            kept = [*self._kept.values()]
+        for prepared in kept:
+            for found in prepared.specializations.values():
+                if isinstance(found, Enclosure) and found.preparation.program is program:
+                    return found
+        own = replace(self._setting, iterated=False)
+        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
 
 
 class Iterations:

@@ -9,7 +9,7 @@ images are that went through different layers; shapes for which they are not hav
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from threading import Lock
 
@@ -87,7 +87,7 @@ class Templates:
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
         presumed = Presumed([Evaluation.of(open, given) for given in seen])
         own = replace(setting, shapes=open, sizes=Evaluation.of(open, shapes), presumed=presumed)
-        found = decided(decide(self._program, own), open, shapes, setting, presumed.pairs)
+        found = decided(decide(self._program, own), open, shapes, setting, presumed)
         return found[0] if found is not None and alike(made, found[1]) else None
 
     def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:
@@ -121,7 +121,8 @@ def _is_declared(shape: Shape | None, axis: int) -> bool:
 
 def alike(a: Program, b: Program) -> bool:
     """Whether two programs whose sizes are known, and that no engine has seen, do the same in the same order."""
-    if len(a.instructions) != len(b.instructions) or len(a.compressed) != len(b.compressed):
+    mine, its = ([*_single(program)] for program in (a, b))
+    if len(mine) != len(its) or len(a.compressed) != len(b.compressed):
         return False
     numbers: dict[int | None, int | None] = {None: None, **dict(zip(a.parameters, b.parameters, strict=True))}
 
@@ -131,22 +132,34 @@ def alike(a: Program, b: Program) -> bool:
             for x, y in zip(own, other, strict=True)
         )
 
-    for one, two in zip(a.instructions, b.instructions, strict=True):
-        if len(one.posts) != len(two.posts):
+    for (one, row), (two, other_row) in zip(mine, its, strict=True):
+        if len(one.posts) != len(two.posts) or row != other_row:
             return False
         for part, other in zip(one.parts, two.parts, strict=True):
             if not _same_part(part, other) or not same(part.inputs, other.inputs):
                 return False
             for x, y in zip(part.outputs, other.outputs, strict=True):
-                if not same_known(a.tensors[x], b.tensors[y]):
+                if not (row or same_known(a.tensors[x], b.tensors[y])):
                     return False
                 numbers[x] = y
     return same(a.results, b.results) and (a.variables, a.borders) == (b.variables, b.borders)
 
 
+def _single(program: Program) -> Iterator[tuple[Instruction, int]]:
+    """The instructions one by one, and the number of the row that each is enclosed in, 0 for none."""
+    rows = 0
+    for instruction in program.instructions:
+        if instruction.enclosed is None:
+            yield instruction, 0
+            continue
+        rows += 1
+        for inner in instruction.enclosed.instructions:
+            yield inner, rows
+
+
 def _same_part(a: Instruction, b: Instruction) -> bool:
     mine, other = (
-        (part.layer, part.op, part.open, part.effects, part.ports, part.types, len(part.outputs), part.enclosed)
+        (part.layer, part.op, part.open, part.effects, part.ports, part.types, len(part.outputs))
         for part in (a, b)
     )
     bodies = [{name: (id(body), id(program)) for name, (body, program) in part.bodies.items()} for part in (a, b)]

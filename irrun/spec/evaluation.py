@@ -39,6 +39,14 @@ class Evaluation:
     def shape(self, shape: Iterable[Size]) -> tuple[int, ...]:
         return tuple(map(self.size, shape))
 
+    def can_tell(self, sizes: Iterable[Size]) -> bool:
+        """Whether all these are numbers, or can be told."""
+        try:
+            self.shape(sizes)
+        except (Unknown, ZeroDivisionError):
+            return False
+        return True
+
     def _sum(self, terms: Iterable[tuple[tuple[Atom, ...], int]]) -> int:
         return sum(factor * prod(map(self._atom, monomial)) for monomial, factor in terms)
 
@@ -79,15 +87,29 @@ class Evaluation:
 
 
 class Presumed:
-    """Sizes that were equal each time so far, as one, the first of them; `pairs` are those of which that is presumed."""
+    """What was true of sizes each time so far, and is presumed to be so."""
 
     def __init__(self, times: Sequence[Evaluation]) -> None:
         self._times = times
         self._first: dict[tuple[int, ...], Dim] = {}
         self._found: dict[Any, Size] = {}
-        self.pairs: list[tuple[Dim, Dim]] = []
+        self._equal: list[tuple[Dim, Dim]] = []
+        self._limits: list[tuple[Size, int, bool]] = []
+
+    def holds(self, sizes: Evaluation) -> bool:
+        """Whether what was presumed is true of these. Raises what `Evaluation.size` raises."""
+        return all(sizes.size(one) == sizes.size(other) for one, other in self._equal) and all(
+            (sizes.size(size) <= most) == answer for size, most, answer in self._limits
+        )
+
+    def at_most(self, size: Size, most: int) -> bool:
+        """Whether a size was at most so large the first time."""
+        answer = self._times[0].size(size) <= most
+        self._limits.append((size, most, answer))
+        return answer
 
     def shape(self, shape: Iterable[Size]) -> Shape:
+        """The shape with sizes that were equal each time as one, the first of them."""
         return tuple(self._one(size) if isinstance(size, Dim) else size for size in shape)
 
     def _one(self, size: Dim) -> Size:
@@ -102,7 +124,7 @@ class Presumed:
         except (Unknown, ZeroDivisionError):
             return size
         if first.key != size.key:
-            self.pairs.append((first, size))
+            self._equal.append((first, size))
         return first
 
 

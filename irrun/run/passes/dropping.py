@@ -33,7 +33,7 @@ def drop(program: Program, setting: Setting) -> Program:
             instruction = instruction.reading(same)
         if _is_constant(instruction, program):
             continue
-        found = dict(_unchanged(instruction, program, setting.sizes is not None))
+        found = dict(_unchanged(instruction, program, setting))
         if not found or len(found) < len(instruction.outputs):
             instructions.append(instruction)
         else:
@@ -64,8 +64,8 @@ def _is_constant(instruction: Instruction, program: Program) -> bool:
     return True
 
 
-def _unchanged(instruction: Instruction, program: Program, settled: bool) -> Iterator[tuple[int, int]]:
-    """The outputs that are inputs as they are, with these; sizes may be open that are to be `settled`."""
+def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> Iterator[tuple[int, int]]:
+    """The outputs that are inputs as they are, with these."""
     if not instruction.plain or instruction.posts:
         return
     tensors, elementwise = program.tensors, instruction.op.trait(Elementwise)
@@ -78,8 +78,9 @@ def _unchanged(instruction: Instruction, program: Program, settled: bool) -> Ite
         if (
             number is not None
             and not resizing.padded(instruction.attrs)
-            and (settled or not instruction.open)  # there is nothing to object to where sizes are the same
-            and _same_sizes(tensors[output], tensors[number], settled)
+            and (setting.sizes is not None or not instruction.open)  # there is nothing to object to in equal sizes
+            and setting.sized(tensors[number])
+            and _same_sizes(tensors[output], tensors[number])
         ):
             yield output, number
     elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
@@ -92,11 +93,10 @@ def _unchanged(instruction: Instruction, program: Program, settled: bool) -> Ite
                     return
 
 
-def _same_sizes(result: Tensor, given: Tensor, settled: bool) -> bool:
-    """Whether an input has the sizes of the result, which are known unless they are to be `settled`."""
-    if result.shape is None or given.shape is None or len(result.shape) != len(given.shape):
+def _same_sizes(a: Tensor, b: Tensor) -> bool:
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return False
-    return (settled or given.static) and all(map(same, result.shape, given.shape))
+    return all(map(same, a.shape, b.shape))
 
 
 def _is_one(number: int, program: Program) -> bool:

@@ -1,7 +1,7 @@
 """Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
 
-Expects a pruned program for inputs of known shapes; leaves one in which such a row is one instruction with an
-`enclosed` program. What makes a size known that was not, such as the places that are not 0 or a body, stays outside:
+Expects a pruned program for inputs of shapes that are known, or are to be settled; leaves one in which such a row is one
+instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0 or a body, stays outside:
 behind it all sizes of the row are there.
 """
 
@@ -15,8 +15,9 @@ from irrun.run.memory import tensor_bytes
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import Input, Op, Output
+from irrun.spec.dims import product
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.op import Input, Op, Output, Tensor
 
 FEWEST = 3
 """Instructions that are worth a program of their own."""
@@ -39,7 +40,7 @@ Origins = frozenset[int]
 def enclose(program: Program, setting: Setting) -> Program:
     shapes = setting.shapes
     known = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
-    if not known or not setting.engines or setting.watched or not setting.encloses:
+    if not (known or setting.sizes is not None) or not setting.engines or setting.watched or not setting.encloses:
         return program
     enclosing = _Enclosing(program, setting)
     for number, instruction in enumerate(program.instructions):
@@ -61,6 +62,8 @@ class _Enclosing:
 
     def __init__(self, program: Program, setting: Setting) -> None:
         self._program, self._setting = program, setting
+        self._told = set[int]() if program.sizing is None else set(program.sizing.results)
+        self._sized: dict[int, bool] = {}
         self._origins: dict[int, Origins | None] = {}  # of tensors whose sizes are not known; None where none may tell
         self._rows: dict[Origins, _Row] = {}
         self._instructions: list[Instruction] = []
@@ -71,8 +74,8 @@ class _Enclosing:
     def add(self, number: int, instruction: Instruction) -> None:
         program = self._program
         operands = {operand for operand in instruction.operands if operand is not None}
-        unsized = {operand for operand in operands if not program.tensors[operand].static}
-        open_results = [result for result in instruction.results if not program.tensors[result].static]
+        unsized = {operand for operand in operands if not self._has_sizes(operand)}
+        open_results = [result for result in instruction.results if not self._has_sizes(result)]
         known = [self._origins.get(operand) for operand in unsized]
         origins: Origins | None = frozenset()
         for found in known:
@@ -108,8 +111,21 @@ class _Enclosing:
             tensor = program.tensors[number]
             if tensor.shape is None or tensor.type not in ELEMENT_TYPES or tensor.type == "string":
                 return False
-        fixed = operands.difference(program.constants, program.compressed)
-        return all(not program.tensors[n].static or tensor_bytes(program.tensors[n]) <= MAX_COPIED for n in fixed)
+        fixed = operands.difference(program.constants, program.compressed, self._told)
+        return all(not self._has_sizes(number) or self._is_small(program.tensors[number]) for number in fixed)
+
+    def _has_sizes(self, number: int) -> bool:
+        found = self._sized.get(number)
+        if found is None:
+            found = self._sized[number] = self._setting.sized(self._program.tensors[number])
+        return found
+
+    def _is_small(self, tensor: Tensor) -> bool:
+        """Whether a tensor that has its sizes is quickly copied."""
+        if tensor.static:
+            return tensor_bytes(tensor) <= MAX_COPIED
+        most = MAX_COPIED // numpy_dtype(tensor.type).itemsize
+        return self._setting.presumed is not None and self._setting.presumed.at_most(product(tensor.shape or ()), most)
 
     def _flush(self, origins: Origins) -> None:
         """Put a row in its place, as one instruction if it is worth it."""

@@ -20,7 +20,6 @@ from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, Size, key_of
-from irrun.spec.evaluation import Unknown
 from irrun.spec.op import FLOAT, Array, Inferred, Op, Tensor, Violation
 from irrun.spec.sizes import Sizes
 
@@ -147,11 +146,9 @@ class Folding:
         """Whether all sizes that are known of a tensor follow from those of the inputs."""
         assert self.setting.sizes is not None
         numbers = tensor.numbers if tensor.symbolic else ()
-        try:
-            self.setting.sizes.shape((*(tensor.shape or ()), *(numbers or ())))
-        except (Unknown, ZeroDivisionError):
+        if tensor.shape is None or numbers is None:
             return False
-        return tensor.shape is not None and numbers is not None
+        return self.setting.sizes.can_tell((*tensor.shape, *numbers))
 
     def _known(self, instruction: Instruction) -> bool:
         """Take the results whose values are known already, such as sizes; False where they are not."""

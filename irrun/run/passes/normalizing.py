@@ -34,7 +34,7 @@ _SIGNED = np.array([*_NUMBERS.tolist(), -np.inf, -3e11, -7, -1, -0.3, -1e-9], np
 def normalize(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched or not any(map(_is_folding, program.instructions)):
         return program
-    search = _Search(program, settled=setting.sizes is not None)
+    search = _Search(program, setting)
     found = dict(filter(None, map(search.behind, program.instructions)))
     if not found:
         return program
@@ -50,8 +50,8 @@ def _is_folding(instruction: Instruction) -> bool:
 class _Search:
     """Looks for the ops that are behind a mean, and those before it."""
 
-    def __init__(self, program: Program, *, settled: bool) -> None:
-        self._program, self._settled = program, settled
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self._program, self._setting = program, setting
         self._maker: dict[int | None, Instruction] = {}
         self._reader: dict[int | None, Instruction] = {}
         self._readers: Counter[int | None] = Counter(program.results)
@@ -120,7 +120,7 @@ class _Search:
         if any(tensor.type != "f32" or tensor.shape is None for tensor in tensors) or not tensors[-1].shape:
             return False
         static = all(tensor.static for tensor in tensors)
-        return not instruction.open if static else self._settled
+        return not instruction.open if static else all(map(self._setting.sized, tensors))
 
     def _shape(self, instruction: Instruction) -> Sequence[object]:
         return self._program.tensors[instruction.outputs[0]].shape or ()

@@ -28,22 +28,23 @@ Axes = tuple[int, ...]
 def rewrite(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched:
         return program
-    rewriting = _Rewriting(program.begun(), open=setting.sizes is not None)
+    rewriting = _Rewriting(program.begun(), setting)
     for instruction in program.instructions:
         rewriting.add(instruction)
     return rewriting.program
 
 
-def closed(instruction: Instruction, program: Program, *, open: bool = False) -> bool:
+def closed(instruction: Instruction, program: Program, setting: Setting | None = None) -> bool:
     """Whether all about an instruction is known before the run, so that only its numbers are left to compute.
 
-    Its sizes may still be `open`, if they are to be settled before the run, which asks its rule again.
+    Its sizes may still be open where by the `setting` they are to be settled, when its rule is asked again.
     """
-    if (instruction.open and not open) or not instruction.plain:
+    settled = setting is not None and setting.sizes is not None
+    if (instruction.open and not settled) or not instruction.plain:
         return False
     results = [program.tensors[number] for number in instruction.outputs]
     return all(
-        (tensor.static or (open and tensor.shape is not None))
+        (tensor.static if setting is None else setting.sized(tensor))
         and tensor.type in ELEMENT_TYPES
         and tensor.type != "string"
         for tensor in results
@@ -53,12 +54,12 @@ def closed(instruction: Instruction, program: Program, *, open: bool = False) ->
 class _Rewriting:
     """A program in the making; `makers` has the closed instruction that made each tensor."""
 
-    def __init__(self, program: Program, *, open: bool) -> None:
-        self.program, self._open = program, open
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self.program, self._setting = program, setting
         self.makers: dict[int, Instruction] = {}
 
     def add(self, instruction: Instruction) -> None:
-        if not closed(instruction, self.program, open=self._open):
+        if not closed(instruction, self.program, self._setting):
             self.program.instructions.append(instruction)
             return
         rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
@@ -83,7 +84,7 @@ class _Rewriting:
 
     def _shape(self, number: int) -> Shape | None:
         tensor = self.program.tensors[number]
-        return tensor.shape if tensor.static or self._open else None
+        return tensor.shape if self._setting.sized(tensor) else None
 
     def _value(self, instruction: Instruction, name: str) -> Array | None:
         """The constant at an input port."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.evaluation import Evaluation, Unknown
+from irrun.spec.evaluation import Evaluation
 from irrun.spec.op import Tensor
 
 
@@ -55,13 +55,7 @@ def _is_derived(instruction: Instruction, program: Program, derived: set[int], k
 
 def is_sized(tensor: Tensor, known: Evaluation) -> bool:
     """Whether the values of a tensor are known as sizes, in terms of those that are `known`."""
-    if tensor.value is None:
-        return False
-    try:
-        known.shape(tensor.value.flat)
-    except (Unknown, ZeroDivisionError):
-        return False
-    return True
+    return tensor.value is not None and known.can_tell(tensor.value.flat)
 
 
 def read_of(instructions: list[Instruction], results: Sequence[int]) -> list[Instruction]:

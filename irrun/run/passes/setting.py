@@ -13,7 +13,7 @@ from irrun.records import NamedTuple, dataclass
 from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation, Presumed
-from irrun.spec.op import Array, Inferred
+from irrun.spec.op import Array, Inferred, Tensor
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
@@ -41,7 +41,7 @@ class Setting:
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
     product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers,
-    and what is `presumed` to be equal of it; one that was settled may have `forms` of its instructions, by their identity.
+    and what is `presumed` of it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
@@ -67,6 +67,12 @@ class Setting:
     views: dict[Hashable, Views] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
+
+    def sized(self, tensor: Tensor) -> bool:
+        """Whether all sizes of a tensor are known, or are to be settled before the run."""
+        if tensor.static or self.sizes is None:
+            return tensor.static
+        return tensor.shape is not None and self.sizes.can_tell(tensor.shape)
 
     def dense(self, weights: CompressedWeights) -> Array:
         """The values of weights, f32, which programs share."""

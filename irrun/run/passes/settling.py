@@ -20,9 +20,9 @@ from irrun.run.passes.separating import is_sized, read_of
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Shape, Size
+from irrun.spec.dims import Shape
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.evaluation import Evaluation, Unknown
+from irrun.spec.evaluation import Evaluation, Presumed, Unknown
 from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
 from irrun.spec.traits import Lookup
 
@@ -40,7 +40,7 @@ class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
     which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside these
     kernels alone compute what they check themselves, the tensors `sized`; tensors in it are `over` behind an instruction.
-    `forms` are those of the instructions. It is for sizes of which the `equal` pairs are.
+    `forms` are those of the instructions. It is for sizes of which what was `presumed` is true.
     """
 
     program: Program
@@ -52,7 +52,7 @@ class Decided(NamedTuple):
     over: Mapping[int, Sequence[int]]
     questions: Sequence[Question]
     forms: Mapping[int, Form]
-    equal: Sequence[tuple[Size, Size]]
+    presumed: Presumed
 
 
 def decided(
@@ -60,20 +60,24 @@ def decided(
     shapes: tuple[Shape, ...],
     given: Sequence[Sequence[int]],
     setting: Setting,
-    equal: Sequence[tuple[Size, Size]] = (),
+    presumed: Presumed,
 ) -> tuple[Decided, Program] | None:
     """What passes have made for inputs of open `shapes`, and the program that this is for the `given` ones; None where
-    more has to be known than these to tell all sizes. They have relied on it that pairs are `equal`."""
+    a rule finds more, or something else. They have relied on what was `presumed`."""
     assert program.sizing is not None
     parts = [part for instruction in program.instructions for part in instruction.parts]
     numbers = {number for part in parts for number in part.outputs}
-    used = _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
-    asked = {_question(part, program): part for part in parts}
+    asked = {_question(part, program): part for part in parts if part.enclosed is None}
     sizes = Evaluation.of(shapes, given)
+    used = [
+        (tensor, alike)
+        for tensor, alike in _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
+        if tensor.shape is not None and sizes.can_tell(tensor.shape)  # others are for the data to tell
+    ]
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
     sized, over = _grouped(alone, program.sizing), _over(sizing)
-    found = Decided(program, sizing, shapes, told, used, sized, over, (), {}, equal)
+    found = Decided(program, sizing, shapes, told, used, sized, over, (), {}, presumed)
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -83,15 +87,17 @@ def decided(
         return None
 
     def answered(part: Instruction) -> Instruction:
+        if part.enclosed is not None:
+            return part
         return part.changed(open=answers[_question(part, program)])
 
     instructions = [
         answered(instruction).changed(posts=tuple(map(answered, instruction.posts)))
         for instruction in program.instructions
     ]
-    questions = [(part, bool(answers[key])) for key, part in asked.items()]
+    questions = [(part, bool(open)) for part, open in zip(asked.values(), answers.values(), strict=True)]
     program = replace(program, instructions=instructions)
-    found = Decided(program, sizing, shapes, told, used, sized, over, questions, forms(program), equal)
+    found = Decided(program, sizing, shapes, told, used, sized, over, questions, forms(program), presumed)
     return found, replace(filled, instructions=instructions)
 
 
@@ -112,13 +118,20 @@ def _asked(folding: Folding, part: Instruction) -> bool | None:
     before = [tensors[number] for number in part.outputs]
     found = folding.asked(part)
     after = [tensors[number] for number in part.outputs]
+    for number, tensor in zip(part.outputs, before, strict=True):  # others know sizes by those that were open
+        tensors[number] = tensor
     same = found.types == part.types and all(map(same_known, before, after))
     return found.open if same else None
 
 
 def same_known(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors are of one type and one shape, all sizes of which are known."""
-    return a.type == b.type and a.static and b.static and a.shape == b.shape
+    """Whether two tensors are of one type and one shape, as far as that is known, and the same is known."""
+    if a.type != b.type or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return False
+    return all(
+        one == other if isinstance(one, int) and isinstance(other, int) else type(one) is type(other)
+        for one, other in zip(a.shape, b.shape, strict=True)
+    )
 
 
 def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
@@ -126,7 +139,7 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     program, sizing, sizes = decided.program, decided.sizing, Evaluation.of(decided.shapes, given)
     tensors, own = [*program.tensors], [*sizing.tensors]
     try:
-        if any(sizes.size(one) != sizes.size(other) for one, other in decided.equal):
+        if not decided.presumed.holds(sizes):
             return None
         _fill(tensors, decided.used, sizes)
         _fill(own, decided.sized, sizes)
@@ -221,11 +234,7 @@ def _can_be_told(number: int | None, made: set[int], sizing: Program, sizes: Eva
     tensor = sizing.tensors[number]
     if tensor.type == "dynamic" or tensor.shape is None:
         return False
-    try:
-        sizes.shape(tensor.shape)
-    except (Unknown, ZeroDivisionError):
-        return False
-    return True
+    return sizes.can_tell(tensor.shape)
 
 
 def _grouped(numbers: Iterable[int], program: Program) -> list[tuple[Tensor, list[int]]]:
