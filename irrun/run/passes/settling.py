@@ -154,7 +154,9 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     folding.run(sizing.instructions, decided.over)
     computed = folding.program
     if any(
-        number not in computed.constants or computed.constants[number].shape != tensors[number].shape
+        number not in computed.constants
+        or not tensors[number].static
+        or computed.constants[number].shape != tensors[number].shape
         for number in sizing.results
     ):
         return None
