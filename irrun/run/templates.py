@@ -1,9 +1,10 @@
 """Templates: what is computed is decided once for inputs of open sizes, and settled for each that come.
 
-Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again gets
-a template, `Decided`, if that gives the program which the passes have made of its first shapes from the beginning. Sizes
-that follow from those of the inputs are taken for equal where they were for all shapes of the pattern so far, as sizes of
-images are that went through different layers; shapes for which they are not have a template made anew.
+Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again, or some
+times more where little in the program is alike, gets a template, `Decided`, if that gives the program which the passes have
+made of shapes before from the beginning. Sizes that follow from those of the inputs are taken for equal where they were
+for all shapes of the pattern so far, as sizes of images are that went through different layers; shapes for which they are
+not have a template made anew.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ MAX_KEPT = 16
 MAX_COURSES = 8
 """Ways in which programs of a template were placed: engines choose by sizes."""
 
-MAX_TRIED = 3
-"""Templates that are made of one pattern."""
+MAX_TRIED, MAX_SEEN = 3, 8
+"""Templates that are made of one pattern, and shapes that they are made by."""
+
+ALIKE, PATIENCE = 3, 3
+"""Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs in
+full, so that for others some of these come first."""
 
 Shapes = tuple[tuple[int, ...], ...]
 Pattern = tuple[tuple[int, ...], ...]
@@ -39,11 +44,13 @@ Pattern = tuple[tuple[int, ...], ...]
 
 @dataclass(eq=False, slots=True)
 class _Known:
-    """What is known of a pattern: shapes that had to be `seen` in full, the program of the last ones until there is a
-    template, in which ways that was placed, and whether there can be one."""
+    """What is known of a pattern: shapes that were `seen`, the latest ones first, of which programs were made in full,
+    and the `last` of these until there is a template; how often one was made, in which ways its programs were placed, and
+    whether there can be no other one."""
 
     seen: list[Shapes] = field(default_factory=list)
     last: Program | None = None
+    tried: int = 0
     decided: Decided | None = None
     courses: list[Course] = field(default_factory=list)
     hopeless: bool = False
@@ -65,27 +72,27 @@ class Templates:
             self._kept.move_to_end(pattern)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        last = known.last
-        if last is not None:
-            known.decided, known.last = self._decided(pattern, (*known.seen, shapes), last, setting), None
-            known.hopeless = known.decided is None
+        if known.last is not None and len(known.seen) >= (1 if _repeats_itself(known.last) else PATIENCE):
+            known.decided, known.last = self._decided(pattern, (shapes, *known.seen), known.last, setting), None
+            known.tried += 1
+            known.hopeless = known.decided is None or known.tried == MAX_TRIED
         if known.decided is not None:
             settled = settle(known.decided, shapes, setting)
             if settled is not None:
                 return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
-        if not known.hopeless and len(known.seen) < MAX_TRIED:
-            known.seen, known.last, known.decided, known.courses = [*known.seen, shapes], made, None, []
+        if not known.hopeless:
+            known.seen, known.last, known.decided, known.courses = [shapes, *known.seen[:MAX_SEEN]], made, None, []
         return place(made, setting)
 
     def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
-        """The template of a pattern, if what it gives for the last but one of the shapes that were `seen` is the program
+        """The template of a pattern, if what it gives for the latest but one of the shapes that were `seen` is the program
         that was made of them."""
-        shapes = seen[-2]
+        now, shapes, *others = seen
         setting = replace(setting, shapes=shapes)
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
-        presumed = Presumed([Evaluation.of(open, given) for given in seen])
+        presumed = Presumed([Evaluation.of(open, given) for given in (shapes, now, *others)])
         own = replace(setting, shapes=open, sizes=Evaluation.of(open, shapes), presumed=presumed)
         found = decided(decide(self._program, own), open, shapes, setting, presumed)
         return found[0] if found is not None and alike(made, found[1]) else None
@@ -112,6 +119,16 @@ class Templates:
             )
             for own, shape in zip(declared, shapes, strict=True)
         )
+
+
+def _repeats_itself(program: Program) -> bool:
+    """Whether many instructions of a program of known sizes are alike."""
+    tensors = program.tensors
+    kinds = {
+        (own.form, *(None if number is None else tensors[number].shape for number in own.operands))
+        for own in program.instructions
+    }
+    return len(program.instructions) >= ALIKE * len(kinds)
 
 
 def _is_declared(shape: Shape | None, axis: int) -> bool:

@@ -63,7 +63,8 @@ def in_full() -> Iterator[None]:
 
 @contextmanager
 def settled(counts: dict[str, int]) -> Iterator[None]:
-    """Settled programs are verified; how many there have been, and how many of these were placed as one before."""
+    """Settled programs, which are there from the second time of a pattern on, are verified; how many there have been,
+    and how many of these were placed as one before."""
 
     def placed(program: Any, setting: Any) -> Any:
         verify(program)
@@ -89,6 +90,7 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
         return program
 
     with (
+        patch.object(templates, "PATIENCE", 1),
         patch.object(templates, "place", placed),
         patch.object(templates, "settle", counted),
         patch.object(templates, "repeat", repeated),

@@ -10,6 +10,7 @@ import pytest
 
 import irrun
 from irrun.engines.vectorized.engine import VectorizedEngine
+from irrun.run import templates
 from irrun.run.passes.assignment import Assignment
 from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, model, saved
@@ -223,3 +224,112 @@ def test_weights_of_layers_that_are_alike_stay_apart(tmp_path, counts):
                 want = want @ w + n
             (result,) = executor.run([x]).values()
             np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
+
+
+def pooled(folder):
+    """An image pooled by 2, with sizes rounded up, brought to the sizes that are rounded down, where it is added."""
+    b = model()
+    x = b.parameter([np.zeros((1, 2, 4, 4), np.float32)], [2, 3])
+    window = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2", "auto_pad": "explicit"}
+    more = b.one("MaxPool-1", x, **window, rounding_type="ceil")
+    less = b.one("MaxPool-1", x, **window, rounding_type="floor")
+    sizes = b.one("Gather-8", b.one("ShapeOf-3", less, output_type="i64"), i64(b, [2, 3]), i64(b, 0), batch_dims=0)
+    attrs = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "floor"}
+    near = b.one(
+        *("Interpolate-11", more, sizes, i64(b, [2, 3])), **attrs, coordinate_transformation_mode="half_pixel"
+    )
+    b.result(b.one("Add-1", b.one("ReLU-1", near), less, **ADD))
+    return saved(b, folder)
+
+
+def test_sizes_that_were_equal_so_far_are_presumed_to_be_until_they_are_not(tmp_path, counts):
+    path = pooled(tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine="numpy") for _ in range(2))
+    left = []
+    for sizes in ((4, 6), (6, 8), (8, 4), (10, 6), (7, 8), (9, 8), (5, 6), (6, 9), (3, 7), (12, 14), (11, 4)):
+        x = np.random.default_rng(sizes[0]).standard_normal((1, 2, *sizes), np.float32)
+        with in_full():
+            (expected,) = full.run([x]).values()
+        (result,) = ours.run([x]).values()
+        np.testing.assert_array_equal(result, expected)
+        left.append(any(own.op.type == "Interpolate" for own in kept(ours)[-1].instructions))
+    assert left == [any(size % 2 for size in sizes) for sizes in ((0, 0),) * 4 + ((1, 1),) * 5 + ((1, 0),) * 2]
+    assert counts["not settled"] >= 1
+    assert counts["settled"] >= 6
+
+
+def kept(executor):
+    """The programs that an executor keeps, the latest one last."""
+    return [prepared.program for prepared in executor._whole.preparation._kept.values()]
+
+
+def test_programs_of_few_alike_instructions_are_made_in_full_some_times_more(tmp_path):
+    executor = irrun.GraphExecutor(pooled(tmp_path), engine="numpy")
+    made, decide = [], templates.decide
+
+    def noted(program, setting):
+        made.append(setting.sizes is not None)
+        return decide(program, setting)
+
+    with patch.object(templates, "decide", noted):
+        for size in (4, 6, 8, 10, 12, 14):
+            executor.run([np.zeros((1, 2, size, 2 * size), np.float32)])
+    assert made == [False] * templates.PATIENCE + [True]
+
+
+def test_results_that_are_brought_into_another_layout_are_so_in_all_sizes(tmp_path, counts):
+    pytest.importorskip("irrun.engines.onednn.bindings")
+    b = model()
+    x = anything(b, "f4", (1, 3, -1, -1))
+    rng = np.random.default_rng(2)
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "auto_pad": "explicit"}
+    for channels in (3, 8, 8, 8):
+        filters = b.constant(rng.standard_normal((8, channels, 3, 3), np.float32) / 9)
+        x = b.one("ReLU-1", b.one("Convolution-1", x, filters, **window))
+        x = b.one("Add-1", x, b.one("CumSum-3", x, i64(b, 2), exclusive=False, reverse=False), **ADD)
+    b.result(x)
+    path = saved(b, tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine="onednn") for _ in range(2))
+    for sizes in ((20, 24), (30, 16), (17, 40), (26, 22), (9, 31)):
+        x = rng.standard_normal((1, 3, *sizes), np.float32)
+        with in_full():
+            (expected,) = full.run([x]).values()
+        (result,) = ours.run([x]).values()
+        np.testing.assert_array_equal(result, expected)
+    assert counts["settled"] == 4
+
+
+def test_a_program_goes_on_as_one_did_that_had_begun_in_the_same_way(tmp_path, counts):
+    """Which engine takes a product depends on how many rows it has, in each layer on its own."""
+    path = layers(tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine="auto") for _ in range(2))
+    for length in (5, 150, 6, 7, 160, 8, 170, 180, 9, 10):
+        x = np.random.default_rng(length).standard_normal((2, length, 8), np.float32)
+        with in_full():
+            (expected,) = full.run([x]).values()
+        (result,) = ours.run([x]).values()
+        np.testing.assert_array_equal(result, expected)
+    assert counts["repeated"] >= 6
+
+
+def test_rows_of_which_the_data_tell_the_sizes_are_prepared_once_for_all_lengths(tmp_path, counts):
+    b = model()
+    x = anything(b, "f4", (-1, 64))
+    places = b.one("Squeeze-1", b.one("NonZero-3", b.one("ReduceMax-1", x, i64(b, [1]), keep_dims=False)), i64(b, [0]))
+    rows = b.one("Gather-8", x, places, i64(b, 0), batch_dims=0)
+    weights = np.random.default_rng(0).standard_normal((64, 64), np.float32)
+    rows = b.one("Exp-1", b.one("Tanh-1", b.one("MatMul-1", rows, b.constant(weights), **PLAIN)))
+    b.result(b.one("ReduceSum-1", rows, i64(b, [0]), keep_dims=False))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="auto")
+    prepared = set()
+    for length in (30, 40, 50, 60):
+        x = np.random.default_rng(length).standard_normal((length, 64), np.float32)
+        x[::3] = 0
+        for _ in range(3):
+            (result,) = executor.run([x]).values()
+            expected = np.exp(np.tanh(x[x.max(axis=1) != 0].astype(np.float64) @ weights)).sum(axis=0)
+            np.testing.assert_allclose(result, expected, rtol=1e-5)
+        for own in kept(executor)[2:]:
+            prepared |= {id(each.enclosed) for each in own.instructions if each.enclosed is not None}
+    assert counts["settled"] >= 3
+    assert len(prepared) == 1
