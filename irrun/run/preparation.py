@@ -291,7 +291,6 @@ class Preparation:
                     found[position] = made
         return found
 
-
     def _enclosure(self, program: Program) -> Enclosure:
         """What computes an enclosed program, the same as in other programs that are kept."""
         with self._lock:

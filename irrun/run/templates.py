@@ -1,10 +1,10 @@
 """Templates: what is computed is decided once for inputs of open sizes, and settled for each that come.
 
-Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again, or some
-times more where little in the program is alike, gets a template, `Decided`, if that gives the program which the passes have
-made of shapes before from the beginning. Sizes that follow from those of the inputs are taken for equal where they were
-for all shapes of the pattern so far, as sizes of images are that went through different layers; shapes for which they are
-not have a template made anew.
+Shapes are of one pattern where the same sizes are 0 or 1, and the same ones are equal. A pattern that comes again, or
+some times more where little in the program is alike, gets a template, `Decided`, if that gives the program which the
+passes have made of shapes before from the beginning. Sizes that follow from those of the inputs are taken for equal
+where they were for all shapes of the pattern so far, as sizes of images are that went through different layers; shapes
+for which they are not have a template made anew.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MAX_TRIED, MAX_SEEN = 3, 8
 """Templates that are made of one pattern, and shapes that they are made by."""
 
 ALIKE, PATIENCE = 3, 3
-"""Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs in
-full, so that for others some of these come first."""
+"""Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs
+in full, so that for others some of these come first."""
 
 Shapes = tuple[tuple[int, ...], ...]
 Pattern = tuple[tuple[int, ...], ...]
@@ -45,8 +45,8 @@ Pattern = tuple[tuple[int, ...], ...]
 @dataclass(eq=False, slots=True)
 class _Known:
     """What is known of a pattern: shapes that were `seen`, the latest ones first, of which programs were made in full,
-    and the `last` of these until there is a template; how often one was made, in which ways its programs were placed, and
-    whether there can be no other one."""
+    and the `last` of these until there is a template; how often one was made, in which ways its programs were placed,
+    and whether there can be no other one."""
 
     seen: list[Shapes] = field(default_factory=list)
     last: Program | None = None
@@ -86,8 +86,8 @@ class Templates:
         return place(made, setting)
 
     def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
-        """The template of a pattern, if what it gives for the latest but one of the shapes that were `seen` is the program
-        that was made of them."""
+        """The template of a pattern, if what it gives for the latest but one of the shapes that were `seen` is the
+        program that was made of them."""
         now, shapes, *others = seen
         setting = replace(setting, shapes=shapes)
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
@@ -176,8 +176,7 @@ def _single(program: Program) -> Iterator[tuple[Instruction, int]]:
 
 def _same_part(a: Instruction, b: Instruction) -> bool:
     mine, other = (
-        (part.layer, part.op, part.open, part.effects, part.ports, part.types, len(part.outputs))
-        for part in (a, b)
+        (part.layer, part.op, part.open, part.effects, part.ports, part.types, len(part.outputs)) for part in (a, b)
     )
     bodies = [{name: (id(body), id(program)) for name, (body, program) in part.bodies.items()} for part in (a, b)]
     attrs = a.attrs is b.attrs or repr(a.attrs) == repr(b.attrs)

@@ -235,9 +235,7 @@ def pooled(folder):
     less = b.one("MaxPool-1", x, **window, rounding_type="floor")
     sizes = b.one("Gather-8", b.one("ShapeOf-3", less, output_type="i64"), i64(b, [2, 3]), i64(b, 0), batch_dims=0)
     attrs = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "floor"}
-    near = b.one(
-        *("Interpolate-11", more, sizes, i64(b, [2, 3])), **attrs, coordinate_transformation_mode="half_pixel"
-    )
+    near = b.one(*("Interpolate-11", more, sizes, i64(b, [2, 3])), **attrs, coordinate_transformation_mode="half_pixel")
     b.result(b.one("Add-1", b.one("ReLU-1", near), less, **ADD))
     return saved(b, folder)
 

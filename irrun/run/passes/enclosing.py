@@ -1,8 +1,8 @@
 """Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
 
-Expects a pruned program for inputs of shapes that are known, or are to be settled; leaves one in which such a row is one
-instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0 or a body, stays outside:
-behind it all sizes of the row are there.
+Expects a pruned program for inputs of shapes that are known, or are to be settled; leaves one in which such a row is
+one instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0 or
+a body, stays outside: behind it all sizes of the row are there.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class _Enclosing:
             self._readers.update({*instruction.operands})
 
     def add(self, number: int, instruction: Instruction) -> None:
-        program = self._program
         operands = {operand for operand in instruction.operands if operand is not None}
         unsized = {operand for operand in operands if not self._has_sizes(operand)}
         open_results = [result for result in instruction.results if not self._has_sizes(result)]

@@ -148,8 +148,8 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
         return False
     work, compiled = again
     if own.op is REORDER:
-        (source,), (copy,) = own.inputs, own.outputs
-        if assignment.copied(source, model.instruction.outputs[0], taken.engine) != copy:
+        (source,) = own.inputs
+        if source is None or assignment.copied(source, model.instruction.outputs[0], taken.engine) != own.outputs[0]:
             return False
     else:
         for number in own.results:
@@ -184,7 +184,7 @@ class _Kinds:
             return None
         lying = [self._lying.get(number, 0) for number in form.lying]
         alone = instruction.outputs if any(map(self._looks_at_constant, made)) else ()
-        steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # some bring into layouts what others did not
+        steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # one brings into a layout what others read
         kind = self._number((form.number, *lying, *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):

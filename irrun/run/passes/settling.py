@@ -38,9 +38,9 @@ Question = tuple[Instruction, bool]
 
 class Decided(NamedTuple):
     """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
-    which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside these
-    kernels alone compute what they check themselves, the tensors `sized`; tensors in it are `over` behind an instruction.
-    `forms` are those of the instructions. It is for sizes of which what was `presumed` is true.
+    which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside
+    these kernels alone compute what they check themselves, the tensors `sized`; tensors in it are `over` behind an
+    instruction. `forms` are those of the instructions. It is for sizes of which what was `presumed` is true.
     """
 
     program: Program
@@ -192,7 +192,7 @@ def _untold(sizing: Program, told: Container[int]) -> Program:
 
 
 def _over(sizing: Program) -> dict[int, list[int]]:
-    """The tensors that are made in a program and read last by the instruction of a position, unless they are results."""
+    """The tensors that a program makes, but for its results, by the position of the instruction that reads them last."""
     made = {number for instruction in sizing.instructions for number in instruction.outputs}
     last: dict[int, int] = {}
     for position, instruction in enumerate(sizing.instructions):
