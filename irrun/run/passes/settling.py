@@ -192,7 +192,7 @@ def _untold(sizing: Program, told: Container[int]) -> Program:
 
 
 def _over(sizing: Program) -> dict[int, list[int]]:
-    """The tensors that a program makes, but for its results, by the position of the instruction that reads them last."""
+    """The tensors that a program makes, but for its results, by the position of who reads them last."""
     made = {number for instruction in sizing.instructions for number in instruction.outputs}
     last: dict[int, int] = {}
     for position, instruction in enumerate(sizing.instructions):
