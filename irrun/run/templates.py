@@ -81,7 +81,8 @@ class Templates:
             if settled is not None:
                 return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
-        if not known.hopeless:
+        suited = known.decided is not None and known.decided.suits(shapes)  # so that something else is wrong with them
+        if not known.hopeless and not suited and _is_sound(made):
             known.seen, known.last, known.decided, known.courses = [shapes, *known.seen[:MAX_SEEN]], made, None, []
         return place(made, setting)
 
@@ -119,6 +120,12 @@ class Templates:
             )
             for own, shape in zip(declared, shapes, strict=True)
         )
+
+
+def _is_sound(program: Program) -> bool:
+    """Whether no instruction of a program is known to break its rule."""
+    parts = (part for instruction in program.instructions for part in instruction.parts)
+    return all(program.tensors[number].shape is not None for part in parts for number in part.outputs)
 
 
 def _repeats_itself(program: Program) -> bool:

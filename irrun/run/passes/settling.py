@@ -54,6 +54,13 @@ class Decided(NamedTuple):
     forms: Mapping[int, Form]
     presumed: Presumed
 
+    def suits(self, given: Sequence[Sequence[int]]) -> bool:
+        """Whether what was presumed is true of shapes."""
+        try:
+            return self.presumed.holds(Evaluation.of(self.shapes, given))
+        except (Unknown, ZeroDivisionError):
+            return True
+
 
 def decided(
     program: Program,
