@@ -15,7 +15,7 @@ from operator import mul
 
 import numpy as np
 
-from irrun.engines.axes import dense_strides
+from irrun.engines.axes import dense_strides, reshaped_strides
 from irrun.engines.memory import data_address
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
@@ -29,7 +29,7 @@ from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Input, Op, Output, Tensor
-from irrun.spec.traits import Elementwise
+from irrun.spec.traits import Elementwise, Reshaping
 
 REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
 """What brings a tensor into another layout; no layer is of it."""
@@ -251,6 +251,8 @@ class Assignment:
         others = [number for number in instruction.inputs if number not in (None, source)]
         if source is None or any(number not in program.constants for number in others):
             return False
+        if program.tensors[source].type != program.tensors[instruction.outputs[0]].type:  # it converts
+            return False
         dense = self._dense(source)
         inputs = tuple(dense if number == source else number for number in instruction.inputs)
         template = self._template(dense)
@@ -260,14 +262,24 @@ class Assignment:
         key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
         views = self.setting.views.get(key)
         if views is None:
-            arrays = [None if number is None else self._template(number) for number in inputs]
-            views = self.setting.views[key] = _views(instruction, arrays, owner)
+            views = self.setting.views[key] = self._views(instruction, inputs, template, start)
         if not views:
             return False
         if kind is not None and dense == source and not any(map(self._is_weight, inputs)):
             self._taken[kind] = views
         self._look(instruction, dense, views)
         return True
+
+    def _views(self, instruction: Instruction, inputs: Sequence[int | None], source: Array, start: int) -> Views:
+        """Where in the memory of the `source`, which begins at byte `start` of it, the results of an instruction lie;
+        nothing where it copies. Its kernel tells that, unless it would copy all of it for nothing."""
+        if instruction.op.trait(Reshaping) is not None and source.size:
+            shape = _static(self.program.tensors[instruction.outputs[0]])
+            if source.flags.c_contiguous:
+                return [(shape, None, start)]
+            if reshaped_strides(source.shape, source.strides, shape) is None:
+                return []
+        return _views(instruction, [None if n is None else self._template(n) for n in inputs], owner_of(source))
 
     def _look(self, instruction: Instruction, source: int, views: Views) -> None:
         """Add an instruction whose results are `views` of a tensor."""
