@@ -3,10 +3,10 @@
 from unittest.mock import patch
 
 import numpy as np
-from run.models import anything, i64, model, saved
 
 import irrun
 from irrun.run.passes import assignment
+from run.models import anything, i64, model, saved
 
 
 def test_what_is_no_view_is_not_computed_to_see_that(tmp_path):
