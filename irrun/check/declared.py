@@ -20,15 +20,19 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     """
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
+    mistaken = inference.mistaken
     for node in inference.nodes.values():
-        sized = sizes and node.layer.graph not in inference.mistaken
+        layer = node.layer
+        sized = sizes and not (mistaken and layer.graph in mistaken)
         outputs = node.outputs if node.op.outputs else ()  # that of a Result is reported, or one of old converters
-        for value, tensor in zip(node.layer.outputs, outputs, strict=False):
+        for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
             if port.precision != tensor.type:
                 code = "W932" if value.consumers or not value.index else "I902"
                 yield from _compare_types(node, port, tensor, f"output {value.index}", code)
             if port.dims:
+                if layer.type == "Const" and port.dims == tensor.shape:
+                    continue
                 pair = id(port.dims), id(tensor.shape)
                 if pair in fitting:
                     continue
@@ -38,21 +42,23 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     yield _other_shape(node, port, tensor, f"output {value.index}")
             elif tensor.shape and (tensor.static or not node.op.inputs):
                 silent.append((node, port, tensor, f"output {value.index}"))
-        for index, (port, source) in enumerate(zip(node.layer.input_ports, node.layer.inputs, strict=False)):
-            # what the producer's port says is reported there
-            if source is None or (port.dims == source.port.dims and port.precision == source.port.precision):
+        for index, (port, source) in enumerate(zip(layer.input_ports, layer.inputs, strict=False)):
+            if source is None:
+                continue
+            declared = source.port
+            if port.dims == declared.dims and port.precision == declared.precision:  # which is reported there
                 continue
             known = inference.tensor(source)
-            if port.precision != source.port.precision:
+            if port.precision != declared.precision:
                 yield from _compare_types(node, port, known, f"input {index}")
-            if port.dims and port.dims != source.port.dims:
+            if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
                     yield _other_shape(node, port, known, f"input {index}")
-            elif port.precision and source.port.dims and known.shape and not port.dims:
+            elif port.precision and declared.dims and known.shape and not port.dims:
                 silent.append((node, port, known, f"input {index}"))
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
         for node, port, tensor, where in silent:  # in a file whose ports say sizes, one without is one of a scalar
-            if not port.element.children and node.layer.graph not in inference.mistaken:
+            if not port.element.children and node.layer.graph not in mistaken:
                 message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 

@@ -50,7 +50,8 @@ MAX_NESTED = 32
 MAX_REPEATED = 20_000
 """Layers of bodies that are inferred again for another round of a loop: loops in loops multiply their rounds."""
 
-_OF_CONSTANT = ("element_type", "shape", "offset", "size")
+_OF_CONSTANT = 4
+"""Attributes of a Const, none of which may be left out."""
 _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 
 
@@ -78,11 +79,13 @@ class Inference:
     that compute what they can.
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
+    `ops` are those of types and versions of which there is nothing to report.
     """
 
     def __init__(self, weights: Weights, known: Inference | None = None, ignore: frozenset[str] = frozenset()) -> None:
         self.weights, self.known, self.ignore = weights, known, ignore
         self.nodes: dict[Layer, InferredLayer] = {}
+        self.ops: dict[tuple[str, str], Op] = {}
         self.diagnostics: list[Diagnostic] = []
         self.seen: set[tuple[Any, ...]] = set()
         self.visited: set[Graph] = set()
@@ -167,9 +170,13 @@ def _unchanged(layer: Layer, known: Inference, inference: Inference) -> Inferred
 
 def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     """Infer one layer from what is known of its inputs; None where it fails, which is reported."""
-    op, problem = find_op(layer)
-    if problem is not None:
-        inference.report(problem)
+    op = inference.ops.get((layer.type, layer.version))
+    if op is None:
+        op, problem = find_op(layer)
+        if problem is not None:
+            inference.report(problem)
+        elif op is not None:
+            inference.ops[layer.type, layer.version] = op
     if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
         return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
@@ -241,9 +248,9 @@ def _plain_constant(layer: Layer, op: Op, inference: Inference) -> InferredLayer
     blob = inference.weights.checked(layer)
     if blob is None or not blob.plain or layer.inputs or len(layer.outputs) != 1 or layer.bodies or layer.broken:
         return None
-    if layer.strays or len(layer.attributes) > len(_OF_CONSTANT) or layer.marked:
+    if layer.strays or len(layer.attributes) > _OF_CONSTANT or layer.marked:
         return None
-    attrs = {name: getattr(blob, name) for name in _OF_CONSTANT}
+    attrs = {"element_type": blob.element_type, "shape": blob.shape, "offset": blob.offset, "size": blob.size}
     return InferredLayer(
         layer, op, attrs, {}, [_constant(layer, Tensor(blob.element_type, blob.shape), inference)], True
     )

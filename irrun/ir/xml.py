@@ -271,9 +271,9 @@ def _is_plain(text: str) -> bool:
 def _check_size(source: Source) -> None:
     """Refuse what would take more memory or time than any model does. Raises IRError."""
     data = source.data
-    cost = _cost(data) if len(data) > MAX_COST // _DENSEST else 0
     most = max(MAX_COST, MAX_GROWTH * len(data))
-    if cost > most:
+    cost = _cost(data, data.count(b"<")) if len(data) > MAX_COST // _DENSEST else 0
+    if cost > most and (cost := _cost(data, data.count(b"<") - data.count(b"</"))) > most:
         message = f"reading the file would take some {cost >> 20:,} MiB of memory, more than {most >> 20:,}"
         help = "it has more elements, attributes or layers than any real model"
         raise IRError([Diagnostic("E104", message, Span(1, 1), help=help)])
@@ -284,7 +284,6 @@ def _check_size(source: Source) -> None:
             raise IRError([Diagnostic("E104", message, source.span(at))])
 
 
-def _cost(data: bytes) -> int:
+def _cost(data: bytes, elements: int) -> int:
     """The bytes of memory that the tree of a file and the model made of it take at most, roughly."""
-    elements = data.count(b"<") - data.count(b"</")
     return 250 * elements + 110 * data.count(b"=") + 3000 * data.count(b"<layer") + len(data)
