@@ -42,6 +42,8 @@ def enclose(program: Program, setting: Setting) -> Program:
     known = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
     if not (known or setting.sizes is not None) or not setting.engines or setting.watched or not setting.encloses:
         return program
+    if setting.sizes is None and all(tensor.static for tensor in program.tensors):
+        return program
     enclosing = _Enclosing(program, setting)
     for number, instruction in enumerate(program.instructions):
         enclosing.add(number, instruction)

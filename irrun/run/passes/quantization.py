@@ -18,7 +18,7 @@ from functools import partial
 
 from irrun.engines.grid import Coding
 from irrun.run.passes.grids import Grids, kept_by
-from irrun.run.passes.integers import multiply_integers
+from irrun.run.passes.integers import CODES, multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.tables import Functions, requantized
@@ -29,7 +29,7 @@ from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
 
 def quantize(program: Program, setting: Setting) -> Program:
-    if setting.shapes is None or not setting.engines or setting.literal:
+    if setting.shapes is None or not setting.engines or setting.literal or not _concerns(program):
         return program
     if not setting.watched:
         program = multiply_integers(program, quantized=setting.quantized)
@@ -40,6 +40,13 @@ def quantize(program: Program, setting: Setting) -> Program:
     if not setting.watched:
         quantization.find()
     return quantization.made(setting)
+
+
+def _concerns(program: Program) -> bool:
+    """Whether anything in a program may be on a grid, or is there as codes."""
+    if program.compressed or any(tensor.type in CODES for tensor in program.tensors):
+        return True
+    return any(instruction.op.trait(Quantizing) is not None for instruction in program.instructions)
 
 
 def _grids(program: Program) -> Grids:
