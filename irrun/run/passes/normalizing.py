@@ -10,7 +10,7 @@ at the tensors nothing is changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +28,13 @@ MAX_STEPS = 2
 _NUMBERS = np.array([1e-30, 3e-9, 0.015, 0.7, 1, 1.5, 2, 3, 10, 144, 7e4, 5e12, 1e30, np.inf, np.nan, 0], np.float32)
 """Of which a function is known that is asked for none below 0."""
 
+_THREE = np.array([1, 3, 11], np.float32)
+"""Of which the mean is 5."""
+
 _SIGNED = np.array([*_NUMBERS.tolist(), -np.inf, -3e11, -7, -1, -0.3, -1e-9], np.float32)
+
+with np.errstate(all="ignore"):
+    _SQUARES, _ROOTS = np.square(_SIGNED), 1 / np.sqrt(_NUMBERS)
 
 
 def normalize(program: Program, setting: Setting) -> Program:
@@ -52,6 +58,8 @@ class _Search:
 
     def __init__(self, program: Program, setting: Setting) -> None:
         self._program, self._setting = program, setting
+        self._found: dict[Hashable, Array] = {}  # what instructions make of numbers, by all that there is to it
+        self._known: dict[Hashable, bool] = {}
         self._maker: dict[int | None, Instruction] = {}
         self._reader: dict[int | None, Instruction] = {}
         self._readers: Counter[int | None] = Counter(program.results)
@@ -67,9 +75,7 @@ class _Search:
         if square is None or not self._is_mean(mean) or self._readers[squares] != 1 or not self._is_step(square):
             return None
         data = next((read for read in square.inputs if read not in self._program.constants), None)
-        with np.errstate(all="ignore"):
-            wanted, root = np.square(_SIGNED), 1 / np.sqrt(_NUMBERS)
-        if data is None or not _alike(self._values(square, data, _SIGNED), wanted):
+        if data is None or not self._are(self._values(square, data, _SIGNED), _SQUARES):
             return None
         last, eps = self._reader.get(mean.outputs[0]), None
         if self._readers[mean.outputs[0]] == 1 and last is not None and self._is_step(last):
@@ -84,7 +90,7 @@ class _Search:
             if data in last.inputs:
                 break
             values, number = self._values(last, number, values), last.outputs[0]
-        if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not _alike(values, root):
+        if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not self._are(values, _ROOTS):
             return None
         return id(last), last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
 
@@ -98,8 +104,10 @@ class _Search:
             return False
         if int(axes.item()) not in (-1, len(shape) - 1):
             return False
-        (found,) = computed(instruction, [np.array([1, 3, 11], np.float32), np.zeros(axes.shape, axes.dtype)])
-        return bool(found.tolist() == [5])
+        key = instruction.op, id(instruction.attrs), axes.shape, axes.dtype
+        if key not in self._found:
+            self._found[key] = computed(instruction, [_THREE, np.zeros(axes.shape, axes.dtype)])[0]
+        return bool(self._found[key].tolist() == [5])
 
     def _is_step(self, instruction: Instruction) -> bool:
         """Whether an element-wise instruction changes neither the shape nor the order of a tensor."""
@@ -128,11 +136,23 @@ class _Search:
     def _values(self, instruction: Instruction, number: int, values: Array) -> Array:
         """What an instruction makes of a vector in place of a tensor; nothing where it reads others than constants."""
         constants, arrays = self._program.constants, list[Array | None]()
+        key: list[Hashable] = [instruction.op, id(instruction.attrs), values.tobytes()]
         for read in instruction.inputs:
             if read != number and read not in constants:
                 return values[:0]
             arrays.append(values if read == number or read is None else constants[read].reshape(()))
-        return computed(instruction, arrays)[0]
+            key.append(None if read == number or read is None else constants[read].tobytes())
+        if (known := tuple(key)) not in self._found:
+            self._found[known] = computed(instruction, arrays)[0]
+        return self._found[known]
+
+    def _are(self, values: Array, wanted: Array) -> bool:
+        """Whether values are what is wanted, but for the last digits."""
+        key = id(wanted), values.tobytes()
+        if key not in self._known:
+            near = values.shape == wanted.shape and np.allclose(values, wanted, rtol=1e-6, atol=0, equal_nan=True)
+            self._known[key] = bool(near)
+        return self._known[key]
 
     def _offset(self, instruction: Instruction, number: int) -> float | None:
         """The constant that an instruction adds to a tensor, which is no less than 0."""
@@ -147,8 +167,3 @@ class _Search:
 def _is_product(instruction: Instruction) -> bool:
     trait = instruction.op.trait(Elementwise)
     return trait is not None and trait.function == "multiply"
-
-
-def _alike(values: Array, wanted: Array) -> bool:
-    """Whether a function gives what is wanted of all numbers, but for the last digits."""
-    return values.shape == wanted.shape and bool(np.allclose(values, wanted, rtol=1e-6, atol=0, equal_nan=True))
