@@ -7,7 +7,7 @@ from typing import Any
 
 from irrun.records import NamedTuple
 from irrun.spec.body import Body
-from irrun.spec.dims import Shape, serial
+from irrun.spec.dims import serial
 from irrun.spec.op import Array, Inferred, Op, Tensor
 from irrun.spec.pending import Pending
 from irrun.spec.sizes import comparable
@@ -80,7 +80,6 @@ class Answers:
     def __init__(self) -> None:
         self._kinds: dict[Hashable, _Kind] = {}
         self._kept = 0
-        self._shapes: dict[int, tuple[Shape, Hashable]] = {}  # by the identity of those that layers share
 
     def ask(
         self,
@@ -93,7 +92,7 @@ class Answers:
         """What `op.infer` says; `written` is what the file has for `attrs`. Raises whatever that raises."""
         if bodies or op.has_shape_attr:
             return op.infer(inputs, attrs, bodies)
-        key = (op, *written.items(), *[(tensor.type, self._comparable(tensor.shape)) for tensor in inputs])
+        key = (op, *written.items(), *[(tensor.type, comparable(tensor.shape)) for tensor in inputs])
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = _Kind(set(), {})
@@ -112,16 +111,6 @@ class Answers:
                 self._make_room()
                 kind.answers[values] = answer
         return answer.over(inputs)
-
-    def _comparable(self, shape: Shape | None) -> Hashable:
-        """The same as `comparable`, which layers that are alike ask of the same object."""
-        known = self._shapes.get(id(shape))
-        if known is not None and known[0] is shape:
-            return known[1]
-        found = comparable(shape)
-        if shape is not None and found is not shape and len(self._shapes) < MAX_KEPT:
-            self._shapes[id(shape)] = shape, found
-        return found
 
     def _make_room(self) -> None:
         self._kept += 1

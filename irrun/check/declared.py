@@ -31,8 +31,6 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 code = "W932" if value.consumers or not value.index else "I902"
                 yield from _compare_types(node, port, tensor, f"output {value.index}", code)
             if port.dims:
-                if layer.type == "Const" and port.dims == tensor.shape:
-                    continue
                 pair = id(port.dims), id(tensor.shape)
                 if pair in fitting:
                     continue

@@ -114,7 +114,6 @@ class _Memory:
         self._attributes: dict[str, dict[str, str]] = {}
         self._ports: dict[str, tuple[PlainPort, ...]] = {}
         self._sizes: dict[str, tuple[int, ...]] = {}
-        self._types: set[str] = set()
 
     def layer(self, match: re.Match[str]) -> PlainLayer | None:
         id, name, type, version, data, info, inputs, number, precision, names, sizes, outputs = match.groups()
@@ -126,12 +125,8 @@ class _Memory:
             given = (self.port(number, precision, names or "", sizes or ""),)
         else:
             return None
-        if attributes is None or taken is None or given is None:
+        if attributes is None or taken is None or given is None or _SPELT.get(type.lower(), type) != type:
             return None
-        if type not in self._types:
-            if _SPELT.get(type.lower(), type) != type:
-                return None
-            self._types.add(type)
         return PlainLayer(int(id), name, type, version, attributes, data is not None, info is not None, taken, given)
 
     def attributes(self, text: str) -> dict[str, str] | None:

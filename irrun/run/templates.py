@@ -45,15 +45,14 @@ Pattern = tuple[tuple[int, ...], ...]
 @dataclass(eq=False, slots=True)
 class _Known:
     """What is known of a pattern: shapes that were `seen`, the latest ones first, of which programs were made in full,
-    and the `last` of these until there is a template; how often one was made, in which ways its programs were placed,
-    and whether there can be no other one."""
+    and the `last` of these until there is a template; how often one was made, `MAX_TRIED` where there can be no other
+    one, and in which ways its programs were placed."""
 
     seen: list[Shapes] = field(default_factory=list)
     last: Program | None = None
     tried: int = 0
     decided: Decided | None = None
     courses: list[Course] = field(default_factory=list)
-    hopeless: bool = False
 
 
 class Templates:
@@ -74,16 +73,15 @@ class Templates:
                 self._kept.popitem(last=False)
         if known.last is not None and len(known.seen) >= (1 if _repeats_itself(known.last) else PATIENCE):
             known.decided, known.last = self._decided(pattern, (shapes, *known.seen), known.last, setting), None
-            known.tried += 1
-            known.hopeless = known.decided is None or known.tried == MAX_TRIED
+            known.tried = MAX_TRIED if known.decided is None else known.tried + 1
         if known.decided is not None:
             settled = settle(known.decided, shapes, setting)
             if settled is not None:
                 return self._placed(settled, known, known.decided, setting)
         made = decide(self._program, setting)
         suited = known.decided is not None and known.decided.suits(shapes)  # so that something else is wrong with them
-        if not known.hopeless and not suited and _is_sound(made):
-            known.seen, known.last, known.decided, known.courses = [shapes, *known.seen[:MAX_SEEN]], made, None, []
+        if known.tried < MAX_TRIED and not suited and _is_sound(made):
+            known.seen, known.last, known.decided, known.courses = [shapes, *known.seen[: MAX_SEEN - 1]], made, None, []
         return place(made, setting)
 
     def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
@@ -94,7 +92,7 @@ class Templates:
         sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
         open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
         presumed = Presumed([Evaluation.of(open, given) for given in (shapes, now, *others)])
-        own = replace(setting, shapes=open, sizes=Evaluation.of(open, shapes), presumed=presumed)
+        own = replace(setting, shapes=open, presumed=presumed)
         found = decided(decide(self._program, own), open, shapes, setting, presumed)
         return found[0] if found is not None and alike(made, found[1]) else None
 

@@ -315,6 +315,11 @@ def same(a: Size, b: Size) -> bool:
     return (a == b) is True
 
 
+def same_shapes(a: Shape | None, b: Shape | None) -> bool:
+    """Whether two shapes are known and provably equal."""
+    return a is not None and b is not None and len(a) == len(b) and all(map(same, a, b))
+
+
 def broadcast(*sizes: Size) -> Size | None:
     """The size that `sizes` broadcast to by numpy's rule, or None where they provably do not.
 

@@ -87,10 +87,10 @@ class Evaluation:
 
 
 class Presumed:
-    """What was true of sizes each time so far, and is presumed to be so."""
+    """What was true of sizes each time so far, and is presumed to be so; `sizes` are those of the first time."""
 
     def __init__(self, times: Sequence[Evaluation]) -> None:
-        self._times = times
+        self._times, self.sizes = times, times[0]
         self._first: dict[tuple[int, ...], Dim] = {}
         self._found: dict[Any, Size] = {}
         self._equal: list[tuple[Dim, Dim]] = []
@@ -104,7 +104,7 @@ class Presumed:
 
     def at_most(self, size: Size, most: int) -> bool:
         """Whether a size was at most so large the first time."""
-        answer = self._times[0].size(size) <= most
+        answer = self.sizes.size(size) <= most
         self._limits.append((size, most, answer))
         return answer
 

@@ -26,6 +26,14 @@ def counts():
         yield found
 
 
+def same_as_in_full(ours, full, x):
+    """The only result is that of a program which is made in full, bit by bit."""
+    with in_full():
+        (expected,) = full.run([x]).values()
+    (result,) = ours.run([x]).values()
+    np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("number", range(12))
 def test_random_models_in_other_sizes_as_programs_that_are_made_in_full(number):
     found = Counter()
@@ -159,10 +167,7 @@ def test_layers_that_are_alike_become_what_the_first_one_of_other_sizes_does(eng
     ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
     for length in (5, 7, 11, 70, 6, 9, 130, 12):
         x = np.random.default_rng(length).standard_normal((2, length, 8), np.float32)
-        with in_full():
-            (expected,) = full.run([x]).values()
-        (result,) = ours.run([x]).values()
-        np.testing.assert_array_equal(result, expected)
+        same_as_in_full(ours, full, x)
     assert counts["repeated"] >= 2
 
 
@@ -247,10 +252,7 @@ def test_sizes_that_were_equal_so_far_are_presumed_to_be_until_they_are_not(tmp_
     left = []
     for sizes in ((4, 6), (6, 8), (8, 4), (10, 6), (7, 8), (9, 8), (5, 6), (6, 9), (3, 7), (12, 14), (11, 4)):
         x = np.random.default_rng(sizes[0]).standard_normal((1, 2, *sizes), np.float32)
-        with in_full():
-            (expected,) = full.run([x]).values()
-        (result,) = ours.run([x]).values()
-        np.testing.assert_array_equal(result, expected)
+        same_as_in_full(ours, full, x)
         left.append(any(own.op.type == "Interpolate" for own in kept(ours)[-1].instructions))
     assert left == [any(size % 2 for size in sizes) for sizes in ((0, 0),) * 4 + ((1, 1),) * 5 + ((1, 0),) * 2]
     assert counts["not settled"] >= 1
@@ -291,10 +293,7 @@ def test_results_that_are_brought_into_another_layout_are_so_in_all_sizes(tmp_pa
     ours, full = (irrun.GraphExecutor(path, engine="onednn") for _ in range(2))
     for sizes in ((20, 24), (30, 16), (17, 40), (26, 22), (9, 31)):
         x = rng.standard_normal((1, 3, *sizes), np.float32)
-        with in_full():
-            (expected,) = full.run([x]).values()
-        (result,) = ours.run([x]).values()
-        np.testing.assert_array_equal(result, expected)
+        same_as_in_full(ours, full, x)
     assert counts["settled"] == 4
 
 
@@ -304,10 +303,7 @@ def test_a_program_goes_on_as_one_did_that_had_begun_in_the_same_way(tmp_path, c
     ours, full = (irrun.GraphExecutor(path, engine="auto") for _ in range(2))
     for length in (5, 150, 6, 7, 160, 8, 170, 180, 9, 10):
         x = np.random.default_rng(length).standard_normal((2, length, 8), np.float32)
-        with in_full():
-            (expected,) = full.run([x]).values()
-        (result,) = ours.run([x]).values()
-        np.testing.assert_array_equal(result, expected)
+        same_as_in_full(ours, full, x)
     assert counts["repeated"] >= 6
 
 

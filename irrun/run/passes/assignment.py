@@ -279,7 +279,16 @@ class Assignment:
                 return [(shape, None, start)]
             if reshaped_strides(source.shape, source.strides, shape) is None:
                 return []
-        return _views(instruction, [None if n is None else self._template(n) for n in inputs], owner_of(source))
+        arrays = [None if number is None else self._template(number) for number in inputs]
+        try:
+            results = computed(instruction, arrays)
+        except Exception:  # the run reports it, with its layer
+            return []
+        owner = owner_of(source)
+        if not all(result.size and owner_of(result) is owner for result in results):
+            return []
+        begin = data_address(owner)
+        return [(result.shape, _spread(result), data_address(result) - begin) for result in results]
 
     def _look(self, instruction: Instruction, source: int, views: Views) -> None:
         """Add an instruction whose results are `views` of a tensor."""
@@ -404,7 +413,7 @@ class Assignment:
             compiled = engine.reorder(source, layout)
         except Exception as error:
             raise EngineFailed(engine.name, layer, error) from error
-        copy = self._copy(number, layout, engine, layer)
+        copy = self.copy(number, layout, engine, layer)
         work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])
         self.program.instructions.append(
             Instruction(
@@ -418,7 +427,7 @@ class Assignment:
         )
         return copy
 
-    def _copy(self, number: int, layout: Layout | None, engine: Engine, layer: Layer) -> int:
+    def copy(self, number: int, layout: Layout | None, engine: Engine, layer: Layer) -> int:
         """The number of a new tensor, which is another one in another layout."""
         copy, tensor = len(self.program.tensors), self.program.tensors[number]
         self.program.tensors.append(Tensor(tensor.type, tensor.shape))
@@ -427,10 +436,6 @@ class Assignment:
         self._reordered.setdefault(number, []).append((layout, copy))
         self._read.add(copy)
         return copy
-
-    def copied(self, number: int, model: int, engine: Engine) -> int:
-        """The number of a new tensor, which is another one as the tensor `model` lies."""
-        return self._copy(number, self.program.storage[model].layout, engine, self._layer)
 
     def _keep(self, instruction: Instruction) -> None:
         """Leave an instruction to the kernels."""
@@ -492,18 +497,6 @@ def work_of(instruction: Instruction, operands: Sequence[Operand | None], output
 def _alike(a: Compiled, b: Compiled) -> bool:
     """Whether two works that were compiled want and give the same."""
     return (a.wants, a.gives, a.taken, a.coded) == (b.wants, b.gives, b.taken, b.coded)
-
-
-def _views(instruction: Instruction, arrays: list[Array | None], owner: Array) -> Views:
-    """Where in the memory of `owner` the results of an instruction lie; nothing where it copies."""
-    try:
-        results = computed(instruction, arrays)
-    except Exception:  # the run reports it, with its layer
-        return []
-    if not all(result.size and owner_of(result) is owner for result in results):
-        return []
-    begin = data_address(owner)
-    return [(result.shape, _spread(result), data_address(result) - begin) for result in results]
 
 
 def _spread(array: Array) -> tuple[int, ...] | None:

@@ -14,8 +14,7 @@ import numpy as np
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import same
-from irrun.spec.op import Tensor
+from irrun.spec.dims import same_shapes
 from irrun.spec.traits import Elementwise, Resizing, Retyping
 
 MAX_CONVERTED = 1024
@@ -80,7 +79,7 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
             and not resizing.padded(instruction.attrs)
             and (setting.sizes is not None or not instruction.open)  # there is nothing to object to in equal sizes
             and setting.sized(tensors[number])
-            and _same_sizes(tensors[output], tensors[number])
+            and same_shapes(tensors[output].shape, tensors[number].shape)
         ):
             yield output, number
     elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
@@ -91,12 +90,6 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
                 if rank is not None and rank >= least and number not in program.constants:
                     yield output, number
                     return
-
-
-def _same_sizes(a: Tensor, b: Tensor) -> bool:
-    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
-        return False
-    return all(map(same, a.shape, b.shape))
 
 
 def _is_one(number: int, program: Program) -> bool:

@@ -125,8 +125,9 @@ class _Enclosing:
         """Whether a tensor that has its sizes is quickly copied."""
         if tensor.static:
             return tensor_bytes(tensor) <= MAX_COPIED
-        most = MAX_COPIED // numpy_dtype(tensor.type).itemsize
-        return self._setting.presumed is not None and self._setting.presumed.at_most(product(tensor.shape or ()), most)
+        presumed, most = self._setting.presumed, MAX_COPIED // numpy_dtype(tensor.type).itemsize
+        assert presumed is not None, "others have sizes only that are known"
+        return presumed.at_most(product(tensor.shape or ()), most)
 
     def _flush(self, origins: Origins) -> None:
         """Put a row in its place, as one instruction if it is worth it."""

@@ -48,8 +48,8 @@ class Folding:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
                 program.tensors[number] = _shaped(program.tensors[number], shape)
 
-    def run(self, instructions: list[Instruction], over: Mapping[int, Sequence[int]] | None = None) -> None:
-        """Fold these; constants that are `over` behind the instruction of a position are let go."""
+    def run(self, instructions: list[Instruction], over: Sequence[Sequence[int]] = ()) -> None:
+        """Fold these; constants that are `over` behind each of them are let go."""
         settled = [*self.program.settled]
         for position, instruction in enumerate(instructions):
             inputs = [self._tensor(number) for number in instruction.inputs]
@@ -59,7 +59,7 @@ class Folding:
                 self.program.instructions.append(instruction)
             elif self.setting.watched and instruction.ports != ():
                 settled.append(instruction)
-            for number in () if over is None else over.get(position, ()):
+            for number in over[position] if over else ():
                 self._constants.pop(number, None)
                 self.program.constants.pop(number, None)
         self.program.settled = tuple(settled)
@@ -122,7 +122,7 @@ class Folding:
         keys = [_key(tensor) for tensor in inputs]
         key: Hashable = (op, id(attrs), *keys)
         if None in keys:
-            return op.infer(inputs, attrs) if self.setting.sizes is None else self._open_answer(op, attrs, inputs)
+            return op.infer(inputs, attrs) if self.setting.sizes is None else self._open_answer(op, attrs, inputs, keys)
         found = answers.get(key)
         if found is None:
             found = op.infer([_without_weights(tensor) for tensor in inputs], attrs)
@@ -131,9 +131,14 @@ class Folding:
             answers[key] = found
         return found
 
-    def _open_answer(self, op: Op, attrs: Mapping[str, Any], inputs: list[Tensor | None]) -> Inferred:
+    def _open_answer(
+        self, op: Op, attrs: Mapping[str, Any], inputs: list[Tensor | None], known: Sequence[Hashable]
+    ) -> Inferred:
         """What a rule says of sizes that are open: the same of the same ones, unless it knows of sizes of its own."""
-        keys = [_open_key(tensor) for tensor in inputs]
+        keys = [
+            own if tensor is None or own is not None else _open_key(tensor)
+            for tensor, own in zip(inputs, known, strict=True)
+        ]
         key: Hashable = (op, id(attrs), *keys)
         found = None if None in keys else self._open_answers.get(key)
         if found is None:
@@ -223,10 +228,8 @@ def _key(tensor: Tensor | None) -> Hashable:
     return tensor.type, tensor.shape, value
 
 
-def _open_key(tensor: Tensor | None) -> Hashable:
+def _open_key(tensor: Tensor) -> Hashable:
     """The same as `_key`, of a tensor with sizes that are open, or numbers in it."""
-    if tensor is None:
-        return ()
     if tensor.shape is None:
         return None
     value: Hashable = None

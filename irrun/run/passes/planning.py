@@ -31,6 +31,11 @@ def plan_memory(program: Program, setting: Setting) -> Program:
     return lay_out(program, lifetimes.used(), setting)
 
 
+def frees(program: Program, setting: Setting) -> list[tuple[int, ...]]:
+    """What each instruction of a program is the last to read."""
+    return _Lifetimes(program, setting).frees()
+
+
 def spans(program: Program, setting: Setting) -> dict[int, Span]:
     """When each memory of a planned program is in use, by the tensor that it was given to."""
     return _Lifetimes(program, setting).used()

@@ -149,7 +149,8 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
     work, compiled = again
     if own.op is REORDER:
         (source,) = own.inputs
-        if source is None or assignment.copied(source, model.instruction.outputs[0], taken.engine) != own.outputs[0]:
+        layout = program.storage[model.instruction.outputs[0]].layout
+        if source is None or assignment.copy(source, layout, taken.engine, own.layer) != own.outputs[0]:
             return False
     else:
         for number in own.results:

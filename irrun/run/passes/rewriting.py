@@ -17,7 +17,7 @@ import numpy as np
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Shape, same
+from irrun.spec.dims import Shape, same_shapes
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping
@@ -140,7 +140,7 @@ class _Rewriting:
         found = {number: self._transposition(number) for number in read}
         orders = {transposition[1] for transposition in found.values() if transposition}
         shape = self._shape(instruction.outputs[0])
-        if len(orders) != 1 or not any(_alike(shape, self._shape(number)) for number in read if found[number]):
+        if len(orders) != 1 or not any(same_shapes(shape, self._shape(number)) for number in read if found[number]):
             return False
         (order,) = orders
         inputs: dict[int, int] = {}
@@ -249,11 +249,6 @@ class _Rewriting:
             return True
         fill = self._value(instruction, trait.fill)
         return fill is not None and not fill.any()
-
-
-def _alike(a: Shape | None, b: Shape | None) -> bool:
-    """Whether two shapes are provably equal."""
-    return a is not None and b is not None and len(a) == len(b) and all(map(same, a, b))
 
 
 def types_for(instruction: Instruction, type: str) -> Mapping[str, str]:

@@ -40,8 +40,8 @@ class Setting:
     are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
     `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
     Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
-    product is made one of another type. A program that is to be settled has `sizes`: what is open in it, in numbers,
-    and what is `presumed` of it; one that was settled may have `forms` of its instructions, by their identity.
+    product is made one of another type. A program that is to be settled has what is `presumed` of what is open in
+    it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
     """
@@ -59,7 +59,6 @@ class Setting:
     expanded: int = 0
     quantized: bool = False
     literal: bool = False
-    sizes: Evaluation | None = None
     presumed: Presumed | None = None
     forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
@@ -68,11 +67,17 @@ class Setting:
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
 
+    @property
+    def sizes(self) -> Evaluation | None:
+        """What is open in a program that is to be settled, in numbers."""
+        return None if self.presumed is None else self.presumed.sizes
+
     def sized(self, tensor: Tensor) -> bool:
         """Whether all sizes of a tensor are known, or are to be settled before the run."""
-        if tensor.static or self.sizes is None:
+        sizes = self.sizes
+        if tensor.static or sizes is None:
             return tensor.static
-        return tensor.shape is not None and self.sizes.can_tell(tensor.shape)
+        return tensor.shape is not None and sizes.can_tell(tensor.shape)
 
     def dense(self, weights: CompressedWeights) -> Array:
         """The values of weights, f32, which programs share."""

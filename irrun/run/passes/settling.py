@@ -16,6 +16,7 @@ import numpy as np
 from irrun.records import NamedTuple
 from irrun.run.passes.folding import Folding
 from irrun.run.passes.kinds import forms, known_of
+from irrun.run.passes.planning import frees
 from irrun.run.passes.separating import is_sized, read_of
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
@@ -49,7 +50,7 @@ class Decided(NamedTuple):
     told: Mapping[int, Tensor]
     used: Tensors
     sized: Tensors
-    over: Mapping[int, Sequence[int]]
+    over: Sequence[Sequence[int]]
     questions: Sequence[Question]
     forms: Mapping[int, Form]
     presumed: Presumed
@@ -75,7 +76,7 @@ def decided(
     parts = [part for instruction in program.instructions for part in instruction.parts]
     numbers = {number for part in parts for number in part.outputs}
     asked = {_question(part, program): part for part in parts if part.enclosed is None}
-    sizes = Evaluation.of(shapes, given)
+    sizes = presumed.sizes
     used = [
         (tensor, alike)
         for tensor, alike in _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
@@ -83,7 +84,7 @@ def decided(
     ]
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
-    sized, over = _grouped(alone, program.sizing), _over(sizing)
+    sized, over = _grouped(alone, program.sizing), frees(sizing, setting)
     found = Decided(program, sizing, shapes, told, used, sized, over, (), {}, presumed)
     filled = _filled(found, given, setting)
     if filled is None:
@@ -110,7 +111,7 @@ def decided(
 
 def settle(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) -> Program | None:
     """The program for inputs of these shapes; None where it has to be made from the beginning."""
-    program = _filled(decided, given, setting)
+    program = _filled(decided, given, setting) if decided.suits(given) else None
     if program is None:
         return None
     folding = Folding(program, setting)
@@ -146,8 +147,6 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     program, sizing, sizes = decided.program, decided.sizing, Evaluation.of(decided.shapes, given)
     tensors, own = [*program.tensors], [*sizing.tensors]
     try:
-        if not decided.presumed.holds(sizes):
-            return None
         _fill(tensors, decided.used, sizes)
         _fill(own, decided.sized, sizes)
         told = {number: _valued(tensor, sizes) for number, tensor in decided.told.items()}
@@ -196,18 +195,6 @@ def _untold(sizing: Program, told: Container[int]) -> Program:
     """The program without what is told, and what only that reads."""
     kept = [own for own in sizing.instructions if not all(number in told for number in own.outputs)]
     return replace(sizing, instructions=read_of(kept, [number for number in sizing.results if number not in told]))
-
-
-def _over(sizing: Program) -> dict[int, list[int]]:
-    """The tensors that a program makes, but for its results, by the position of who reads them last."""
-    made = {number for instruction in sizing.instructions for number in instruction.outputs}
-    last: dict[int, int] = {}
-    for position, instruction in enumerate(sizing.instructions):
-        last.update(dict.fromkeys((number for number in instruction.inputs if number in made), position))
-    found: dict[int, list[int]] = {}
-    for number in last.keys() - set(sizing.results):
-        found.setdefault(last[number], []).append(number)
-    return found
 
 
 def _valued(tensor: Tensor, sizes: Evaluation) -> Array:
