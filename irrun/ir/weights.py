@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,9 @@ MAX_STRINGS = 2**22
 
 MAX_STRING_BYTES = 2**30
 """Of an array of strings: every element takes the room of the longest, so one long string can ask for terabytes."""
+
+MIN_AHEAD, MAPPED = 1 << 23, 1 << 16
+"""Bytes of a file that is worth a thread to map it ahead, and of what systems map at once."""
 
 MAX_COPIED = 1 << 16
 """Bytes of a blob that is read rather than mapped."""
@@ -259,6 +263,13 @@ class Weights:
             other._close = weakref.finalize(other, os.close, other._file)
         other._added, other._starts, other._known = [*self._added], [*self._starts], {**self._known}
         return other
+
+    def map_ahead(self) -> None:
+        """Have a thread map all of the file, while what reads it is made ready: who reads it first waits for that."""
+        if self.content is None and (self.stored or 0) >= MIN_AHEAD:
+            with suppress(WeightsError):  # who reads it tells of that
+                places = np.frombuffer(self._mapped(), np.uint8)[::MAPPED]
+                Thread(target=places.max, name="irrun-weights", daemon=True).start()
 
     def forget(self, layer: Layer) -> None:
         """Look at a Const anew, whose attributes have changed."""
