@@ -17,6 +17,7 @@ from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
+from irrun.check.doubts import doubtful_source
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
@@ -79,6 +80,7 @@ class Inference:
     that compute what they can.
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
+    `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     """
 
@@ -95,6 +97,7 @@ class Inference:
         self.answers = Answers()
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
+        self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
 
     def tensor(self, value: Value | None) -> Tensor:
@@ -177,7 +180,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(problem)
         elif op is not None:
             inference.ops[layer.type, layer.version] = op
-    if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
+    if op is None or (layer.type == "Const" and inference.weights.misread(layer)):
         return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
         return constant
@@ -196,7 +199,10 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             return None
         found = violated(violation, op, layer, inputs, suspect)
         if found.code not in inference.ignore:
-            inference.report(found)
+            if (source := doubtful_source(layer, inference.weights)) is not None:
+                inference.refuted.setdefault(source, found)
+            else:
+                inference.report(found)
             return None
         if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
             inference.report(as_refused(found, op, layer))

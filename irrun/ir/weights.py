@@ -176,6 +176,8 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
 class Weights:
     """The .bin file of a model, read as far as its Consts are asked for; a model may have none.
 
+    `doubtful` are Consts whose bytes are likely not those of their shape and type, and where that is reported.
+
     What is added to it lies behind the bytes of the file, and only in memory, until the model is written. Arrays that
     were taken from it stay valid after `close`.
     """
@@ -195,7 +197,7 @@ class Weights:
         self._time = 0
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
-        self.overlapping: set[Layer] = set()
+        self.doubtful: dict[Layer, Layer] = {}
         if path is None or content is not None:
             return
         try:
@@ -274,7 +276,7 @@ class Weights:
     def forget(self, layer: Layer) -> None:
         """Look at a Const anew, whose attributes have changed."""
         self._checked.pop(layer, None)
-        self.overlapping.discard(layer)
+        self.doubtful.pop(layer, None)
 
     def blocks(self, layer: Layer) -> Iterator[bytes]:
         """The bytes of a Const of any type, all that its `size` says, in order and some at a time.
@@ -352,12 +354,13 @@ class Weights:
         """The blob of a Const layer that was found to be right."""
         return self._checked.get(layer)
 
-    def doubts(self, layer: Layer) -> bool:
-        """Whether the shape, the type or the place of a Const layer is not that of its blob, or cannot be read."""
+    def misread(self, layer: Layer) -> bool:
+        """Whether a Const layer says nothing that its elements could be read by."""
         try:
-            return self.check(layer).excess > 0 or layer in self.overlapping
+            self.check(layer)
         except WeightsError as error:
             return error.code not in ("E501", "E503")
+        return False
 
     def _check(self, layer: Layer) -> Blob:
         blob = read_blob(layer.attributes)
