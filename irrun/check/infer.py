@@ -219,7 +219,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inference.report(suspect)
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
-            inference.report(_tolerated(each, op, layer, inputs))
+            found = _tolerated(each, op, layer, inputs)
+            failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
+            inference.report(found if failure is None else _unreadable(found, failure))
     if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
@@ -323,6 +325,24 @@ def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor |
     """The warning of a broken rule that OpenVINO does not insist on."""
     error = violated(found.violation, op, layer, inputs)
     return replace(error, code=found.code, help=f"OpenVINO {found.does}, and so does irrun; {error.help}")
+
+
+def _as_declared(violation: Violation, layer: Layer, inference: Inference) -> Diagnostic | None:
+    """What is wrong with the body that a tolerated violation is about where its Parameters are what they declare."""
+    entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
+    body = next((body for body in layer.bodies.values() if entry in body.inputs), None)
+    if body is None:
+        return None
+    scratch = Inference(inference.weights)
+    infer_graph(body.graph, scratch, {})
+    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
+
+
+def _unreadable(found: Diagnostic, failure: Diagnostic) -> Diagnostic:
+    """A tolerated violation as an error: OpenVINO reads a body by what it declares before it goes by what it gets."""
+    help = f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
+    note = Note(f"layer {failure.layer}", failure.span)
+    return replace(found, code="E401", help=help, notes=(*found.notes, note))
 
 
 def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:
