@@ -170,7 +170,7 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
         raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
     digits = text.replace(",", "").replace(" ", "")
-    return shape, math.prod(shape), not text.endswith(",") and (not digits or digits.isdecimal())
+    return shape, math.prod(shape), not digits or digits.isdecimal()
 
 
 class Weights:
