@@ -90,3 +90,15 @@ def test_a_model_that_was_read_before_has_the_error_all_the_same(tmp_path):
 def test_the_error_has_the_fix_of_the_doubt(tmp_path):
     (found,) = with_fixes(irrun.validate(model(tmp_path, shape="3,2"))).diagnostics
     assert [(fix.title, fix.safe) for fix in found.fixes][:1] == [('write shape="3,4"', False)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"), [({"offset": 1}, 5), ({"offset": 4}, 5), ({"offset": 0, "behind": 44}, 11)]
+)
+def test_of_two_constants_that_overlap_the_one_that_has_moved_is_told(tmp_path, changed, line):
+    behind = changed.pop("behind", 48)
+    path = model(tmp_path, **changed)
+    path.write_text(path.read_text().replace('offset="48"', f'offset="{behind}"'))
+    (found,) = (d for d in irrun.validate(path).diagnostics if d.code == "W909")
+    assert found.line == line
+    assert {note.span.line for note in found.notes} == {5, 11} - {line}

@@ -22,6 +22,7 @@ from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, parse
+from irrun.spec.dtypes import ELEMENT_TYPES
 
 MAX_XML_BYTES = 3 << 28
 """The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""
@@ -309,21 +310,35 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights,
 
 
 def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
-    """One warning for each Const that begins inside the bytes of another one; equal blobs are one on purpose."""
+    """One warning for each two Consts of which one begins inside the bytes of the other, at the one that has likely
+    moved: equal blobs are one on purpose."""
     blobs = [
         (blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.elements
     ]
     last: tuple[int, int, Layer] | None = None
+    free = 0  # bytes before the last one that nobody has
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            notes = (Note(f"the bytes of layer {last[2]}", attribute_span(last[2].data or last[2].element, "offset")),)
-            message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {last[2]}"
+            shared = offset, min(-end, last[1])
+            at, other = layer, last[2]
+            if last[2].data and (free == last[1] - offset or _is_odd(other, weights)) and not _is_odd(layer, weights):
+                at, other = other, layer
+            assert at.data is not None
+            notes = (Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset")),)
+            message = f"bytes {shared[0]} to {shared[1]} are also those of layer {other}"
             help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
-            findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=notes)
+            findings.add("W909", message, at.data, "offset", layer=at, help=help, notes=notes)
             for each in (layer, last[2]):
-                weights.doubtful.setdefault(each, layer)
+                weights.doubtful.setdefault(each, at)
         if last is None or -end > last[1]:
+            free = max(offset - (last[1] if last else 0), 0)
             last = offset, -end, layer
+
+
+def _is_odd(layer: Layer, weights: Weights) -> bool:
+    """Whether a Const begins where no array of such elements does that a converter has written."""
+    blob = weights.checked(layer)
+    return blob is not None and blob.offset % max(ELEMENT_TYPES[blob.element_type].bits // 8, 1) != 0
 
 
 def _warn_of_excess(layer: Layer, blob: Blob, weights: Weights, findings: Findings) -> None:
