@@ -247,9 +247,9 @@ CODES: dict[str, Code] = {
     "E220": Code(
         "misspelt or second element that holds what the graph needs",
         "A graph has one <layers> of elements <layer> and one <edges> of elements <edge>, a layer one <input> and one "
-        "<output> of elements <port>, all in lower case. OpenVINO passes over what stands in an element of another "
-        "name, or in a second one, so layers, edges or ports are missing without a word. irrun reads them as what "
-        "they are meant for, and goes on checking.",
+        "<output> of elements <port>, and its attributes in <data>, all in lower case. OpenVINO passes over what "
+        "stands in an element of another name, or in a second one, so layers, edges or ports are missing without a "
+        "word. irrun reads them as what they are meant for, by name or by what they hold, and goes on checking.",
         ("<outputs><port .../></outputs>", "<output><port .../></output>"),
     ),
     "E221": Code(
