@@ -265,6 +265,43 @@ def test_one_fault_is_one_diagnostic_at_its_place(tmp_path, code, changes, part)
     assert_points_at(text, found, part)
 
 
+def named(*names):
+    """A Parameter, three ReLUs and a Result, whose tensors have these names."""
+    text = chain([(0, 1), (1, 2), (2, 3), (3, 4)], 3)
+    for id, given in enumerate(names):
+        start = text.index(f'<layer id="{id}"')
+        old = ' precision="FP32" names="x"' if id == 0 else ' precision="FP32"'
+        text = text[:start] + text[start:].replace(old, f' precision="FP32" names="{given}"', 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("names", "place", "renamed"),
+    [
+        (("x", "a", "b", "y,a"), "relu3", "first"),  # an output keeps its names
+        (("x", "a,c", "b", "y,c"), "relu3", "first"),
+        (("x", "a,c", "c", "y"), "relu2", "second"),
+        (("x", "a,c", "b,c", "y"), "relu2", "second"),
+        (("x", "a", "b", "x,y"), "relu3", "second"),
+        (("x,c", "c", "b", "y"), "relu1", "second"),
+    ],
+)
+def test_a_name_of_two_tensors_is_noticed_wherever_it_stands(tmp_path, names, place, renamed):
+    path = written(tmp_path, named(*names))
+    found = only(tmp_path, named(*names))
+    assert (found.code, found.layer.name) == ("W906", place)
+    assert f"renames the {renamed} to" in found.help
+    model = ov.Core().read_model(path)
+    first, second = found.notes[0].message.split("`")[1], place
+    lost = {op.get_friendly_name(): op.output(0).get_names() for op in model.get_ops()}
+    assert any(name.endswith("_1") for name in lost[first if renamed == "first" else second])
+
+
+@pytest.mark.parametrize("names", [("x", "a,x", "b", "y"), ("x,c", "a", "b,c", "y")])
+def test_exporters_give_inner_tensors_names_of_inputs(tmp_path, names):
+    assert read(written(tmp_path, named(*names)))[1] == []
+
+
 OF_ANOTHER_NAME = [
     (SOUND, "<layers>", "layer_list"),
     (SOUND, "<edges>", "connections"),

@@ -522,7 +522,8 @@ CODES: dict[str, Code] = {
     "W906": Code(
         "tensor name used twice",
         "`names` of an output port name the tensor for users of the model, so they should be unique. OpenVINO "
-        "renames the second one by adding `_1`, and a program that asks for the name gets the first.",
+        "renames one by adding `_1`, and a program that asks for the name gets the other: an input or output of the "
+        "model if it is one, else the first.",
         ('names="out" on two ports', 'names="out" and names="aux"'),
         by_place=True,
     ),
