@@ -20,7 +20,7 @@ UNCONNECTED = -1
 PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What an entry of a Loop's port map may be for, by its tag."""
 
-_OF_SLICES = ("start", "end", "stride", "part_size")
+OF_SLICES = ("start", "end", "stride", "part_size")
 _MAX_DIGITS = 20
 _MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
@@ -136,7 +136,7 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     if internal is None or len(findings.diagnostics) > before:
         return None
     branch = layer.type.lower() in BRANCHES
-    if (axis is None or branch) and any(name in element.attributes for name in ("axis", *_OF_SLICES)):
+    if (axis is None or branch) and any(name in element.attributes for name in ("axis", *OF_SLICES)):
         _warn_of_no_axis(element, branch, layer, findings)
         axis = None
     return PortMap(external, internal, axis, start, end, stride, size, purpose, element)
@@ -199,12 +199,17 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
     if complete and len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
+    inner = [entry for entry in body.outputs if entry.purpose and entry.external != UNCONNECTED]
     for entry in body.outputs:
         entry.external = rank.get(entry.external, UNCONNECTED)
-        if entry.external >= len(layer.outputs):
-            message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
-            help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
-            findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+    beyond = [entry for entry in body.outputs if entry.external >= len(layer.outputs)]
+    for entry in inner if len(inner) == len(beyond) else beyond:  # most have no output port for their condition
+        message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
+        if entry.external < len(layer.outputs):
+            message = f"the layer has {len(layer.outputs)} output ports, one less than <output>s with this one"
+        help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
+        help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
+        findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
     others = [other.outputs for other in layer.bodies.values() if other is not body]
     for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
@@ -272,7 +277,7 @@ def _meant(child: Element, words: list[str], inner: dict[int, Layer]) -> str:
 
 
 def _warn_of_no_axis(element: Element, branch: bool, layer: Layer, findings: Findings) -> None:
-    names = [name for name in ("axis", *_OF_SLICES) if name in element.attributes]
+    names = [name for name in ("axis", *OF_SLICES) if name in element.attributes]
     listed = ", ".join(f"`{name}`" for name in names)
     what = "each iteration gets all of the input" if element.tag == "input" else "the output is the last iteration's"
     help = f"delete {listed}" if branch else f"give the `axis` that is meant, or delete {listed}"
