@@ -646,7 +646,8 @@ CODES: dict[str, Code] = {
         "Parameter of a body that gets another shape than it declares",
         "The port map gives the Parameter a tensor, or a slice of one, whose shape cannot be the one that it declares. "
         "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
-        "Where the body does not fit together by what it declares, this is error E304.",
+        "Where the body does not fit together by what it declares, this is error E304. Where the ports outside fit "
+        "what the Parameter declares, too, the entry of the port map is told.",
         (
             '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
             '<data shape="1,2" .../>',
@@ -679,10 +680,12 @@ CODES: dict[str, Code] = {
         ),
     ),
     "W944": Code(
-        "slices that mean nothing",
+        "slices that mean nothing, or not what ports declare",
         "`start`, `end`, `stride` and `part_size` say how an input is sliced, or where results are put, along an "
         "`axis`. Without one they are not read, and no branch of an If has any; on an output of a Loop OpenVINO looks "
-        "at the direction only, so that other numbers than those of the whole axis change nothing.",
+        "at the direction only, so that other numbers than those of the whole axis change nothing. Also told are "
+        "slices of a part of an input, and results that are joined or not, where an output port declares the sizes "
+        "that come of it otherwise.",
         ('<input start="1" stride="2" .../>', '<input axis="0" start="1" stride="2" .../>'),
     ),
     "W945": Code(
