@@ -20,6 +20,16 @@ class Cycle:
         self.itself = self
 
 
+@pytest.fixture(autouse=True)
+def collecting():
+    """A command that was called in this process may have left the collector off, as one that runs a model once does."""
+    enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if not enabled:
+        gc.disable()
+
+
 def test_what_was_read_before_is_given_back(monkeypatch):
     monkeypatch.setattr(collector, "LARGE", 0)
     left = weakref.WeakSet[Cycle]()

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import openvino as ov
 import pytest
 from ir_builder import Model
 
@@ -132,9 +133,46 @@ def test_roles_that_two_inputs_have_go_by_the_input(tmp_path):
     assert input_shapes(model, tmp_path) == ["(x.batch, channels)", "(y.batch, 4)"]
 
 
+@pytest.mark.parametrize(
+    ("layout", "says"),
+    [
+        ("[N,C]", None),
+        ("[n,c]", None),
+        ("12", None),
+        ("N1", None),
+        ("[?,?]", None),
+        ("[N_1,...]", None),
+        ("", None),
+        ("[N,N]", "the layout `[N,N]` has `N` twice"),
+        ("nN", "the layout `nN` has `N` twice"),
+        ("[...,...]", "the layout `[...,...]` has `...` twice"),
+        ("N...C...", "the layout `N...C...` has `...` twice"),
+        ("[]", "`[]` is not a layout"),
+        ("[N,,C]", "`[N,,C]` is not a layout"),
+        ("[N,C", "`[N,C` is not a layout"),
+        ("N_", "`N_` is not a layout"),
+        ("[N C]", "`[N C]` is not a layout"),
+        ("**SCALAR**", "the layout `**SCALAR**` has 0 axes, but the port 2 dimensions"),
+        ("NCH", "the layout `NCH` has 3 axes, but the port 2 dimensions"),
+    ],
+)
+def test_layouts_are_those_that_openvino_reads(layout, says, tmp_path):
+    model = Model()
+    model.result(parameter(model, "x", (2, 3), layout))
+    path = model.save(tmp_path)
+    found = [d.message for d in irrun.validate(path).diagnostics if d.code == "E222"]
+    assert found == ([] if says is None else [says])
+    try:
+        ov.compile_model(path, "CPU")
+    except RuntimeError:
+        assert found
+    else:
+        assert not found
+
+
 def test_a_role_that_is_there_twice_is_none(tmp_path):
     model = Model()
-    parameter(model, "x", ("?", "?"), "[H,H]")
+    parameter(model, "x", ("?", "?"), "[H,HEIGHT]")
     assert input_shapes(model, tmp_path) == ["(x.0, x.1)"]
 
 

@@ -1,12 +1,14 @@
 """Constants: every element type as OpenVINO stores it, and what is wrong with a Const."""
 
+import threading
+
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13
 
 from irrun.ir.reader import read, read_model
-from irrun.ir.weights import Weights
+from irrun.ir.weights import MIN_AHEAD, Weights
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, NF4, numpy_dtype
 
 NUMBERS = sorted(ELEMENT_TYPES.keys() - {"dynamic", "string"})
@@ -188,3 +190,35 @@ def test_strings_that_would_take_too_much_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("irrun.ir.weights.MAX_STRING_BYTES", 15)
     data = strings("abcd", "")
     assert fault(const(tmp_path, data, element_type="string", size=len(data))).code == "E509"
+
+
+def test_a_file_is_mapped_ahead_while_it_is_read(tmp_path):
+    count = MIN_AHEAD // 4 + 1
+    path = const(tmp_path, np.arange(count, dtype=np.float32).tobytes(), shape=str(count), size=str(4 * count))
+    model = read_model(path)
+    model.weights.map_ahead()
+    array = model.weights.constant(model.graph.layers[0])
+    model.weights.close()
+    for thread in threading.enumerate():
+        if thread.name == "irrun-weights":
+            thread.join(30)
+            assert not thread.is_alive()
+    assert array[-1] == count - 1
+
+
+def test_what_got_shorter_is_not_mapped_ahead(tmp_path):
+    count = MIN_AHEAD // 4
+    path = const(tmp_path, bytes(4 * count), shape=str(count), size=str(4 * count))
+    model = read_model(path)
+    path.with_suffix(".bin").write_bytes(bytes(16))
+    before = threading.active_count()
+    model.weights.map_ahead()
+    assert threading.active_count() == before
+    assert model.weights.changed
+
+
+def test_small_files_and_bytes_have_no_thread(tmp_path):
+    before = threading.active_count()
+    read_model(const(tmp_path, bytes(8))).weights.map_ahead()
+    Weights(None, bytes(MIN_AHEAD)).map_ahead()
+    assert threading.active_count() == before

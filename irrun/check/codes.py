@@ -423,6 +423,17 @@ CODES: dict[str, Code] = {
         "by the shape and does not compare the two. One of them is wrong, or `offset` points to other data.",
         ('shape="3" and 2 strings', 'shape="2" and 2 strings'),
     ),
+    "E511": Code(
+        "Const that cannot be what its shape and type say",
+        "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), or "
+        "are also those of another one, and with what they say something that depends on it cannot be computed. One of "
+        "the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
+        (
+            '<data element_type="f16" shape="2" size="8" .../>, added to f32',
+            '<data element_type="f32" shape="2" size="8" .../>',
+        ),
+        by_place=True,
+    ),
     "E602": Code(
         "a layer failed in the run",
         "The kernel of the op could not compute its result, most often for lack of memory. If the message does not "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Port
@@ -21,8 +22,11 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     mistaken, blamed = inference.mistaken, inference.blamed
+    doubtful = followers((node.layer for node in inference.nodes.values()), inference.weights)
     for node in inference.nodes.values():
         layer = node.layer
+        if layer in doubtful:  # whose cause is reported
+            continue
         sized = sizes and not (mistaken and layer.graph in mistaken)
         outputs = node.outputs if node.op.outputs else ()  # that of a Result is reported, or one of old converters
         for value, tensor in zip(layer.outputs, outputs, strict=False):

@@ -38,7 +38,7 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
     buffer = bytearray(NEAR)
     for layer in (layer for layer in model.graph.walk() if layer.type == "Const"):
         blob = weights.checked(layer)
-        if blob is None or blob.element_type not in HIGHEST or not blob.elements or weights.doubts(layer):
+        if blob is None or blob.element_type not in HIGHEST or not blob.elements or layer in weights.doubtful:
             continue
         searched += blob.needed
         if most is not None and searched > most:

@@ -17,6 +17,7 @@ from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
+from irrun.check.doubts import doubtful_source
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
@@ -80,6 +81,7 @@ class Inference:
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
+    `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     """
 
@@ -96,6 +98,7 @@ class Inference:
         self.answers = Answers()
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
+        self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
 
@@ -179,7 +182,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(problem)
         elif op is not None:
             inference.ops[layer.type, layer.version] = op
-    if op is None or (layer.type == "Const" and inference.weights.doubts(layer)):
+    if op is None or (layer.type == "Const" and inference.weights.misread(layer)):
         return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
         return constant
@@ -198,7 +201,10 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             return None
         found = violated(violation, op, layer, inputs, suspect)
         if found.code not in inference.ignore:
-            inference.report(found)
+            if (source := doubtful_source(layer, inference.weights)) is not None:
+                inference.refuted.setdefault(source, found)
+            else:
+                inference.report(found)
             return None
         if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
             inference.report(as_refused(found, op, layer))
@@ -215,7 +221,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inference.report(suspect)
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
-            inference.report(_tolerated(each, op, layer, inputs))
+            found = _tolerated(each, op, layer, inputs)
+            failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
+            inference.report(found if failure is None else _unreadable(found, failure))
     if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
@@ -319,6 +327,24 @@ def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor |
     """The warning of a broken rule that OpenVINO does not insist on."""
     error = violated(found.violation, op, layer, inputs)
     return replace(error, code=found.code, help=f"OpenVINO {found.does}, and so does irrun; {error.help}")
+
+
+def _as_declared(violation: Violation, layer: Layer, inference: Inference) -> Diagnostic | None:
+    """What is wrong with the body that a tolerated violation is about where its Parameters are what they declare."""
+    entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
+    body = next((body for body in layer.bodies.values() if entry in body.inputs), None)
+    if body is None:
+        return None
+    scratch = Inference(inference.weights)
+    infer_graph(body.graph, scratch, {})
+    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
+
+
+def _unreadable(found: Diagnostic, failure: Diagnostic) -> Diagnostic:
+    """A tolerated violation as an error: OpenVINO reads a body by what it declares before it goes by what it gets."""
+    help = f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
+    note = Note(f"layer {failure.layer}", failure.span)
+    return replace(found, code="E401", help=help, notes=(*found.notes, note))
 
 
 def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
 from irrun.spec.op import FLOAT
@@ -14,7 +15,12 @@ MAX_NAMED = 5
 
 def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
     """One warning for a model that has such layers, at the first one: a converter writes many, for one reason."""
-    mixing = (node for node in inference.nodes.values() if node.widened and _mixed(node, inference))
+    doubtful = followers((node.layer for node in inference.nodes.values()), inference.weights)
+    mixing = (
+        node
+        for node in inference.nodes.values()
+        if node.widened and node.layer not in doubtful and _mixed(node, inference)
+    )
     nodes = sorted(mixing, key=lambda node: node.layer.span.line)
     if not nodes:
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
+from irrun.check.doubts import refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
@@ -133,6 +134,7 @@ def validate(
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
+    problems = refuted(problems, inference.refuted, found.weights)
     declared = compare_declared(inference, sizes=not shapes)
     whole = chain(check_bodies(inference, sizes=not shapes), check_variables(inference), check_order(inference))
     later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))

@@ -283,7 +283,7 @@ def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> Weigh
         findings.add(error.code, str(error), layer.data or layer.element, error.attribute, layer=layer, help=error.help)
         return None
     if blob.size > blob.needed:
-        _warn_of_excess(layer, blob, findings)
+        _warn_of_excess(layer, blob, weights, findings)
     return None
 
 
@@ -320,13 +320,15 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
             message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {last[2]}"
             help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
             findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=notes)
-            weights.overlapping |= {layer, last[2]}
+            for each in (layer, last[2]):
+                weights.doubtful.setdefault(each, layer)
         if last is None or -end > last[1]:
             last = offset, -end, layer
 
 
-def _warn_of_excess(layer: Layer, blob: Blob, findings: Findings) -> None:
+def _warn_of_excess(layer: Layer, blob: Blob, weights: Weights, findings: Findings) -> None:
     if blob.excess and layer.data:
         message = f"`size` is {blob.size} bytes, but {blob.elements} elements of {blob.element_type} take {blob.needed}"
         help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
         findings.add("W905", message, layer.data, "size", layer=layer, help=help)
+        weights.doubtful[layer] = layer

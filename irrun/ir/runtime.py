@@ -8,8 +8,10 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element
 
-_LISTED = r"\[\s*(?:[\w?]+|\.\.\.)(?:\s*,\s*(?:[\w?]+|\.\.\.))*\s*\]|\[\s*\]"
-_LETTERS = r"[A-Za-z?]*(?:\.\.\.)?[A-Za-z?]*|\*\*SCALAR\*\*"
+_AXIS = re.compile(r"\.\.\.|\?|\w*[^\W_]\w*", re.ASCII)
+_NAMED = {"": ["..."], "**SCALAR**": list[str]()}
+"""Layouts that list no axes, and those that they have."""
+
 _SHOWN = 40
 
 
@@ -32,14 +34,27 @@ def check_info(info: Element, layer: Layer, findings: Findings, port: Element | 
 
 
 def _check_layout(mark: Element, text: str, layer: Layer, findings: Findings, port: Element | None) -> None:
-    help = "write it as `[N,C,H,W]`, with `?` for an axis without a name and `...` for any number of them"
-    if not re.fullmatch(_LISTED, text, re.ASCII) and not re.fullmatch(_LETTERS, text, re.ASCII):
-        findings.add("E222", f"`{text[:_SHOWN]}` is not a layout", mark, "layout", layer=layer, help=help)
-    elif port is not None and port.dims and layer.type in ("Parameter", "Result") and "..." not in text:
-        inner = text.strip("[] ")
-        rank = 0 if not inner or "SCALAR" in inner else inner.count(",") + 1 if text.startswith("[") else len(inner)
-        if rank != len(port.dims):
-            message = f"the layout `{text[:_SHOWN]}` has {rank} axes, but the port {len(port.dims)} dimensions"
-            findings.add(
-                "E222", message, mark, "layout", layer=layer, help="name each of its axes, or delete the layout"
-            )
+    shown, axes = text[:_SHOWN], _axes(text)
+    if not all(map(_AXIS.fullmatch, axes)):
+        help = "write it as `[N,C,H,W]`, with `?` for an axis without a name and `...` for any number of them"
+        findings.add("E222", f"`{shown}` is not a layout", mark, "layout", layer=layer, help=help)
+        return
+    again = next((axis for number, axis in enumerate(axes) if axis != "?" and axis in axes[:number]), None)
+    if again is not None:
+        help = "each axis has a name of its own, or `?`; `...` stands once"
+        findings.add("E222", f"the layout `{shown}` has `{again}` twice", mark, "layout", layer=layer, help=help)
+    elif port is not None and port.dims and layer.type in ("Parameter", "Result") and "..." not in axes:
+        if len(axes) != len(port.dims):
+            message = f"the layout `{shown}` has {len(axes)} axes, but the port {len(port.dims)} dimensions"
+            help = "name each of its axes, or delete the layout"
+            findings.add("E222", message, mark, "layout", layer=layer, help=help)
+
+
+def _axes(text: str) -> list[str]:
+    """The axes of a layout; those of one that is none are no axes."""
+    if text in _NAMED:
+        return _NAMED[text]
+    if not text.startswith("["):
+        return re.findall(r"\.\.\.|.", text.upper(), re.DOTALL)
+    inner = text[1:-1] if text.endswith("]") else ""
+    return [axis.strip().upper() for axis in inner.split(",")]

@@ -20,6 +20,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,9 @@ MAX_STRINGS = 2**22
 
 MAX_STRING_BYTES = 2**30
 """Of an array of strings: every element takes the room of the longest, so one long string can ask for terabytes."""
+
+MIN_AHEAD, MAPPED = 1 << 23, 1 << 16
+"""Bytes of a file that is worth a thread to map it ahead, and of what systems map at once."""
 
 MAX_COPIED = 1 << 16
 """Bytes of a blob that is read rather than mapped."""
@@ -166,11 +170,13 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
         raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
     digits = text.replace(",", "").replace(" ", "")
-    return shape, math.prod(shape), not text.endswith(",") and (not digits or digits.isdecimal())
+    return shape, math.prod(shape), not digits or digits.isdecimal()
 
 
 class Weights:
     """The .bin file of a model, read as far as its Consts are asked for; a model may have none.
+
+    `doubtful` are Consts whose bytes are likely not those of their shape and type, and where that is reported.
 
     What is added to it lies behind the bytes of the file, and only in memory, until the model is written. Arrays that
     were taken from it stay valid after `close`.
@@ -191,7 +197,7 @@ class Weights:
         self._time = 0
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
-        self.overlapping: set[Layer] = set()
+        self.doubtful: dict[Layer, Layer] = {}
         if path is None or content is not None:
             return
         try:
@@ -260,10 +266,17 @@ class Weights:
         other._added, other._starts, other._known = [*self._added], [*self._starts], {**self._known}
         return other
 
+    def map_ahead(self) -> None:
+        """Have a thread map all of the file, while what reads it is made ready: who reads it first waits for that."""
+        if self.content is None and (self.stored or 0) >= MIN_AHEAD:
+            with suppress(WeightsError):  # who reads it tells of that
+                places = np.frombuffer(self._mapped(), np.uint8)[::MAPPED]
+                Thread(target=places.max, name="irrun-weights", daemon=True).start()
+
     def forget(self, layer: Layer) -> None:
         """Look at a Const anew, whose attributes have changed."""
         self._checked.pop(layer, None)
-        self.overlapping.discard(layer)
+        self.doubtful.pop(layer, None)
 
     def blocks(self, layer: Layer) -> Iterator[bytes]:
         """The bytes of a Const of any type, all that its `size` says, in order and some at a time.
@@ -341,12 +354,13 @@ class Weights:
         """The blob of a Const layer that was found to be right."""
         return self._checked.get(layer)
 
-    def doubts(self, layer: Layer) -> bool:
-        """Whether the shape, the type or the place of a Const layer is not that of its blob, or cannot be read."""
+    def misread(self, layer: Layer) -> bool:
+        """Whether a Const layer says nothing that its elements could be read by."""
         try:
-            return self.check(layer).excess > 0 or layer in self.overlapping
+            self.check(layer)
         except WeightsError as error:
             return error.code not in ("E501", "E503")
+        return False
 
     def _check(self, layer: Layer) -> Blob:
         blob = read_blob(layer.attributes)

@@ -141,6 +141,8 @@ class GraphExecutor:
         self.model: Model = self.report.model
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
+        if once:
+            self.model.weights.map_ahead()
         small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
         engines = load_engines(engine, threads, small=small, once=once)
         self._small = small and engine == "auto"

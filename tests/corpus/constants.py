@@ -104,9 +104,8 @@ def _sizes(models: list[str]) -> Iterator[Defect]:
         if not sizes or sizes[0] < 2:
             continue
         data.set("shape", ",".join(map(str, [sizes[0] - 1, *sizes[1:]])))
-        yield defect(
-            "Const too large", "for its shape", document, "W905", [(data, "size"), (data, "shape")], [layer], stale=True
-        )
+        spots = [(data, "size"), (data, "shape")]
+        yield defect("Const too large", "for its shape", document, "W905 E511", spots, [layer], stale=True)
     for number in range(12):
         document, layer, data = _chosen(models, 8 * number + 5)
         narrow = {"f32": "f16", "i64": "i32", "f64": "f32"}.get(data.get("element_type", ""))
@@ -115,7 +114,7 @@ def _sizes(models: list[str]) -> Iterator[Defect]:
             continue
         data.set("element_type", narrow)
         spots = [(data, "size"), (data, "element_type")]
-        yield defect("Const too large", "for its type", document, "W905", spots, [layer], stale=True)
+        yield defect("Const too large", "for its type", document, "W905 E511", spots, [layer], stale=True)
     for number in range(6):
         document, layer, data = _chosen(models, 8 * number + 6)
         document.weights += bytes(8)
@@ -142,7 +141,7 @@ def _overlaps(models: list[str]) -> Iterator[Defect]:
             continue
         data.set("offset", str(offset + shift))
         spots: list[Spot] = [(data, "offset"), *((data_of(each), "offset") for each in neighbours)]
-        yield defect("overlapping Consts", "a shifted offset", document, "W909", spots, [layer, *neighbours])
+        yield defect("overlapping Consts", "a shifted offset", document, "W909 E511", spots, [layer, *neighbours])
 
 
 def _other(models: list[str]) -> Iterator[Defect]:

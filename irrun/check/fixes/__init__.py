@@ -90,6 +90,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "W902": words.stray_attribute,
     "W903": wiring.doubled_name,
     "W904": wiring.unreachable_layer,
+    "E511": constants.doubted,
     "W905": constants.excess,
     "W906": wiring.doubled_tensor_name,
     "W907": wiring.unread_element,

@@ -58,6 +58,11 @@ def excess(case: Case) -> Iterator[Fix]:
     yield case.set("size", str(needed), element=case.layer.data, safe=taken)
 
 
+def doubted(case: Case) -> Iterator[Fix]:
+    """E511: what W905 or W909 would have, of which it takes the place."""
+    yield from (overlap if case.attribute == "offset" else excess)(case)
+
+
 def overlap(case: Case) -> Iterator[Fix]:
     """W909: the place in the .bin that only this constant leaves free."""
     others = [case.text.home(case.text.at(note.span)[0])[0] for note in case.diagnostic.notes[:1] if note.span]

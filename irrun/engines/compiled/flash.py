@@ -39,6 +39,9 @@ SHARED_SECONDS = 25e-6
 LOOKING_SECONDS = 0.5e-3
 """What one thread must need for it to be worth looking for keys that weigh nothing."""
 
+Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...]
+"""Shapes and strides of the arrays that a kernel reads and writes, None for one that is not there."""
+
 _FACTOR = 1 + FORM.names.index("factor")
 
 
@@ -56,15 +59,23 @@ def attention(work: Work, team: Team) -> Compiled | None:
     block = _block(rows, heads, team.count if shared else 1, size[0])
     blocks, room = -(-rows // block), aligned(kind.room_size(block))
     numbers = np.indices(shape[:-2], np.int64).reshape(len(shape) - 2, heads)
+    known: dict[Lying, Array] = {}
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         hiding = None if mask is None else inputs[3] if constant is None else constant
         given = (*inputs[:3], hiding, outputs[0])
-        places = np.stack([_addresses(own, numbers) for own in given], -1)
+        lying = tuple(None if own is None else (own.shape, own.strides) for own in given)
+        if lying not in known:  # the same each time, but for what lies between elements of axes of size 1
+            known[lying] = _offsets(lying, numbers)
+        places = known[lying] + [0 if own is None else data_address(own) for own in given]
         ends, first = np.full(rows, keys, np.int64), list[Call]()
         if seconds > LOOKING_SECONDS:
-            arrays = [np.broadcast_to(own, (*shape[:-2], *own.shape[-2:])) for own in inputs[:3]]
+            whole = [(*shape[:-2], *own.shape[-2:]) for own in inputs[:3]]
+            arrays = [
+                own if own.shape == full else np.broadcast_to(own, full)
+                for own, full in zip(inputs[:3], whole, strict=True)
+            ]
             first = _looking(ends, arrays, hiding, inputs[4] if scale is not None else None, causal=causal)
         steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, given, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
@@ -114,13 +125,15 @@ def _find_seen(ends: Array, value: Array) -> None:
     ends[:] = np.minimum(np.arange(1, len(ends) + 1), keys) if finite else keys
 
 
-def _addresses(array: Array | None, numbers: Array) -> Any:
-    """Of the first rows of all heads, whose `numbers` along each axis are columns; of an array that broadcasts."""
-    if array is None:
-        return np.zeros(numbers.shape[1], np.int64)
-    outer = array.ndim - 2
-    steps = [step if size > 1 else 0 for size, step in zip(array.shape[:outer], array.strides[:outer], strict=True)]
-    return np.array([0] * (len(numbers) - outer) + steps, np.int64) @ numbers + data_address(array)
+def _offsets(lying: Lying, numbers: Array) -> Any:
+    """From the beginnings of arrays that broadcast to the first rows of all heads, [heads, arrays]; `numbers` are those
+    of the heads along each axis, in columns."""
+    steps = np.zeros((len(lying), len(numbers)), np.int64)
+    for own, known in zip(steps, lying, strict=True):
+        if known is not None:
+            outer = [step if size > 1 else 0 for size, step in zip(*known, strict=True)][:-2]
+            own[len(numbers) - len(outer) :] = outer
+    return (steps @ numbers).T.copy()
 
 
 def _row(array: Array | None) -> int:

@@ -1,0 +1,92 @@
+"""Constants whose bytes do not fit their shape and type: a warning, or an error where a layer cannot be with that."""
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun.check.fixes import with_fixes
+
+TEXT = """<net name="m" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="2,3" element_type="f32"/>
+<output><port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port></output></layer>
+<layer id="1" name="w" type="Const" version="opset1">
+<data element_type="{type}" shape="{shape}" offset="{offset}" size="{size}"/>
+<output><port id="0" precision="FP32"><dim>3</dim><dim>4</dim></port></output></layer>
+<layer id="2" name="mm" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false"/>
+<input><port id="0"/><port id="1"/></input>
+<output><port id="2" precision="FP32"><dim>2</dim><dim>4</dim></port></output></layer>
+<layer id="3" name="b" type="Const" version="opset1">
+<data element_type="f32" shape="1,4" offset="48" size="16"/>
+<output><port id="0" precision="FP32"><dim>1</dim><dim>4</dim></port></output></layer>
+<layer id="4" name="add" type="Add" version="opset1"><data auto_broadcast="numpy"/>
+<input><port id="0"/><port id="1"/></input>
+<output><port id="2" precision="FP32"><dim>2</dim><dim>4</dim></port></output></layer>
+<layer id="5" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers><edges>
+<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="2" from-port="2" to-layer="4" to-port="0"/>
+<edge from-layer="3" from-port="0" to-layer="4" to-port="1"/>
+<edge from-layer="4" from-port="2" to-layer="5" to-port="0"/></edges></net>
+"""
+"""The constant `w` is described in line 5, and read in line 7, by the port of line 8."""
+
+
+def model(folder, *, type="f32", shape="3,4", offset=0, size=48, length=64):
+    path = folder / "model.xml"
+    path.write_text(TEXT.format(type=type, shape=shape, offset=offset, size=size))
+    path.with_suffix(".bin").write_bytes(np.arange(length // 4, dtype=np.float32).tobytes())
+    return path
+
+
+def told(path):
+    return [(d.code, d.line) for d in irrun.validate(path).diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reader", "says"),
+    [
+        ({"type": "f16"}, 8, "`B` is f16, but `A` is f32"),
+        ({"shape": "2,4"}, 7, "rows of `A` have 3 elements, but columns of `B` have 2"),
+        ({"shape": "0,4"}, 7, "columns of `B` have 0"),
+        ({"shape": "3,2"}, 13, "`a` is [2, 2] and `b` is [1, 4]"),
+    ],
+)
+def test_what_nothing_can_be_computed_with_is_one_error_at_the_constant(tmp_path, changed, reader, says):
+    path = model(tmp_path, **changed)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.line) == ("E511", 5)
+    assert found.notes[0].span.line == reader
+    assert says in found.notes[0].message
+    with pytest.raises(irrun.IRError):
+        irrun.GraphExecutor(path)
+
+
+def test_what_can_be_computed_stays_a_warning_and_runs(tmp_path):
+    path = model(tmp_path, size=52, length=68)
+    assert ("W905", 5) in told(path)
+    result = irrun.GraphExecutor(path).run(np.ones((2, 3), np.float32))[0]
+    weights = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(result, np.ones((2, 3), np.float32) @ weights + np.arange(12, 16, dtype=np.float32))
+
+
+def test_a_harmless_doubt_is_not_blamed_for_what_is_wrong_behind_it(tmp_path):
+    path = model(tmp_path, size=52, length=68)
+    path.write_text(path.read_text().replace('shape="1,4" offset="48" size="16"', 'shape="1,3" offset="48" size="12"'))
+    codes = told(path)
+    assert ("W905", 5) in codes
+    assert ("E401", 13) in codes
+
+
+def test_a_place_among_bytes_of_others_is_an_error_where_it_makes_one(tmp_path):
+    path = model(tmp_path, shape="2,4", offset=20, size=32)
+    assert told(path) == [("E511", 11)]
+
+
+def test_a_model_that_was_read_before_has_the_error_all_the_same(tmp_path):
+    read = irrun.validate(model(tmp_path, type="f16")).model
+    assert not irrun.validate(read).ok
+
+
+def test_the_error_has_the_fix_of_the_doubt(tmp_path):
+    (found,) = with_fixes(irrun.validate(model(tmp_path, shape="3,2"))).diagnostics
+    assert [(fix.title, fix.safe) for fix in found.fixes][:1] == [('write shape="3,4"', False)]
