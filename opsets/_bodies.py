@@ -118,10 +118,12 @@ def slice_count(node: Node, body: Body, tensors: Sequence[Tensor | None]) -> Siz
                 "C1", f"{name} is sliced along axis {port.axis}, outside its rank {len(shape)}", place=(port, "axis")
             )
         counts.append((port, _checked_count(node, port, shape[port.axis])))
+    carried = {parameter for _, parameter in body.back_edges}
     for port, count in counts[1:]:
         first, expected = counts[0]
         message = f"input {port.external} has {count} slices, but input {first.external} has {expected}"
-        node.require("C5", count == expected, message, place=(port, ""))
+        wrong = first if first.parameter in carried and port.parameter not in carried else port
+        node.require("C5", count == expected, message, place=(wrong, ""))
     known = [count for _, count in counts if isinstance(count, int)]
     return known[0] if known else counts[0][1] if counts else None
 

@@ -72,13 +72,15 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
         return
     found: dict[bool, str] = {}
     for column, size in enumerate(sizes):
-        if isinstance(size, Dim):
-            node.complete = False
-            continue
-        low = lows[column]
         part = value[..., column]
-        if part.size and (int(part.min()) < low or int(part.max()) >= size):
-            beyond = (part < -size) | (part >= size)
+        low, most = lows[column], size
+        if isinstance(size, Dim):  # what lies beyond the largest that it may be
+            node.complete = False
+            if size.high is None:
+                continue
+            low, most = -size.high, size.high
+        if part.size and (int(part.min()) < low or int(part.max()) >= most):
+            beyond = (part < -most) | (part >= most)
             position = tuple(int(i) for i in np.argwhere(beyond if beyond.any() else part < low)[0])
             where = ", ".join(map(str, (*position, column)))
             message = f"`{name}[{where}]` is {part[position]}, outside [{low}, {size})"

@@ -18,6 +18,7 @@ from irrun.spec import (
     Array,
     Attr,
     Body,
+    BodyOutput,
     Dim,
     Input,
     Iterating,
@@ -32,6 +33,7 @@ from irrun.spec import (
     Undecided,
     Violation,
     fresh,
+    misfit,
     numpy_dtype,
     op,
     product,
@@ -175,10 +177,24 @@ def _(node: Node) -> list[Tensor]:
     for port in body.outputs:
         shape = results[port.result].shape
         if port.axis is not None and shape:
-            size = shape[port.axis]
-            message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
-            node.require("C9", size == port.part_size, message, place=(port, "part_size"))
+            _check_joined(node, body, port, shape[port.axis])
     return outputs
+
+
+def _check_joined(node: Node, body: Body, port: BodyOutput, size: Size) -> None:
+    """A joined result is as long as it says; where slices of the inputs are why not, these are to blame."""
+    fits = size == port.part_size
+    message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
+    if fits is False:
+        for source in body.inputs if body.declared else ():
+            declared = body.declared[source.parameter].shape
+            whole = None if source.external < 0 else node.inputs["inputs"][source.external].shape
+            found = misfit(source.axis, source.part_size, declared, whole)
+            if found is not None:
+                shape = shape_text(declared)
+                why = f"input {source.external} is given to a parameter that declares {shape}, but {found.message}"
+                node.fail("C9", f"{message}: {why}", place=(source, found.attribute))
+    node.require("C9", fits, message, place=(port, "part_size"))
 
 
 def _check_joins(node: Node, body: Body) -> None:
@@ -261,9 +277,9 @@ def _(node: Node) -> list[Tensor]:
     tensors = [node.inputs["trip_count"], node.inputs["execution_condition"], *node.inputs["inputs"]]
     condition = _condition(body)
     if condition is None:
-        node.fail(
-            "C9", "the port map has no <output> with the purpose `execution_condition`", about=["execution_condition"]
-        )
+        inner = next(((port, "") for port in body.outputs if port.external < 0), None)
+        message = "the port map has no <output> with the purpose `execution_condition`"
+        node.fail("C9", message, about=["execution_condition"], place=inner)
     _check_counters(node, body)
     _check_joins(node, body)
     slices = slice_count(node, body, tensors)

@@ -915,8 +915,11 @@ def _(node: Node) -> Shapes:
         found = len(attrs[name])
         if found not in (0, given):
             node.fail("C5", f"`{name}` has {found} values, but `begin_mask` {given}", about=[name, "begin_mask"])
-    data, count = node.shape("data"), int(node.dims["m"])
+    data, slices = node.shape("data"), node.dims["m"]
     masks = (attrs["new_axis_mask"], attrs["shrink_axis_mask"], attrs["ellipsis_mask"])
+    if isinstance(slices, Dim) and not any(any(mask) for mask in masks):  # however many, each leaves its dimension
+        return {"output": tuple(fresh(0, size.high if isinstance(size, Dim) else size) for size in data)}
+    count = int(slices)
     parts = strided_parts(len(data), count, *masks)
     if parts is None:
         node.fail("C2", f"`begin` has {count} slices for {len(data)} dimensions", "begin")
@@ -1192,7 +1195,7 @@ def _(node: Node) -> Shapes:
         node.fail("C1", f"`input_order` has {count} axes for rank {len(shape)}", "input_order")
     order = node.numbers("input_order")
     if order is None:
-        return {"output": shape[::-1] if count == 0 else tuple(fresh() for _ in shape)}
+        return {"output": shape[::-1] if (count == 0) is True else tuple(fresh() for _ in shape)}
     axes = order or [*range(len(shape))][::-1]
     if sorted(axes) != [*range(len(shape))]:
         node.fail(

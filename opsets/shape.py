@@ -133,7 +133,7 @@ def _(node: Node) -> Shapes:
     pattern = node.sizes("shape")
     if pattern is None:
         rank = node.dims["rank"]
-        return {"output": (fresh(),) * rank} if isinstance(rank, int) and rank <= MAX_RANK else {}
+        return {"output": tuple(fresh() for _ in range(rank))} if isinstance(rank, int) and rank <= MAX_RANK else {}
     for number, size in enumerate(pattern):
         if (size < -1) is True:
             node.fail("C1", f"`shape[{number}]` is {size}, expected -1 or more", "shape")
@@ -312,7 +312,7 @@ def _(node: Node) -> Shapes:
     if axes is None:
         count = product(node.shape("axes"))
         # listed twice, an axis counts once
-        return {"output": (fresh(),) * (len(shape) + 1)} if _is(count, 1) else {}
+        return {"output": tuple(fresh() for _ in range(len(shape) + 1))} if _is(count, 1) else {}
     listed = list(dict.fromkeys(axes))
     rank = len(shape) + len(listed)
     places: dict[int, int] = {}

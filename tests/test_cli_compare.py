@@ -113,7 +113,7 @@ def test_what_is_wrong_with_the_other_model_stands_in_lines_of_its_own(tmp_path)
     other = tmp_path / "other.xml"
     other.write_text('<net name="x" version="11"><layers></net>')
     done = irrun("compare", CNN, other, "--random", 1, status=3)
-    assert "error[E101]: `</net>` does not close <layers>\n" in done.stderr + done.stdout
+    assert "error[E101]: <layers> is not closed before `</net>`\n" in done.stderr + done.stdout
     assert "\nnote: <layers> is opened here at line 1\n" in done.stderr + done.stdout
 
 

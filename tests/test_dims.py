@@ -74,6 +74,15 @@ def test_bounds_come_through_arithmetic():
     assert repr(-size // 2) == "-4..-1"
 
 
+def test_a_size_between_two_multiples_is_none():
+    assert (fresh(7, 8) % 3 == 0) is False
+    assert repr(fresh(7, 8) % 3) == "1..2"
+    assert (fresh(7, 9) % 3 == 0) is UNDECIDED
+    assert (fresh(6, 8) % 3 == 0) is UNDECIDED
+    assert (fresh(-2, -1) % 3 == 0) is False
+    assert (2 * fresh(7, 8) % 6 == 0) is False
+
+
 def test_one_possible_value_is_an_int():
     size = fresh(2, 8)
     assert size.within(3, 3) == 3

@@ -135,6 +135,14 @@ def test_errors_that_hide_others_are_mended_round_by_round(tmp_path):
     assert fixed(text, tmp_path).rstrip() == SAMPLE.read_bytes().rstrip()
 
 
+def test_an_output_keeps_its_name_before_an_inner_tensor(tmp_path):
+    text = SAMPLE.read_bytes()
+    inner = b'precision="FP32" names="logits,probabilities">'
+    at = text.index(b'precision="FP32">', text.index(b"<output>", text.index(b'type="Convolution"')))
+    text = text[:at] + inner + text[at + len(b'precision="FP32">') :]
+    assert fixed(text, tmp_path) == text.replace(b"logits,probabilities", b"logits,probabilities_1")
+
+
 def test_replacements_have_their_lines_and_columns(tmp_path):
     path = tmp_path / "model.xml"
     path.write_bytes(sample_defects())

@@ -63,6 +63,14 @@ def test_symbols_carry_sizes_from_inputs_to_outputs():
     assert number == Tensor("i64", ())
 
 
+def test_a_value_beyond_all_that_a_bound_may_be_is_refused():
+    ids = Tensor.of(np.array([0, 3], np.int32))
+    with pytest.raises(Violation, match=r"`ids\[1\]` is 3, outside \[0, 1\.\.3\)"):
+        infer(Tensor("f32", (fresh(1, 3),)), ids)
+    for rows in (fresh(1, 4), fresh(1)):
+        assert not infer(Tensor("f32", (rows,)), ids).complete
+
+
 def test_an_attribute_names_an_output_type():
     assert infer(Tensor("f32", (9,)), Tensor("i32", (4,)), output_type="i32").outputs[1].type == "i32"
 

@@ -265,6 +265,106 @@ def test_one_fault_is_one_diagnostic_at_its_place(tmp_path, code, changes, part)
     assert_points_at(text, found, part)
 
 
+def named(*names):
+    """A Parameter, three ReLUs and a Result, whose tensors have these names."""
+    text = chain([(0, 1), (1, 2), (2, 3), (3, 4)], 3)
+    for id, given in enumerate(names):
+        start = text.index(f'<layer id="{id}"')
+        old = ' precision="FP32" names="x"' if id == 0 else ' precision="FP32"'
+        text = text[:start] + text[start:].replace(old, f' precision="FP32" names="{given}"', 1)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("names", "place", "renamed"),
+    [
+        (("x", "a", "b", "y,a"), "relu3", "first"),  # an output keeps its names
+        (("x", "a,c", "b", "y,c"), "relu3", "first"),
+        (("x", "a,c", "c", "y"), "relu2", "second"),
+        (("x", "a,c", "b,c", "y"), "relu2", "second"),
+        (("x", "a", "b", "x,y"), "relu3", "second"),
+        (("x,c", "c", "b", "y"), "relu1", "second"),
+    ],
+)
+def test_a_name_of_two_tensors_is_noticed_wherever_it_stands(tmp_path, names, place, renamed):
+    path = written(tmp_path, named(*names))
+    found = only(tmp_path, named(*names))
+    assert (found.code, found.layer.name) == ("W906", place)
+    assert f"renames the {renamed} to" in found.help
+    model = ov.Core().read_model(path)
+    first, second = found.notes[0].message.split("`")[1], place
+    lost = {op.get_friendly_name(): op.output(0).get_names() for op in model.get_ops()}
+    assert any(name.endswith("_1") for name in lost[first if renamed == "first" else second])
+
+
+@pytest.mark.parametrize("names", [("x", "a,x", "b", "y"), ("x,c", "a", "b,c", "y")])
+def test_exporters_give_inner_tensors_names_of_inputs(tmp_path, names):
+    assert read(written(tmp_path, named(*names)))[1] == []
+
+
+OF_ANOTHER_NAME = [
+    (SOUND, "<layers>", "layer_list"),
+    (SOUND, "<edges>", "connections"),
+    (SOUND, '<layer id="1"', "node"),
+    (SOUND, '<data shape="2"', "attrs"),
+    (SOUND, "<input>", "sources"),
+    (SOUND, "<output>", "results"),
+    (SOUND, '<port id="2" precision', "slot"),
+    (SOUND, '<edge from-layer="1"', "link"),
+    (LOOP, "<port_map>", "mapping"),
+    (LOOP, '<input external_port_id="0"', "sources"),
+    (LOOP, '<output external_port_id="1"', "results"),
+    (LOOP, "<back_edges>", "feedback"),
+    (LOOP, '<edge from-layer="2" to-layer="0"', "link"),
+    (LOOP, "<body>", "graph"),
+]
+
+
+@pytest.mark.parametrize(("text", "opening", "word"), OF_ANOTHER_NAME)
+def test_an_element_of_another_name_is_known_by_what_it_holds(tmp_path, text, opening, word):
+    right = opening[1:].split()[0].rstrip(">")
+    start = text.index(opening)
+    end = text.find(f"</{right}>", start) if "/>" not in text[start : text.index(">", start) + 1] else -1
+    if end >= 0:
+        text = text[:end] + f"</{word}>" + text[end + len(right) + 3 :]
+    text = text[: start + 1] + word + text[start + 1 + len(right) :]
+    found = only(tmp_path, text)
+    assert (found.code, found.line) == ("E220", text[:start].count("\n") + 1)
+    assert found.help.startswith(f"write <{right}>;")
+
+
+def test_lists_of_bodies_are_known_by_what_they_hold(tmp_path):
+    for right, word in (("layers", "layer_list"), ("edges", "connections")):
+        body = LOOP.index("<body>")
+        text = LOOP[:body] + changed(LOOP[body:], (f"<{right}>", f"<{word}>"), (f"</{right}>", f"</{word}>"))
+        found = only(tmp_path, text)
+        assert (found.code, found.message) == ("E220", f"<{word}> is not read: <body> has no <{right}>")
+        assert found.layer.name == "ti"
+
+
+@pytest.mark.parametrize(
+    "child",
+    [
+        '<notes><port id="7"/></notes>',  # there are both lists of ports
+        '<info element_type="f32"/>',
+        '<mapping><input external_port_id="0" internal_layer_id="0"/></mapping>',  # the op has no body
+        "<graph><layers/></graph>",
+    ],
+)
+def test_an_element_that_stands_for_nothing_that_is_missing_is_only_unread(tmp_path, child):
+    found = only(tmp_path, changed(SOUND, ("<input>", f"{child}<input>")))
+    assert (found.code, found.severity) == ("W907", "warning")
+
+
+def test_an_unread_list_of_other_things_is_not_the_layers(tmp_path):
+    text = changed(SOUND, ("<layers>", "<history><layer/></history><graph>"), ("</layers>", "</graph>"))
+    _, diagnostics = read(written(tmp_path, text))
+    assert [(found.code, found.message) for found in diagnostics] == [
+        ("W907", "<history> is not read in <net>"),
+        ("E220", "<graph> is not read: <net> has no <layers>"),
+    ]
+
+
 BODY_FAULTS = [
     ("E201", [('<input external_port_id="0" internal_layer_id="0"/>', '<input external_port_id="0"/>')], "<input"),
     ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="x"')], 'axis="x"'),

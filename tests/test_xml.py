@@ -110,7 +110,7 @@ def test_elements_are_limited(monkeypatch):
     [
         (b"", (1, 1), "the file has no XML element"),
         (b"<net>\n <layers>\n", (3, 1), "the file ends while <layers> is open"),
-        (b"<a>\n<b></a>", (2, 4), "`</a>` does not close <b>"),
+        (b"<a>\n<b></a>", (2, 4), "<b> is not closed before `</a>`"),
         (b"<a b=1/>", (1, 6), "this character is not allowed here"),
         (b'<a b="1" b="2"/>', (1, 10), "an attribute is given twice in one tag"),
         (b"<a>&x;</a>", (1, 4), "an entity is used that XML does not define"),
@@ -123,6 +123,53 @@ def test_words_for_what_is_not_well_formed(data, place, message):
     found = refused(data)
     assert (found.code, found.line, found.column, found.message) == ("E101", *place, message)
     assert found.help
+
+
+LAYER = b'<layer id="0" name="x" type="Parameter" version="opset1">\n'
+PORT = b'<port id="0" precision="FP32"><dim>2</dim></port>\n'
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "message", "write"),
+    [
+        (LAYER + LAYER + b"</layer>\n</layers>", 3, "<layer> is not closed before the next <layer>", "`</layer>`"),
+        (LAYER + b"<input>\n" + PORT + b"<output></output></layer>", 5, "<input> is not closed before <output>", None),
+        (LAYER + b"<output>\n" + PORT + b"</layer>", 5, "<output> is not closed before `</layer>`", "`</output>`"),
+        (LAYER + b'<data shape="2">\n<output></output></layer>', 4, "<data> is not closed before <output>", "in `/>`"),
+        (b"<layer><input><port>\n<port></port></input>", 3, "<port> is not closed before the next <port>", None),
+        (b"<port><dim>2\n<dim>3</dim></port>", 3, "<dim> is not closed before the next <dim>", "write `</dim>` here"),
+        (LAYER + b"</layer>\n<edges></edges>\n</net>", 4, "<layers> is not closed before <edges>", "`</layers>`"),
+        (LAYER + b'</layer></layers><edges><edge from-layer="0">\n<edge/></edges>', 4,
+         "<edge> is not closed before the next <edge>", "or end the tag of <edge> in `/>`"),
+        (LAYER + b"<port_map><input axis='0'>\n<input/></port_map>", 4,
+         "<input> is not closed before the next <input>", "`</input>`"),
+        (LAYER + b"<body>\n<layers/><edges/>\n<back_edges/></layer>", 5,
+         "<body> is not closed before <back_edges>", "`</body>`"),
+        (LAYER + b"<output>\n" + PORT + LAYER + b"</layer></layers>", 5,
+         "<output> and <layer> are not closed before the next <layer>", "`</output></layer>`"),
+        (LAYER + b"<!-- one -->\n<!--\n two --> " + LAYER + b"</layer></layers>", 3,
+         "<layer> is not closed before the next <layer>", None),
+    ],
+)  # fmt: skip
+def test_what_is_left_open_is_blamed_where_it_should_be_closed(data, line, message, write):
+    found = refused(b"<net><layers>\n" + data)
+    assert (found.code, found.line, found.message) == ("E101", line, message)
+    assert (write or "write `</") in found.help
+    assert all("is opened here" in note.message for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"<layers><layer/>\n</layer></layers></net>", "`</layer>` does not close <layers>"),
+        (b"<layers><layer><input/>\n</inputs></layer></layers></net>", "`</inputs>` does not close <layer>"),
+        # of a Loop whose body has a layer that is closed too early, and then some more of it
+        (b"<layers><layer><body><layers><layer/><output/>\n</layer>", "`</layer>` does not close <layers>"),
+    ],
+)
+def test_a_tag_that_closes_nothing_is_blamed_itself(data, message):
+    found = refused(b"<net>" + data)
+    assert (found.line, found.message) == (2, message)
 
 
 @pytest.mark.parametrize("rest", [b"junk", b"<net/>"])

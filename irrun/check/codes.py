@@ -247,9 +247,9 @@ CODES: dict[str, Code] = {
     "E220": Code(
         "misspelt or second element that holds what the graph needs",
         "A graph has one <layers> of elements <layer> and one <edges> of elements <edge>, a layer one <input> and one "
-        "<output> of elements <port>, all in lower case. OpenVINO passes over what stands in an element of another "
-        "name, or in a second one, so layers, edges or ports are missing without a word. irrun reads them as what "
-        "they are meant for, and goes on checking.",
+        "<output> of elements <port>, and its attributes in <data>, all in lower case. OpenVINO passes over what "
+        "stands in an element of another name, or in a second one, so layers, edges or ports are missing without a "
+        "word. irrun reads them as what they are meant for, by name or by what they hold, and goes on checking.",
         ("<outputs><port .../></outputs>", "<output><port .../></output>"),
     ),
     "E221": Code(
@@ -533,7 +533,8 @@ CODES: dict[str, Code] = {
     "W906": Code(
         "tensor name used twice",
         "`names` of an output port name the tensor for users of the model, so they should be unique. OpenVINO "
-        "renames the second one by adding `_1`, and a program that asks for the name gets the first.",
+        "renames one by adding `_1`, and a program that asks for the name gets the other: an input or output of the "
+        "model if it is one, else the first.",
         ('names="out" on two ports', 'names="out" and names="aux"'),
         by_place=True,
     ),
@@ -656,7 +657,8 @@ CODES: dict[str, Code] = {
         "Parameter of a body that gets another shape than it declares",
         "The port map gives the Parameter a tensor, or a slice of one, whose shape cannot be the one that it declares. "
         "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
-        "Where the body does not fit together by what it declares, this is error E304.",
+        "Where the body does not fit together by what it declares, this is error E304. Where the ports outside fit "
+        "what the Parameter declares, too, the entry of the port map is told.",
         (
             '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
             '<data shape="1,2" .../>',
@@ -689,10 +691,12 @@ CODES: dict[str, Code] = {
         ),
     ),
     "W944": Code(
-        "slices that mean nothing",
+        "slices that mean nothing, or not what ports declare",
         "`start`, `end`, `stride` and `part_size` say how an input is sliced, or where results are put, along an "
         "`axis`. Without one they are not read, and no branch of an If has any; on an output of a Loop OpenVINO looks "
-        "at the direction only, so that other numbers than those of the whole axis change nothing.",
+        "at the direction only, so that other numbers than those of the whole axis change nothing. Also told are "
+        "slices of a part of an input, and results that are joined or not, where an output port declares the sizes "
+        "that come of it otherwise.",
         ('<input start="1" stride="2" .../>', '<input axis="0" start="1" stride="2" .../>'),
     ),
     "W945": Code(

@@ -21,7 +21,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     """
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
-    mistaken = inference.mistaken
+    mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers((node.layer for node in inference.nodes.values()), inference.weights)
     for node in inference.nodes.values():
         layer = node.layer
@@ -40,7 +40,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     continue
                 if not contradicts(port.dims, tensor):
                     fitting.add(pair)
-                elif sized:
+                elif sized and layer not in blamed:
                     yield _other_shape(node, port, tensor, f"output {value.index}")
             elif tensor.shape and (tensor.static or not node.op.inputs):
                 silent.append((node, port, tensor, f"output {value.index}"))

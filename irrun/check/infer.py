@@ -80,6 +80,7 @@ class Inference:
     that compute what they can.
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
+    `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     """
@@ -99,6 +100,7 @@ class Inference:
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
+        self.blamed: set[Layer] = set()
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""

@@ -3,21 +3,25 @@ iterations where they are joined, and values that no iteration hands on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from irrun.check.declared import contradicts
 from irrun.check.infer import Inference, InferredLayer, body_of, infer_graph
 from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
 from irrun.ir.xml import attribute_span
+from irrun.spec.body import Misfit, misfit
+from irrun.spec.dims import Shape
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
 
 
-def check_bodies(inference: Inference) -> Iterator[Diagnostic]:
-    """What is wrong with the bodies of a model beyond single layers."""
+def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
+    """What is wrong with the bodies of a model beyond single layers; without `sizes` ports say nothing about it."""
     for graph, parameters in inference.mistaken.items():
-        yield from _mistaken(graph, parameters, inference)
+        yield from _mistaken(graph, parameters, inference, sizes=sizes)
     for node in [node for node in inference.nodes.values() if node.layer.bodies]:
         if "bodies" not in node.op.context:
             for body in node.layer.bodies.values():
@@ -26,10 +30,12 @@ def check_bodies(inference: Inference) -> Iterator[Diagnostic]:
         elif node.op.trait(Iterating) is not None:
             yield from _joins(node, inference, iterator=not node.op.least_inputs)
             yield from _last_values(node, inference)
+            if sizes and node.layer not in inference.blamed:
+                yield from _other_entries(node, inference)
 
 
 def _mistaken(
-    graph: Graph, parameters: dict[Layer, tuple[Tensor, Tensor]], inference: Inference
+    graph: Graph, parameters: dict[Layer, tuple[Tensor, Tensor]], inference: Inference, *, sizes: bool
 ) -> Iterator[Diagnostic]:
     """A body whose Parameters get other shapes than they declare: OpenVINO reads it with these, and runs it with those.
 
@@ -44,6 +50,12 @@ def _mistaken(
     failure = next((found for found in scratch.diagnostics if found.severity == "error"), None)
     for layer, (declared, given) in parameters.items():
         message = f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
+        slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
+        if slices is not None:
+            inference.blamed.add(graph.owner)
+            if not _is_reported(slices[0]):
+                yield _of_slices(*slices, message, graph.owner)
+            continue
         help = "write the shape that it gets; OpenVINO takes that in a run, other readers go by the file"
         if failure is not None:
             help = f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
@@ -52,6 +64,140 @@ def _mistaken(
         yield Diagnostic("E304" if failure else "W940", message, span, layer.label, help, notes)
         if failure:
             return
+
+
+def _blamed_slices(parameter: Layer, declared: Tensor, inference: Inference) -> tuple[PortMap, Misfit] | None:
+    """The entry that slices what a Parameter gets, if that contradicts the ports outside, too, and what is wrong."""
+    owner = parameter.graph.owner
+    node = inference.nodes.get(owner) if owner is not None else None
+    if owner is None or node is None or node.op.trait(Iterating) is None or not _off(node):
+        return None
+    body = owner.bodies["body"]
+    if any(edge.parameter is parameter for edge in body.back_edges):
+        return None
+    for entry in body.inputs:
+        if entry.internal is parameter and entry.external >= 0:
+            whole = inference.tensor(owner.inputs[entry.external]).shape
+            found = misfit(entry.axis, entry.part_size, declared.shape, whole)
+            return None if found is None else (entry, found)
+    return None
+
+
+def _of_slices(entry: PortMap, found: Misfit, message: str, layer: Layer) -> Diagnostic:
+    help = f"{found.help}, or mend what the Parameter declares"
+    return _at_entry("W940", f"{message}: {found.message}", entry, found.attribute, layer, help)
+
+
+def _at_entry(code: str, message: str, entry: PortMap, attribute: str, layer: Layer, help: str) -> Diagnostic:
+    there = attribute in entry.element.attributes
+    span = attribute_span(entry.element, attribute) if there else entry.element.span
+    return Diagnostic(code, message, span, layer.label, help)
+
+
+def _off(node: InferredLayer) -> list[int]:
+    """The numbers of the outputs whose ports declare sizes that these cannot have."""
+    pairs = enumerate(zip(node.layer.outputs, node.outputs, strict=False))
+    return [number for number, (value, tensor) in pairs if value.port.dims and contradicts(value.port.dims, tensor)]
+
+
+def _other_entries(node: InferredLayer, inference: Inference) -> Iterator[Diagnostic]:
+    """Outputs that are not what their ports declare, but would be with another entry of the port map.
+
+    Nothing is said of the ports then.
+    """
+    off = _off(node)
+    if not off:
+        return
+    layer, body = node.layer, node.layer.bodies["body"]
+    trait = node.op.trait(Iterating)
+    assert trait is not None
+    rounds = trait.rounds(body_of(body, inference), [inference.tensor(value) for value in layer.inputs])
+    joined, others = [], []
+    for entry in (entry for entry in body.outputs if entry.external in off):
+        shape = inference.tensor(entry.internal.inputs[0]).shape if entry.internal.inputs else None
+        dims = layer.outputs[entry.external].port.dims
+        if shape is None or len(dims) != max(len(shape), 1):
+            continue
+        found = _other_axis(entry, dims, shape or (1,), rounds)
+        if found is not None:
+            others.append((entry, dims, found))
+        elif entry.axis is not None:
+            joined.append((entry, dims, shape or (1,)))
+    for entry, dims, (what, help) in others if len(others) == 1 else ():  # two may have changed places
+        inference.blamed.add(layer)
+        if not _is_reported(entry):
+            yield _at_entry("W944", _declaring(entry, dims, what), entry, "axis", layer, help)
+    if joined and not others:
+        yield from _other_slices(node, joined, inference)
+
+
+def _is_reported(entry: PortMap) -> bool:
+    """Whether it was read that the entry says how to slice, but has no `axis`."""
+    return entry.axis is None and not entry.element.attributes.keys().isdisjoint(OF_SLICES)
+
+
+def _declaring(entry: PortMap, dims: Sequence[int], what: str) -> str:
+    declared = f"[{', '.join('?' if size == -1 else str(size) for size in dims)}]"
+    return f"output {entry.external} is declared as {declared}, {what}"
+
+
+def _other_axis(entry: PortMap, dims: tuple[int, ...], shape: Shape, rounds: object) -> tuple[str, str] | None:
+    """How an output that is not as declared would be: with an `axis`, with another one, or without; and what to do."""
+    if entry.axis is not None and not contradicts(dims, Tensor("dynamic", shape)):
+        help = "delete `axis` and what belongs to it, or mend what the port declares"
+        return f"as one iteration gives it, but all are joined along axis {entry.axis}", help
+    if not isinstance(rounds, int) or rounds < 2:
+        return None
+    along = []
+    for axis, size in enumerate(shape):
+        whole = (*shape[:axis], size * rounds, *shape[axis + 1 :])
+        if not contradicts(dims, Tensor("dynamic", whole)):
+            along.append(axis)
+    if len(along) != 1:
+        return None
+    joined = "is the last iteration's" if entry.axis is None else f"is joined along axis {entry.axis}"
+    what = f"as {rounds} iterations joined along axis {along[0]} give it, but {joined}"
+    return what, f'write axis="{along[0]}", or mend what the port declares'
+
+
+def _other_slices(
+    node: InferredLayer, joined: list[tuple[PortMap, tuple[int, ...], Shape]], inference: Inference
+) -> Iterator[Diagnostic]:
+    """Inputs of which a part is sliced, where outputs are declared as slices of the whole would give them."""
+    wanted = {_iterations_of(entry, dims, shape) for entry, dims, shape in joined}
+    if len(wanted) != 1:
+        return
+    count = wanted.pop()
+    layer = node.layer
+    for entry in layer.bodies["body"].inputs:
+        whole = inference.tensor(layer.inputs[entry.external]).shape if entry.external >= 0 else None
+        if entry.axis is None or whole is None or not -len(whole) <= entry.axis < len(whole):
+            continue
+        size = whole[entry.axis]
+        if not isinstance(size, int) or count is None or entry.part_size * count != size:
+            continue
+        start, end = (size + index if index < 0 else index for index in (entry.start, entry.end))
+        first, last = (0, size - 1) if entry.stride > 0 else (size - 1, 0)
+        name = "start" if start != first else "end" if end != last else "stride"
+        if name == "stride" and abs(entry.stride) == entry.part_size:
+            continue
+        output, dims, _ = joined[0]
+        what = f"start {entry.start}, end {entry.end} and stride {entry.stride} do not take all {size} elements"
+        message = f"{what} of axis {entry.axis}, but {_declaring(output, dims, f'as {count} slices give it')}"
+        help = 'write start="0" end="-1", or start="-1" end="0" for a negative stride, and as `stride` the `part_size`'
+        yield _at_entry("W944", message, entry, name, layer, f"{help}; or mend what the port declares")
+        inference.blamed.add(layer)
+
+
+def _iterations_of(entry: PortMap, dims: tuple[int, ...], shape: Shape) -> int | None:
+    """How many results of `shape` join to what a port declares."""
+    assert entry.axis is not None
+    axis = entry.axis % len(shape)
+    others = (*dims[:axis], -1, *dims[axis + 1 :])
+    part, total = shape[axis], dims[axis]
+    if contradicts(others, Tensor("dynamic", shape)) or not isinstance(part, int) or part < 1 or total % part:
+        return None
+    return total // part
 
 
 def _joins(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:

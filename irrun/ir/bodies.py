@@ -20,7 +20,8 @@ UNCONNECTED = -1
 PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What an entry of a Loop's port map may be for, by its tag."""
 
-_OF_SLICES = ("start", "end", "stride", "part_size")
+OF_SLICES = ("start", "end", "stride", "part_size")
+_MAX_DIGITS = 20
 _MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
 
@@ -50,6 +51,20 @@ def parts_of_bodies(type: str) -> tuple[str, ...]:
     return (*tags, *(MAP_OF[tag] for tag in tags), *(("back_edges",) if "body" in tags else ()))
 
 
+def holds_part(element: Element, tag: str) -> bool:
+    """Whether an element holds what one of `tag` has: a body, a port map or the back edges."""
+    if tag in MAP_OF:
+        return element.find("layers") is not None
+    wanted = ("edge",) if tag == "back_edges" else PURPOSES
+    return any(child.tag in wanted and _is_entry(child, tag) for child in element.children)
+
+
+def _is_entry(element: Element, tag: str) -> bool:
+    """Whether an element has the attributes of one of a port map or of back edges."""
+    needed = {"from-layer", "to-layer"} if tag == "back_edges" else {"external_port_id", "internal_layer_id"}
+    return element.attributes.keys() >= needed
+
+
 def is_body(tag: str, layer: Layer) -> bool:
     """Whether an element with this tag is a body of the layer; of a type that is not known any may be."""
     needed = NEEDED_BODIES.get(layer.type.lower())
@@ -72,7 +87,7 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
             if entry:
                 (body.inputs if child.tag == "input" else body.outputs).append(entry)
         else:
-            _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, findings)
+            _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, inner, findings)
         complete = complete and child.tag in PURPOSES and entry is not None
     fed = {entry.internal for entry in body.inputs}
     before = len(findings.diagnostics)
@@ -84,7 +99,7 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
     sliced = {entry.internal: entry for entry in body.inputs if entry.axis is not None}
     for edge in edges.children if edges else ():
         if edge.tag != "edge":
-            _report_foreign(edge, "back_edges", "<edge>s", layer, findings)
+            _report_foreign(edge, "back_edges", "<edge>s", layer, inner, findings)
             continue
         back = _back_edge(edge, layer, fed_back, inner, findings)
         if back:
@@ -121,7 +136,7 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     if internal is None or len(findings.diagnostics) > before:
         return None
     branch = layer.type.lower() in BRANCHES
-    if (axis is None or branch) and any(name in element.attributes for name in ("axis", *_OF_SLICES)):
+    if (axis is None or branch) and any(name in element.attributes for name in ("axis", *OF_SLICES)):
         _warn_of_no_axis(element, branch, layer, findings)
         axis = None
     return PortMap(external, internal, axis, start, end, stride, size, purpose, element)
@@ -184,12 +199,17 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
     if complete and len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
+    inner = [entry for entry in body.outputs if entry.purpose and entry.external != UNCONNECTED]
     for entry in body.outputs:
         entry.external = rank.get(entry.external, UNCONNECTED)
-        if entry.external >= len(layer.outputs):
-            message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
-            help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
-            findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+    beyond = [entry for entry in body.outputs if entry.external >= len(layer.outputs)]
+    for entry in inner if len(inner) == len(beyond) else beyond:  # most have no output port for their condition
+        message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
+        if entry.external < len(layer.outputs):
+            message = f"the layer has {len(layer.outputs)} output ports, one less than <output>s with this one"
+        help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
+        help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
+        findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
     others = [other.outputs for other in layer.bodies.values() if other is not body]
     for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
@@ -234,20 +254,30 @@ def _back_edge(
     return BackEdge(result, parameter, edge)
 
 
-def _report_foreign(child: Element, where: str, held: str, layer: Layer, findings: Findings) -> None:
+def _report_foreign(
+    child: Element, where: str, held: str, layer: Layer, inner: dict[int, Layer], findings: Findings
+) -> None:
     """Report a child of a port map or of back edges that is none of these; what a misspelt one says is lost."""
-    close = close_matches(child.tag, ["edge"] if where == "back_edges" else PURPOSES)
-    if close and child.attributes:
+    words = ["edge"] if where == "back_edges" else [*PURPOSES]
+    close = close_matches(child.tag, words)
+    if (close and child.attributes) or _is_entry(child, where):
         message = f"<{child.tag}> is not read: in <{where}> stand {held}"
-        help = f"write <{close[0]}>; OpenVINO goes on without the element"
+        help = f"write <{close[0] if close else _meant(child, words, inner)}>; OpenVINO goes on without the element"
         findings.add("E220", message, child, layer=layer, help=help)
         layer.broken = True
     else:
         report_element(child, f"<{where}>", f"it holds {held}", findings, layer.graph, layer)
 
 
+def _meant(child: Element, words: list[str], inner: dict[int, Layer]) -> str:
+    """Which of the `words` an entry of another tag stands for: one of a port map names a Parameter or a Result."""
+    id = child.attributes.get("internal_layer_id", "")
+    named = inner.get(int(id)) if id.isdecimal() and len(id) < _MAX_DIGITS else None
+    return words[-1] if named is not None and named.type == "Result" else words[0]
+
+
 def _warn_of_no_axis(element: Element, branch: bool, layer: Layer, findings: Findings) -> None:
-    names = [name for name in ("axis", *_OF_SLICES) if name in element.attributes]
+    names = [name for name in ("axis", *OF_SLICES) if name in element.attributes]
     listed = ", ".join(f"`{name}`" for name in names)
     what = "each iteration gets all of the input" if element.tag == "input" else "the output is the last iteration's"
     help = f"delete {listed}" if branch else f"give the `axis` that is meant, or delete {listed}"

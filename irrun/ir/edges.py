@@ -46,13 +46,13 @@ def connect(graph: Graph, findings: Findings) -> None:
         return
     ports: dict[tuple[Layer, bool], dict[int, int]] = {}
     misplaced: list[Element] = []
-    for edge in members(lists[0], "edge", _ENDS, findings, graph, graph.owner):
+    for edge in members(lists[0], "edge", findings, graph, graph.owner):
         if edge.tag != "edge":
             misplaced.append(edge)
         elif not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings)
     for more in lists[1:]:
-        misplaced += members(more, "edge", _ENDS, findings, graph, graph.owner)
+        misplaced += members(more, "edge", findings, graph, graph.owner)
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings, spare=True)

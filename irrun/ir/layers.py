@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from irrun.ir.bodies import parts_of_bodies
+from irrun.ir.bodies import holds_part, parts_of_bodies
 from irrun.ir.findings import Findings
 from irrun.ir.graph import OF_LAYER, Graph, Layer, Port, Value
 from irrun.ir.plain import PlainLayer
@@ -21,6 +21,11 @@ UNKNOWN_ID = -1
 
 _EXACT = {name.lower(): name for name in ("Parameter", "Result", "ReadValue", "Assign")}
 _CHILDREN = frozenset({"data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS})
+_WITHOUT = {"Parameter": ("input",), "Const": ("input",), "Result": ("output",)}
+"""Lists of ports that layers of a type have not."""
+_WITH_DATA = {"Parameter": {"element_type", "shape"}, "Const": {"element_type", "shape", "offset", "size"}}
+"""Attributes by which the <data> of a layer is known."""
+
 _DIM = re.compile(r"\s*(-1|\+?\d{1,19})\s*", re.ASCII)
 _COMMA = re.compile(r"(?<!\\),")
 _CANONICAL = {type.precision for type in ELEMENT_TYPES.values()}
@@ -43,7 +48,7 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
     graph.layers = [
         _layer(child, graph, findings)
         for listed in layers
-        for child in members(listed, "layer", ("id", "type"), findings, graph, graph.owner)
+        for child in members(listed, "layer", findings, graph, graph.owner)
     ]
     return True
 
@@ -136,7 +141,7 @@ def _children(layer: Layer, findings: Findings) -> None:
 def _mend(child: Element, layer: Layer, findings: Findings) -> bool:
     """Report a misspelt or second child of a layer whose content is lost, and read it as what it is meant for.
 
-    A misspelt one gets its right tag; True where it is read by now: the ports of a second <input> or <output>.
+    One of another tag gets the right one; True where it is read by now: the ports of a second <input> or <output>.
     """
     listed = child.find("port") is not None
     first = layer.element.find(child.tag) if child.tag in ("input", "output") else None
@@ -149,13 +154,30 @@ def _mend(child: Element, layer: Layer, findings: Findings) -> bool:
         _read_ports(child, layer, findings)
         return True
     words = ("input", "output") if listed else parts_of_bodies(layer.type)
-    right = next(iter(close_matches(child.tag, words)), None) if child.tag not in _CHILDREN else None
+    right = None
+    if child.tag not in _CHILDREN:
+        words = (*words, "data") if layer.data is None and child.attributes else words
+        right = next(iter(close_matches(child.tag, words)), None) or _by_content(child, layer)
     if right is not None and layer.element.find(right) is None:
         message = f"<{child.tag}> is not read: the layer has no <{right}>"
         help = f"write <{right}>; {'edges find no ports otherwise' if listed else 'OpenVINO goes on without it'}"
         findings.add("E220", message, child, layer=layer, help=help)
         child.tag = right
+        if right == "data":
+            layer.data, layer.attributes = child, child.attributes
     return False
+
+
+def _by_content(child: Element, layer: Layer) -> str | None:
+    """What a child of a layer stands for by what it holds, where just one such part is missing."""
+    if layer.type in _WITH_DATA and child.attributes.keys() >= _WITH_DATA[layer.type]:
+        parts = ["data"]
+    elif child.find("port") is not None:
+        parts = [tag for tag in ("input", "output") if tag not in _WITHOUT.get(layer.type, ())]
+    else:
+        parts = [tag for tag in parts_of_bodies(layer.type) if holds_part(child, tag)]
+    missing = [tag for tag in parts if layer.element.find(tag) is None]
+    return missing[0] if len(missing) == 1 else None
 
 
 def _read_ports(element: Element, layer: Layer, findings: Findings) -> None:
@@ -172,7 +194,7 @@ def _read_ports(element: Element, layer: Layer, findings: Findings) -> None:
 def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:
     ports: list[Port] = []
     ids: set[int] = set()
-    for child in members(element, "port", ("id",), findings, layer.graph, layer):
+    for child in members(element, "port", findings, layer.graph, layer):
         given = child.attributes
         if not given.keys() <= PORT_ATTRIBUTES:
             report_attributes(child, PORT_ATTRIBUTES, findings, layer.graph, layer)
@@ -199,12 +221,13 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
 
 
 def _read_inside(port: Element, layer: Layer, findings: Findings) -> None:
-    """Look at the children of a port beside its <dim>s; where one is a misspelt <dim>, no sizes are declared."""
+    """Look at the children of a port beside its <dim>s; where one may be a misspelt <dim>, no sizes are declared."""
     info = port.find("rt_info")
     for child in port.children:
         if child is not info:
             report_element(child, "<port>", "it holds <dim>s, and one <rt_info>", findings, layer.graph, layer)
-            port.dims = [] if close_matches(child.tag, ("dim",)) else port.dims
+            bare = not child.attributes and not child.children
+            port.dims = [] if bare or close_matches(child.tag, ("dim",)) else port.dims
     if info is not None and info.children:
         check_info(info, layer, findings, port)
 

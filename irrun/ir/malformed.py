@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
@@ -45,6 +46,27 @@ _WORDS = {
     expat.errors.XML_ERROR_PARTIAL_CHAR: ("the file ends within a character", "the file may be cut short"),
 }
 
+_OF_GRAPH = frozenset({"layers", "edges", "rt_info"})
+_BODIES = frozenset({"body", "then_body", "else_body"})
+_MAPS = frozenset({"port_map", "then_port_map", "else_port_map"})
+_CHILDREN: dict[str, frozenset[str]] = {
+    "net": _OF_GRAPH | {"meta_data", "quantization_parameters", "pre-process"},
+    "layers": frozenset({"layer"}),
+    "edges": frozenset({"edge"}),
+    "back_edges": frozenset({"edge"}),
+    "layer": frozenset({"data", "input", "output", "rt_info", "back_edges"}) | _MAPS | _BODIES,
+    "input": frozenset({"port"}),
+    "output": frozenset({"port"}),
+    "port": frozenset({"dim", "rt_info"}),
+    "rt_info": frozenset({"attribute"}),
+    **dict.fromkeys(_BODIES, _OF_GRAPH),
+    **dict.fromkeys(_MAPS, frozenset({"input", "output"})),
+    **dict.fromkeys(("data", "dim", "edge", "attribute"), frozenset[str]()),
+}
+"""What stands in the elements of an IR; the entries of port maps have the tags of lists of ports."""
+
+_LOOKED_BACK = 1 << 12
+"""Bytes before a tag in which comments that belong to it are looked for."""
 
 _ONNX = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
 """A version of the format, and the next field of a protobuf message that is a model."""
@@ -77,7 +99,7 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
     """The diagnostic for expat's error `code` at byte `offset`, while `stack` was open."""
     span, data = source.span(offset), source.data
     opened = stack[-1] if len(stack) > 1 else None
-    note = (Note(f"<{opened.tag}> is opened here", opened.span),) if opened else ()
+    note = (_opening(opened),) if opened else ()
     start, stop = max(offset - 200, 0), offset + 200
     line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
@@ -92,22 +114,74 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         help = "the file may be cut short"
         return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", span, help=help, notes=note)
     if name == expat.errors.XML_ERROR_TAG_MISMATCH and opened:
-        return _mismatch(source, data.rfind(b"<", 0, offset + 1), opened, note)
+        return _mismatch(source, data.rfind(b"<", 0, offset + 1), stack)
     if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
         return Diagnostic("E101", "the bytes here are not UTF-8", span, help=UTF8)
     message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
     return Diagnostic("E101", message, span, help=help, notes=note)
 
 
-def _mismatch(source: Source, offset: int, opened: Element, note: tuple[Note, ...]) -> Diagnostic:
-    end = TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
+def _mismatch(source: Source, offset: int, stack: list[Element]) -> Diagnostic:
+    """What to say of a closing tag at byte `offset` that is not that of the last one in `stack`."""
+    opened = stack[-1]
     found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
+    inside = _left_open(stack)
+    if inside is not None:
+        return _unclosed(source, *inside)
+    if found == f"</{stack[-2].tag}>":
+        return _unclosed(source, [opened], f"`{found}`", offset)
+    end = TAG.match(source.data, offset + 1 if source.data[offset : offset + 1] != b"<" else offset)
     help = f"close <{opened.tag}> first, or delete `{found}`"
     if found == "</port>" and opened.tag in ("input", "output"):
         help = f"a <port .../> before it is closed at once, so its <dim>s lie outside: write <port ...>; {_FRAGMENT}"
     length = len(found) if end or found else 1
     message = f"`{found}` does not close <{opened.tag}>"
-    return Diagnostic("E101", message, source.span(offset, length), help=help, notes=note)
+    return Diagnostic("E101", message, source.span(offset, length), help=help, notes=(_opening(opened),))
+
+
+def _left_open(stack: list[Element]) -> tuple[list[Element], str, int] | None:
+    """The elements that should have been closed before one that cannot stand in them: that one, and where it begins."""
+    around: dict[str, int] = {}
+    for depth, element in enumerate(stack):
+        known = _CHILDREN.get(element.tag.lower())
+        if known is None:
+            continue
+        # what closes an element too early leaves its children in the one around it
+        spilt = known.union(*(_CHILDREN.get(tag, ()) for tag in known))
+        for child in chain(element.children, stack[depth + 1 : depth + 2]):
+            if child.tag not in spilt and child.tag in around:
+                opened = stack[around[child.tag] + 1 : depth + 1]
+                again = "the next " if any(child.tag == one.tag for one in opened) else ""
+                return opened, f"{again}<{child.tag}>", child.offset
+        around |= dict.fromkeys(known, depth)
+    return None
+
+
+def _unclosed(source: Source, opened: list[Element], what: str, offset: int) -> Diagnostic:
+    """The error of elements that are not closed before `what` at byte `offset`, at the place where they should be."""
+    tags = [element.tag for element in reversed(opened)]
+    place = _with_comments(source.data, offset)
+    listed = " and ".join(f"<{tag}>" for tag in tags)
+    message = f"{listed} {'is' if len(tags) == 1 else 'are'} not closed before {what}"
+    help = f"write `{''.join(f'</{tag}>' for tag in tags)}` here"
+    if not _CHILDREN.get(tags[0], {tags[0]}) and tags[0] != "dim":
+        help += f", or end the tag of <{tags[0]}> in `/>`"
+    found = TAG.match(source.data, place)
+    length = len(found[0]) if found else len(what) - 2
+    notes = tuple(_opening(element) for element in reversed(opened))
+    return Diagnostic("E101", message, source.span(place, length), help=help, notes=notes)
+
+
+def _with_comments(data: bytes, offset: int) -> int:
+    """Where the comments begin that stand right before byte `offset`, or that byte."""
+    start = max(offset - _LOOKED_BACK, 0)
+    while (before := data[start:offset].rstrip()).endswith(b"-->") and (found := before.rfind(b"<!--")) >= 0:
+        offset = start + found
+    return offset
+
+
+def _opening(element: Element) -> Note:
+    return Note(f"<{element.tag}> is opened here", element.span)
 
 
 def _broken_utf8(data: bytes, offset: int) -> bool:

@@ -141,9 +141,10 @@ def _warn_of_shared_names(graph: Graph, findings: Findings) -> None:
             names = value.port.names
             for name in names:
                 other = values.setdefault(name, value)
-                if other is not value and _asked_for(value, graph) and _asked_for(other, graph):
+                if other is not value and not _is_repeated_inside(value, other, graph):
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
-                    help = f"make them differ; OpenVINO renames the second to `{name}_1`"
+                    kept = addressed(value, graph) and not addressed(other, graph)
+                    help = f"make them differ; OpenVINO renames the {'first' if kept else 'second'} to `{name}_1`"
                     message = f"two tensors are named `{name}`"
                     findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
 
@@ -216,14 +217,22 @@ def _report_outputs(layer: Layer, findings: Findings) -> None:
         findings.add("W945", message, layer.outputs[0].port.element, layer=layer, help=help)
 
 
-def _asked_for(value: Value, graph: Graph) -> bool:
-    """Whether a name of the tensor is all that it goes by; exporters give inner ones those of inputs besides."""
-    return len(value.port.names) == 1 or (graph.owner is None and _addressed(value))
+def _is_repeated_inside(value: Value, other: Value, graph: Graph) -> bool:
+    """Whether one of two tensors has a name of the other besides its own, and nobody is to ask for it by that.
+
+    Exporters give inner tensors the names of inputs; and names within bodies are nobody's business.
+    """
+    if graph.owner is not None:
+        return len(value.port.names) > 1 or len(other.port.names) > 1
+    inputs = [each.layer.type == "Parameter" for each in (value, other)]
+    inner = other if inputs[0] else value
+    return any(inputs) and len(inner.port.names) > 1 and not addressed(inner, graph)
 
 
-def _addressed(value: Value) -> bool:
-    """Whether the tensor is an input or an output of its graph, so that a program asks for it by name."""
-    return value.layer.type == "Parameter" or any(layer.type == "Result" for layer, _ in value.consumers)
+def addressed(value: Value, graph: Graph) -> bool:
+    """Whether the tensor is an input or an output of the model, so that a program asks for it by name."""
+    inside = value.layer.type != "Parameter" and not any(layer.type == "Result" for layer, _ in value.consumers)
+    return graph.owner is None and not inside
 
 
 def _loose(layer: Layer) -> bool:

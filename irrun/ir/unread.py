@@ -18,6 +18,14 @@ ENTRY_ATTRIBUTES = frozenset(
     {"external_port_id", "internal_layer_id", "axis", "start", "end", "stride", "part_size", "purpose"}
 )
 
+_MARKS = {
+    "layer": (("id", "type", "name", "version"), 2),
+    "edge": (("from-layer", "to-layer", "from-port", "to-port"), 4),
+    "port": (("id", "precision"), 1),
+}
+"""The attributes by which an element of another tag is known for a member of a list, and how many will do for one
+whose tag is near."""
+
 _TOKEN = re.compile(rb"""<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[^']*')*>""", re.DOTALL)
 _DIM = re.compile(rb"<dim[\s>]")
 
@@ -76,13 +84,10 @@ def report_element(
     findings.add("W907", f"<{element.tag}> is not read in {where}", element, graph=graph, layer=layer, help=help)
 
 
-def members(
-    element: Element, tag: str, marks: Collection[str], findings: Findings, graph: Graph, layer: Layer | None = None
-) -> list[Element]:
+def members(element: Element, tag: str, findings: Findings, graph: Graph, layer: Layer | None = None) -> list[Element]:
     """The children of a list that are its members by their tag; those of another tag are reported.
 
-    One that is a member in all but the spelling of its tag, as it has attributes of `marks`, is taken for one, unless
-    there is another of its id.
+    One that is a member in all but its tag, by its attributes, is taken for one, unless there is another of its id.
     """
     if element.attributes:
         report_attributes(element, (), findings, graph, layer)
@@ -94,9 +99,8 @@ def members(
     found = []
     taken = {child.attributes.get("id") for child in element.children if child.tag == tag} - {None}
     for child in element.children:
-        meant, id = child.tag == tag, child.attributes.get("id")
-        marked = len(child.attributes.keys() & marks) == len(marks) and id not in taken
-        if not meant and marked and (close_matches(child.tag, (tag,)) or len(marks) > 2):
+        meant = child.tag == tag
+        if not meant and child.attributes.get("id") not in taken and _is_marked(child, tag):
             meant = True
             message = f"<{child.tag}> is not read: in <{element.tag}> stand elements <{tag}>"
             help = f"write <{tag}>; OpenVINO goes on without the element"
@@ -108,14 +112,21 @@ def members(
     return found
 
 
+def _is_marked(element: Element, tag: str) -> bool:
+    """Whether an element is one of `tag` by its attributes: by all, or by the first ones where its own tag is near."""
+    needed, count = _MARKS[tag]
+    given = element.attributes.keys()
+    return given >= set(needed[:count]) and (given >= set(needed) or bool(close_matches(element.tag, (tag,))))
+
+
 def joined(graph: Graph, tag: str, findings: Findings) -> list[Element]:
-    """The elements <layers> or <edges> of a graph: one, but where there are more, or one is misspelt.
+    """The elements <layers> or <edges> of a graph: one, but where there are more, or one has another tag.
 
     What these hold is lost to OpenVINO, which is reported.
     """
     found = graph.element.findall(tag)
     if not found:
-        found = [child for child in graph.element.children if child.find(tag[:-1]) and close_matches(child.tag, (tag,))]
+        found = [child for child in graph.element.children if _is_list(child, tag)]
         for child in found[:1]:
             message = f"<{child.tag}> is not read: <{graph.element.tag}> has no <{tag}>"
             help = f"write <{tag}>; OpenVINO goes on without what it holds"
@@ -130,6 +141,15 @@ def joined(graph: Graph, tag: str, findings: Findings) -> list[Element]:
             message = f"a second <{tag}> is not read"
             findings.add("W907", message, second, graph=graph, layer=graph.owner, help="delete it")
     return found
+
+
+def _is_list(element: Element, tag: str) -> bool:
+    """Whether an element is the list `tag` of a graph by what it holds, whatever its own tag is."""
+    member = element.find(tag[:-1])
+    if member is None:
+        return False
+    known = element.tag in _GRAPH or element.tag in _OF_OLD_TOOLS
+    return bool(close_matches(element.tag, (tag,))) or (not known and _is_marked(member, tag[:-1]))
 
 
 def report_children(graph: Graph, findings: Findings) -> None:

@@ -56,7 +56,7 @@ from irrun.spec.attributes import (
     EachAxis,
     choice,
 )
-from irrun.spec.body import Body, BodyInput, BodyOutput
+from irrun.spec.body import Body, BodyInput, BodyOutput, misfit
 from irrun.spec.dims import (
     UNDECIDED,
     Dim,
@@ -197,6 +197,7 @@ __all__ = [
     "fresh",
     "joined",
     "largest",
+    "misfit",
     "numpy_dtype",
     "op",
     "product",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irrun.records import NamedTuple, dataclass
 
 if TYPE_CHECKING:
+    from irrun.spec.dims import Shape
     from irrun.spec.op import Array, Tensor
 
 
@@ -65,3 +66,42 @@ class Body:
     infer: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
     run: Callable[[Sequence[Array]], list[Any]] | None = None
     declared: tuple[Tensor, ...] = ()
+
+
+class Misfit(NamedTuple):
+    """The `attribute` of an input of a loop that is to blame, empty where one lacks; what it does, and what to do."""
+
+    attribute: str
+    message: str
+    help: str
+
+
+def misfit(axis: int | None, part_size: int, declared: Shape | None, whole: Shape | None) -> Misfit | None:
+    """Whether slices of a tensor of shape `whole`, or all of it, are why a parameter gets another shape than declared.
+
+    None where another cause is likelier: where no change of one attribute makes it fit.
+    """
+    if declared is None or whole is None or len(declared) != len(whole):
+        return None
+    off = {n for n, (size, given) in enumerate(zip(declared, whole, strict=True)) if (size == given) is False}
+    if axis is None:
+        return _unsliced(min(off), declared, whole) if len(off) == 1 else None
+    if not -len(whole) <= axis < len(whole):
+        return None
+    axis %= len(whole)
+    if off <= {axis}:
+        fits = (declared[axis] == part_size) is not False
+        message = f"its slices have {part_size} elements along axis {axis}"
+        return None if fits else Misfit("part_size", message, f'write part_size="{declared[axis]}"')
+    along = min(off)
+    if len(off) == 1 and (declared[along] == part_size) is True:
+        return Misfit("axis", f"its slices are along axis {axis}", f'write axis="{along}"')
+    return None
+
+
+def _unsliced(axis: int, declared: Shape, whole: Shape) -> Misfit | None:
+    part, size = declared[axis], whole[axis]
+    if isinstance(part, int) and isinstance(size, int) and 0 < part < size and size % part == 0:
+        slices = f'axis="{axis}" start="0" end="-1" stride="{part}" part_size="{part}"'
+        return Misfit("", f"without `axis` each iteration gets all {size} elements of axis {axis}", f"write {slices}")
+    return None

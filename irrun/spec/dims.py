@@ -196,6 +196,8 @@ class Dim:
             whole, rest = _split(self, other)
             if not same(whole, 0):
                 return rest % other
+            if self.low is not None and self.high is not None and self.low // other == self.high // other:
+                return self - self.low // other * other  # it has no multiple within its bounds, or only the lower one
         high = other - 1 if isinstance(other, int) and other > 0 else None
         return _opaque(("%", self.key, key_of(other)), 0 if high is not None else None, high)
 

@@ -340,8 +340,15 @@ class Node:
             return
         if not tensor.known or isinstance(low, Dim) or isinstance(high, Dim):
             self.complete = False
-            if isinstance(low, int) and not tensor.symbolic and not lenient and (value := tensor.value) is not None:
-                self._outside(label, name, value, value < low, low, high)
+            # what lies outside whatever the bounds turn out to be
+            least = None if lenient else low.low if isinstance(low, Dim) else low
+            most = high.high if isinstance(high, Dim) else high
+            bounded = (least is not None or most is not None) and not tensor.symbolic
+            if bounded and (value := tensor.value) is not None:
+                if least is not None:
+                    self._outside(label, name, value, value < least, low, high)
+                if most is not None:
+                    self._outside(label, name, value, value >= most, low, high)
             return
         if (listed := tensor.listed) is not None and all(low <= int(number) < high for number in listed):
             return

@@ -370,6 +370,14 @@ def test_gathernd_8_c4_index_outside_the_dimension():
     refuses(gather_nd_8, "C4", "`indices[0, 0]` is -3, outside [-2, 2)", f32([1, 2]), i64([-3]))
 
 
+def test_gathernd_8_c4_index_beyond_all_that_the_dimension_may_be():
+    data = Tensor("f32", (fresh(1, 3), 4))
+    with pytest.raises(Violation) as error:
+        shape_of(gather_nd_8, data, i64([3, 0]))
+    assert (error.value.label, error.value.message) == ("C4", "`indices[0, 0]` is 3, outside [-3, 1..3)")
+    assert shape_of(gather_nd_8, data, i64([2, 0])) == (1,)
+
+
 def test_gathernd_keeps_unknown_dimensions():
     batch, count, width = fresh(), fresh(), fresh()
     indices = Tensor("i64", (batch, count, 1))
@@ -1142,7 +1150,9 @@ def test_stridedslice_infers_unknown_dimensions():
     assert (got[1].low, got[1].high) == (0, 5)
     assert shape_of(strided_slice, UNKNOWN_RANK, i64(0), i64(1), i64(1), **masks()) is None
     some = Tensor("i64", (fresh(),))
-    assert shape_of(strided_slice, (batch, 7), some, some, some, **masks()) is None
+    got = shape_of(strided_slice, (batch, 7), some, some, some, **masks())
+    assert [(size.low, size.high) for size in got] == [(0, None), (0, 7)]
+    assert shape_of(strided_slice, (batch, 7), some, some, some, **masks((1,), (1,), (), (1,))) is None
 
 
 def test_stridedslice_takes_one_dimension_out_of_a_shape():
@@ -1459,6 +1469,7 @@ def test_transpose_moves_unknown_dimensions():
     assert len(shape_of(transpose, (batch, 4, size), Tensor("i64", (3,)))) == 3
     assert len(shape_of(transpose, UNKNOWN_RANK, Tensor("i64", (3,)))) == 3
     assert shape_of(transpose, UNKNOWN_RANK, Tensor("i64", (0,))) is None
+    assert len(shape_of(transpose, (batch, 4, size), Tensor("i64", (fresh(),)))) == 3
 
 
 def test_transpose_1_c1_no_permutation():

@@ -10,6 +10,7 @@ from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
 from irrun.ir.graph import Graph, Layer, Port, Value
 from irrun.ir.layers import UNKNOWN_ID
+from irrun.ir.structure import addressed
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
 from irrun.spec.registry import registry
@@ -210,14 +211,18 @@ def doubled_name(case: Case) -> Iterator[Fix]:
 
 
 def doubled_tensor_name(case: Case) -> Iterator[Fix]:
-    """W906: the second tensor is named as OpenVINO does it."""
+    """W906: the tensor that OpenVINO renames is named as it does it."""
     there = [value for layer in case.graph.layers for value in layer.outputs]
     value = next((value for value in there if value.port.element is case.element), None)
     if value is None:
         return
+    if addressed(value, case.graph):  # which keeps its names before one that is not
+        same = (other for other in there if not set(value.port.names).isdisjoint(other.port.names))
+        value = next((other for other in same if not addressed(other, case.graph)), value)
     given = {name for other in there if other is not value for name in other.port.names}
     names = [_unused(name, given) if name in given else name for name in value.port.names]
-    yield case.set("names", ",".join(name.replace(",", "\\,") for name in names))
+    listed = ",".join(name.replace(",", "\\,") for name in names)
+    yield case.set("names", listed, element=value.port.element)
 
 
 def _unused(name: str, taken: set[str]) -> str:

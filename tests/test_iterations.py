@@ -1,0 +1,85 @@
+"""Loops whose port maps contradict their bodies or what their ports declare: the entry to blame, and what is said."""
+
+from pathlib import Path
+
+import pytest
+
+import irrun
+
+BACK = '<edge from-layer="3" to-layer="0"/> <!-- W943 -->'
+TEXT = (Path(__file__).parent / "invalid" / "back_edge_into_a_slice.xml").read_text().replace(BACK, "")
+SLICED = '<input axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"/>'
+JOINED = (
+    SLICED.replace("input", "output")
+    .replace('external_port_id="0"', 'external_port_id="2"')
+    .replace('internal_layer_id="0"', 'internal_layer_id="3"')
+)
+LAST = '<output external_port_id="3" internal_layer_id="3"/>'
+
+
+def changed(*changes):
+    text = TEXT
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def said(text):
+    """The diagnostics, each with what stands in its place."""
+    lines = text.split("\n")
+    found = irrun.validate(text.encode()).diagnostics
+    return [(d.code, lines[d.line - 1][d.column - 1 :].split()[0].rstrip("/>"), d.message) for d in found]
+
+
+SHORTER = "output 0 is declared as [3, 2], as 3 slices give it"
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "place", "message"),
+    [
+        (SLICED.replace('part_size="1"', 'part_size="2"'), "E401", 'part_size="2"', "its slices have 2 elements"),
+        ('<input external_port_id="0" internal_layer_id="0"/>', "E401", "<input", "all 3 elements of axis 0"),
+        (SLICED.replace('end="-1"', 'end="0"'), "W944", 'end="0"', SHORTER),
+        (SLICED.replace('end="-1"', 'end="1"'), "W944", 'end="1"', SHORTER),
+        (SLICED.replace('start="0"', 'start="1"'), "W944", 'start="1"', SHORTER),
+        (SLICED.replace('stride="1"', 'stride="2"'), "W944", 'stride="2"', SHORTER),
+        (SLICED.replace('axis="0"', 'axis="1"'), "E401", 'axis="1"', "its slices are along axis 1"),
+    ],
+)
+def test_slices_of_an_input(new, code, place, message):
+    ((found, where, what),) = said(changed((SLICED, new)))
+    assert (found, where) == (code, place)
+    assert message in what
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "message"),
+    [
+        (LAST, JOINED.replace('external_port_id="2"', 'external_port_id="3"'), 'axis="0"', "but all are joined"),
+        (JOINED, LAST.replace("3", "2", 1), "<output", "as 3 iterations joined along axis 0 give it"),
+        (JOINED, JOINED.replace('axis="0"', 'axis="1"').replace('part_size="1"', 'part_size="2"').replace(
+            'stride="1"', 'stride="2"'), 'axis="1"', "but is joined along axis 1"),
+    ],
+)  # fmt: skip
+def test_axes_of_an_output(old, new, place, message):
+    ((code, where, what),) = said(changed((old, new)))
+    assert (code, where) == ("W944", place)
+    assert message in what
+
+
+def test_a_parameter_is_to_blame_where_the_ports_fit_what_it_gets():
+    number = TEXT.index("<body>")
+    text = TEXT[:number] + TEXT[number:].replace('shape="1,2"', 'shape="3,2"', 1)
+    assert [(code, place) for code, place, _ in said(text)] == [("W940", 'shape="3,2"')]
+
+
+def test_outputs_that_have_changed_places_are_not_a_matter_of_axes():
+    text = changed((JOINED, JOINED.replace('external_port_id="2"', 'external_port_id="9"')))
+    assert sorted(code for code, _, _ in said(text)) == ["W910", "W931", "W931"]
+
+
+def test_the_shapes_of_a_user_are_nothing_that_ports_contradict():
+    text = changed((SLICED, SLICED.replace('end="-1"', 'end="1"')))
+    report = irrun.validate(text.encode(), shapes={"parameter_0": (7, 2)})
+    assert report.diagnostics == []
