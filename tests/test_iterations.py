@@ -79,6 +79,28 @@ def test_outputs_that_have_changed_places_are_not_a_matter_of_axes():
     assert sorted(code for code, _, _ in said(text)) == ["W910", "W931", "W931"]
 
 
+@pytest.mark.parametrize(
+    ("outside", "code"),
+    [("1,2", None), ("3,2", None), ("1,1", "E304"), ("2", "E304")],
+)
+def test_a_value_that_is_handed_on_in_another_shape_than_it_began_with(outside, code):
+    text = TEXT.replace('<data shape="1,2" element_type="f32"/>', f'<data shape="{outside}" element_type="f32"/>', 1)
+    said_of_edges = [(found, place) for found, place, what in said(text) if "the first iteration gets" in what]
+    assert said_of_edges == ([] if code is None else [(code, "<edge")])
+
+
+def test_slices_in_the_wrong_direction():
+    ((code, place, message),) = said(changed((SLICED, SLICED.replace('stride="1"', 'stride="-1"'))))
+    assert (code, place) == ("E401", 'stride="-1"')
+    assert "wrong order" in message
+
+
+@pytest.mark.parametrize("entry", [SLICED, JOINED])
+def test_axes_count_from_the_first_one(entry):
+    found = said(changed((entry, entry.replace('axis="0"', 'axis="-2"'))))
+    assert ("E213", 'axis="-2"', "`axis` is -2, but must be 0 or more") in found
+
+
 def test_the_shapes_of_a_user_are_nothing_that_ports_contradict():
     text = changed((SLICED, SLICED.replace('end="-1"', 'end="1"')))
     report = irrun.validate(text.encode(), shapes={"parameter_0": (7, 2)})

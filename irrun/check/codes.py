@@ -425,9 +425,9 @@ CODES: dict[str, Code] = {
     ),
     "E511": Code(
         "Const that cannot be what its shape and type say",
-        "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), or "
-        "are also those of another one, and with what they say something that depends on it cannot be computed. One of "
-        "the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
+        "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), "
+        "or are also those of another one, and with what they say something that depends on it cannot be computed. "
+        "One of the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
         (
             '<data element_type="f16" shape="2" size="8" .../>, added to f32',
             '<data element_type="f32" shape="2" size="8" .../>',
@@ -658,7 +658,8 @@ CODES: dict[str, Code] = {
         "The port map gives the Parameter a tensor, or a slice of one, whose shape cannot be the one that it declares. "
         "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
         "Where the body does not fit together by what it declares, this is error E304. Where the ports outside fit "
-        "what the Parameter declares, too, the entry of the port map is told.",
+        "what the Parameter declares, too, the entry of the port map is told; where a back edge may hand on another "
+        "shape than the first iteration gets, the edge.",
         (
             '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
             '<data shape="1,2" .../>',

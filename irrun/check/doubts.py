@@ -53,18 +53,14 @@ def followers(layers: Iterable[Layer], weights: Weights) -> set[Layer]:
     return found
 
 
-def refuted(
-    problems: Iterable[Diagnostic], mistaken: Mapping[Layer, Diagnostic], weights: Weights
-) -> list[Diagnostic]:
+def refuted(problems: Iterable[Diagnostic], mistaken: Mapping[Layer, Diagnostic], weights: Weights) -> list[Diagnostic]:
     """The problems, with doubts of constants as errors where something cannot be computed with them."""
-    causes = {weights.doubtful[constant].label: found for constant, found in reversed(mistaken.items())}
+    causes = {weights.doubtful[constant].label: found for constant, found in reversed([*mistaken.items()])}
     told = [
-        _as_error(problem, causes.pop(problem.layer))
-        if problem.code in DOUBTS and problem.layer in causes
-        else problem
+        _as_error(problem, causes.pop(problem.layer)) if problem.code in DOUBTS and problem.layer in causes else problem
         for problem in problems
     ]
-    return told + [*causes.values()]  # of models that were read before, doubts are not reported again
+    return [*told, *causes.values()]  # of models that were read before, doubts are not reported again
 
 
 def _as_error(doubt: Diagnostic, found: Diagnostic) -> Diagnostic:

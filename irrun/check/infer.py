@@ -16,8 +16,8 @@ from irrun.check.ahead import Spent, computed_ahead, invented
 from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.documentation import constraint_text, source_page
-from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.doubts import doubtful_source
+from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value

@@ -28,9 +28,13 @@ def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagno
                 message = f"<{body.graph.element.tag}> is not read here: {node.op.name} has no body"
                 yield Diagnostic("W907", message, body.graph.element.span, node.layer.label, "delete it")
         elif node.op.trait(Iterating) is not None:
-            yield from _joins(node, inference, iterator=not node.op.least_inputs)
             yield from _last_values(node, inference)
-            if sizes and node.layer not in inference.blamed:
+            iterator = not node.op.least_inputs
+            found = [*_changed_values(node, inference, iterator=iterator)] or [
+                *_joins(node, inference, iterator=iterator)
+            ]
+            yield from found
+            if sizes and not found and node.layer not in inference.blamed:
                 yield from _other_entries(node, inference)
 
 
@@ -257,6 +261,54 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
             "`axis` along which the results are joined"
         )
         yield Diagnostic("W941", message, entry.element.span, layer.label, help)
+
+
+def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
+    """Back edges that hand on another shape than the first iteration gets: OpenVINO's TensorIterator has memory for
+    that one, and reads beyond what there is or refuses the model; its Loop does so where the number of axes differs.
+    """
+    layer, body = node.layer, node.layer.bodies["body"]
+    starts = {
+        entry.internal: inference.tensor(layer.inputs[entry.external])
+        for entry in body.inputs
+        if entry.axis is None and entry.external >= 0
+    }
+    known = {found: inference.nodes[found].outputs[0] for found in body.graph.parameters if found in inference.nodes}
+    if all(_same_shape(start, known.get(parameter)) for parameter, start in starts.items()):
+        return
+    trait = node.op.trait(Iterating)
+    assert trait is not None
+    rounds = trait.rounds(body_of(body, inference), [inference.tensor(value) for value in layer.inputs])
+    if isinstance(rounds, int) and rounds < 2:
+        return
+    scratch = Inference(inference.weights)
+    infer_graph(body.graph, scratch, known | starts)
+    for edge in body.back_edges:
+        first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
+        if first is None or first.shape is None or then.shape is None:
+            continue
+        if not _contradict(first.shape, then.shape) or (not iterator and len(first.shape) == len(then.shape)):
+            continue
+        given, handed = shape_text(first.shape), shape_text(then.shape)
+        message = f"the first iteration gets {given} as layer {edge.parameter}, the next ones {handed}"
+        what = "values of other shapes" if iterator else "values of another rank"
+        help = (
+            f"OpenVINO cannot hand on {what}: give the result the shape that the Parameter has, or begin with its own"
+        )
+        code = "E304" if isinstance(rounds, int) else "W940"
+        yield Diagnostic(code, message, edge.element.span, layer.label, help)
+
+
+def _same_shape(a: Tensor, b: Tensor | None) -> bool:
+    if a.shape is None or b is None:
+        return True
+    if b.shape is None or len(a.shape) != len(b.shape):
+        return False
+    return all((one == other) is True for one, other in zip(a.shape, b.shape, strict=True))
+
+
+def _contradict(a: Shape, b: Shape) -> bool:
+    return len(a) != len(b) or any((one == other) is False for one, other in zip(a, b, strict=True))
 
 
 def _renewed(layers: set[Layer], carried: set[Layer], inference: Inference) -> bool:

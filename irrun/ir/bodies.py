@@ -20,6 +20,9 @@ UNCONNECTED = -1
 PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What an entry of a Loop's port map may be for, by its tag."""
 
+OF_COUNTS = 2
+"""Inputs of a Loop that say how often it runs, the first ones."""
+
 OF_SLICES = ("start", "end", "stride", "part_size")
 _MAX_DIGITS = 20
 _MAX_SEARCHED = 1000
@@ -130,6 +133,9 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     type = "Parameter" if element.tag == "input" else "Result"
     internal = _inside(element, "internal_layer_id", type, "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
+    if axis is not None and axis < 0:
+        help = "OpenVINO refuses the file, or the layer: count the axes from the first one, which is 0"
+        findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
     start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
     stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)
     purpose = element.attributes.get("purpose", "")
@@ -324,13 +330,19 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
             if tag == "input" and entry.external == UNCONNECTED and not known:
                 help = "`external_port_id` is the number of an input of the layer, from 0 on"
                 if loop and entry.purpose:
-                    help += f'; write purpose="{right}" if it counts the iterations'
+                    help = f'write purpose="{right}" if it counts the iterations; {help}'
                 elif loop:
                     help += f'; without one the entry needs purpose="{right}"'
                 name = "purpose" if loop and entry.purpose else "external_port_id"
                 what = "no entry of the port map gives" if entry.internal not in fed_back else "nothing gives"
                 message = f"{what} layer {entry.internal} of the body a value"
+                if loop and entry.purpose:
+                    message = f"the purpose `{entry.purpose}` means nothing here, so {message}"
                 findings.add("E213", message, entry.element, name, layer=layer, help=help)
+            elif tag == "input" and known and 0 <= entry.external < OF_COUNTS:
+                help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
+                message = f"input {entry.external} says how often the loop runs, and is not for the body"
+                findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
             elif entry.purpose and not known:
                 help = f"an <{tag}> of a Loop has `{right}` or none; the others have none"
                 message = f"the purpose `{entry.purpose}` means nothing here"
