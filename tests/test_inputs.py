@@ -74,3 +74,19 @@ def test_an_array_of_objects_that_are_text_is_text(tmp_path):
 def test_other_arrays_of_objects_are_refused(given, type, tmp_path):
     with pytest.raises(irrun.InputError, match="input `x` is an array of dtype object, which the IR has no element"):
         passed(np.array(given, object), type, (2,), tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["auto", "numpy", "reference"])
+def test_any_byte_but_0_of_a_boolean_is_true(engine, tmp_path):
+    """As numpy has it, where bytes are viewed as booleans."""
+    model = Model()
+    mask = model.parameter("mask", "boolean", (6,))
+    one, other = model.parameter("one", "f32", (6,)), model.parameter("other", "f32", (6,))
+    model.result(model.layer("Select", [mask, one, other], [("f32", (6,))], auto_broadcast="numpy")[0])
+    model.result(model.layer("LogicalNot", [mask], [("boolean", (6,))])[0])
+    given = np.array([0, 1, 2, 255, 4, 128], np.uint8).view(np.bool_)
+    executor = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
+    chosen, false = executor.run([given, np.ones(6, np.float32), np.zeros(6, np.float32)]).values()
+    np.testing.assert_array_equal(chosen, [0, 1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(false.view(np.uint8), [1, 0, 0, 0, 0, 0])
+    assert given.view(np.uint8).tolist() == [0, 1, 2, 255, 4, 128]

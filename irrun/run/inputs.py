@@ -106,7 +106,7 @@ class Binding:
         if isinstance(given, np.ndarray) and given.dtype == self._dtypes[number]:
             shape, tensor = self._shapes[number], self._tensors[number]
             if given.shape == shape or (shape is None and not contradicts(given.shape, tensor)):
-                return given
+                return _truths(given) if tensor.type == "boolean" else given
         return _fitting(_name(self._parameters[number]), self._tensors[number], given, self._model.version)
 
 
@@ -144,7 +144,14 @@ def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
         problems += error.problems
     if problems:
         raise InputError(*problems)
-    return array
+    return _truths(array) if tensor.type == "boolean" else array
+
+
+def _truths(array: Array) -> Array:
+    """Booleans whose bytes are 0 or 1: those of bytes that are viewed as booleans may be any, which kernels read
+    in ways of their own."""
+    codes = array.view(np.uint8)
+    return codes != 0 if codes.size and codes.max() > 1 else array
 
 
 def _difference(found: tuple[int, ...], tensor: Tensor) -> str:

@@ -37,6 +37,34 @@ def process(code: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
+FORKING = """
+import os, warnings
+import numpy as np
+import irrun
+warnings.simplefilter("ignore")  # newer versions of Python warn of forks beside threads
+with irrun.build("m", opset=13) as g:
+    g.Result(g.ReLU(g.MatMul(g.Parameter("f32[256,256]", name="x"), np.ones((256, 256), np.float32))))
+ones, model = np.ones((256, 256), np.float32), irrun.GraphExecutor(g.model, engine=sys.argv[1], threads=2)
+def total(executor):
+    return float(executor.run(ones)[0].sum())
+before = total(model)
+child = os.fork()
+if not child:
+    again = total(model), total(irrun.GraphExecutor(g.model, engine=sys.argv[1], threads=2))
+    os._exit(0 if again == (before, before) else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert total(model) == before == 256.0**3
+"""
+
+
+@needs_onednn
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("engine", ["auto", "onednn"])
+def test_a_forked_child_computes_and_so_does_its_parent(engine, tmp_path):
+    """OpenMP's threads are the parent's; a child that waits for them does so for ever."""
+    process(FORKING.replace("sys.argv[1]", repr(engine)), tmp_path)
+
+
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
     """A folder with files of the library's name wherever it could be looked for, which say so when they are loaded."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -22,6 +22,8 @@ MAJOR = 3
 MAX_AXES = 12
 
 _OMP = 2
+_HARD = 2
+"""How OpenMP rests: so that nothing is left."""
 _SPINS = {"AuthenticAMD": 8000}
 _USUAL_SPINS = 3000
 """How often a thread of OpenMP looks for work before it sleeps, by who has made the processor, as a pause between two
@@ -147,7 +149,19 @@ def load_functions() -> ctypes.CDLL | None:
     except (OSError, AttributeError):
         return None
     version = dll.dnnl_version().contents
-    return dll if version.major == MAJOR and version.cpu_runtime == _OMP else None
+    if version.major != MAJOR or version.cpu_runtime != _OMP:
+        return None
+    _rest_at_fork(dll)
+    return dll
+
+
+def _rest_at_fork(dll: ctypes.CDLL) -> None:
+    """Have OpenMP let the threads go that it keeps for a thread which forks: the child would wait for them for ever,
+    as it has none of them. Both make others when they compute."""
+    rest = getattr(dll, "omp_pause_resource_all", None)
+    if rest is not None and hasattr(os, "register_at_fork"):
+        rest.argtypes, rest.restype = (c_int,), c_int
+        os.register_at_fork(before=partial(rest, _HARD))
 
 
 def load_execute(dll: ctypes.CDLL) -> Any:
