@@ -42,7 +42,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     fitting.add(pair)
                 elif sized and layer not in blamed:
                     yield _other_shape(node, port, tensor, f"output {value.index}")
-            elif tensor.shape and (tensor.static or not node.op.inputs):
+            elif tensor.shape and (tensor.static or not node.op.inputs) and node.attrs.get("shape", ()) is not None:
                 silent.append((node, port, tensor, f"output {value.index}"))
         for index, (port, source) in enumerate(zip(layer.input_ports, layer.inputs, strict=False)):
             if source is None:
