@@ -27,6 +27,7 @@ from irrun.spec import (
     op,
 )
 
+from ._indexing import ONCE
 from ._precision import total_of_squares, widened
 
 
@@ -274,6 +275,7 @@ def mvn_1(
         C1: across_channels or reduction_axes is given.
         C2: reduction_axes lie in [-r, r), r the rank of data.
         C3: eps is positive.
+        C4: reduction_axes are different.
 
     Deviation: the page forbids both attributes at once, but OpenVINO writes both; then reduction_axes counts.
 
@@ -294,8 +296,9 @@ def _(node: Node) -> None:
         message = "neither `across_channels` nor `reduction_axes` is given"
         node.tolerate("C1", "takes each channel alone", message, about=["across_channels", "reduction_axes"])
     rank = len(node.shape("data"))
-    for axis in axes:
-        node.axis("C2", axis, rank, "reduction_axes")
+    if len({node.axis("C2", axis, rank, "reduction_axes") for axis in axes}) < len(axes):
+        message = f"`reduction_axes` is {list(axes)}, which has an axis twice"
+        node.tolerate("C4", ONCE, message, about=["reduction_axes"])
 
 
 @op(
@@ -317,6 +320,7 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
     Constraints:
         C1: axes lie in [-r, r), r the rank of data.
         C2: eps is positive.
+        C3: no axis is there twice.
 
     Source: normalization/mvn-6.rst
 
@@ -332,6 +336,7 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
 def _(node: Node) -> None:
     _require_positive(node, "C2", "eps")
     _require_axes(node, "C1")
+    _require_different_axes(node, "C3")
 
 
 @op(
@@ -370,16 +375,7 @@ def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
 def _(node: Node) -> None:
     _require_positive(node, "C3", "eps")
     _require_axes(node, "C1")
-    axes = node.value("axes")
-    if axes is not None:
-        rank = len(node.shape("data"))
-        node.require(
-            "C2",
-            len(_axes(axes, rank)) == axes.size,
-            f"`axes` is {axes.tolist()}, which has an axis twice",
-            about=["axes"],
-            lenient="counts an axis once",
-        )
+    _require_different_axes(node, "C2")
 
 
 def _require_positive(node: Node, label: str, name: str) -> None:
@@ -391,6 +387,13 @@ def _require_positive(node: Node, label: str, name: str) -> None:
 def _require_axes(node: Node, label: str) -> None:
     rank = len(node.shape("data"))
     node.within(label, "axes", -rank, rank)
+
+
+def _require_different_axes(node: Node, label: str) -> None:
+    axes = node.numbers("axes")
+    rank = len(node.shape("data"))
+    if axes is not None and len({axis % rank for axis in axes}) < len(axes):
+        node.tolerate(label, ONCE, f"`axes` is {axes}, which has an axis twice", about=["axes"])
 
 
 def _axes(axes: Iterable[Any] | Array, rank: int) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from irrun.spec import (
     INDEX,
     INT,
     INTEGER,
+    MOST_I32,
     NUMERIC,
     UNDECIDED,
     Array,
@@ -556,9 +557,9 @@ MULTICLASS_ATTRS = (
     Attr("sort_result_across_batch", BOOL, False),
     OUTPUT_TYPE,
     Attr("score_threshold", FLOAT_NUMBER, 0.0),
-    Attr("nms_top_k", INT, -1, least=-1),
-    Attr("keep_top_k", INT, -1, least=-1),
-    Attr("background_class", INT, -1, least=-1),
+    Attr("nms_top_k", INT, -1, least=-1, most=MOST_I32),
+    Attr("keep_top_k", INT, -1, least=-1, most=MOST_I32),
+    Attr("background_class", INT, -1, least=-1, most=MOST_I32),
     Attr("normalized", BOOL, True),
 )
 MULTICLASS_OUTPUTS = (

@@ -47,7 +47,9 @@ from irrun.spec.attributes import (
     FLOATS,
     INT,
     INTS,
+    LEAST_I32,
     MAX_RANK,
+    MOST_I32,
     REQUIRED,
     SHAPE,
     STRING,
@@ -55,6 +57,7 @@ from irrun.spec.attributes import (
     Attr,
     EachAxis,
     choice,
+    exact,
 )
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import (
@@ -134,7 +137,9 @@ __all__ = [
     "INT",
     "INTEGER",
     "INTS",
+    "LEAST_I32",
     "MAX_RANK",
+    "MOST_I32",
     "NF4",
     "NUMERIC",
     "REQUIRED",
@@ -194,6 +199,7 @@ __all__ = [
     "choice",
     "element_type",
     "every",
+    "exact",
     "fresh",
     "joined",
     "largest",
