@@ -19,6 +19,7 @@ from irrun.spec import (
     INTS,
     LEAST_I32,
     MOST_I32,
+    NO_NAN,
     Array,
     Attr,
     Input,
@@ -72,7 +73,7 @@ OLD_LAYERS = ("experimental", "extension")
 POOLED_SIZES = (Attr("pooled_h", INT, least=1), Attr("pooled_w", INT, least=1))
 SAMPLES = (
     Attr("sampling_ratio", INT, least=0, most=MOST_I32, assumed=0),
-    Attr("spatial_scale", FLOAT_NUMBER),
+    Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
 )
 
 
@@ -83,7 +84,7 @@ SAMPLES = (
     outputs=[Output("output", "T", "[NUM_ROIS, C, pooled_h, pooled_w]")],
     attrs=[
         *POOLED_SIZES,
-        Attr("spatial_scale", FLOAT_NUMBER),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
         Attr("method", exact("max", "bilinear"), "max"),
         Attr("output_size", INTS, ()),
         Attr("output_roi", INTS, ()),
@@ -389,7 +390,7 @@ def _(node: Node) -> Shapes:
     attrs=[
         Attr("output_dim", INT, least=1),
         Attr("group_size", INT, 1, least=1),
-        Attr("spatial_scale", FLOAT_NUMBER),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
         Attr("mode", exact("average", "bilinear"), "average"),
         Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
         Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
@@ -467,12 +468,12 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[NUM_ROIS, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
-        Attr("spatial_scale", FLOAT_NUMBER),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
         Attr("group_size", INT, 1, least=1),
         Attr("mode", exact("bilinear_deformable"), "bilinear_deformable"),
         Attr("spatial_bins_x", INT, 1, least=1),
         Attr("spatial_bins_y", INT, 1, least=1),
-        Attr("trans_std", FLOAT_NUMBER, 1.0),
+        Attr("trans_std", FLOAT_NUMBER, 1.0, least=NO_NAN),
         Attr("part_size", INT, 1, least=1),
     ],
 )
@@ -700,7 +701,7 @@ PRIOR_BOX_ATTRS = (
     Attr("clip", BOOL, False),
     Attr("step", FLOAT_NUMBER, 0.0),
     Attr("offset", FLOAT_NUMBER, assumed=0.0),
-    Attr("variance", FLOATS, ()),
+    Attr("variance", FLOATS, (), least=NO_NAN),
     Attr("scale_all_sizes", BOOL, True),
     Attr("fixed_ratio", FLOATS, (), least=0),
     Attr("fixed_size", FLOATS, (), least=0),
@@ -1093,13 +1094,13 @@ def detection_output(
         Attr("nms_thresh", FLOAT_NUMBER),
         Attr("feat_stride", INT, least=1),
         Attr("min_size", INT, least=0, assumed=1),
-        Attr("ratio", FLOATS),
-        Attr("scale", FLOATS),
+        Attr("ratio", FLOATS, least=NO_NAN),
+        Attr("scale", FLOATS, least=NO_NAN),
         Attr("clip_before_nms", BOOL, True),
         Attr("clip_after_nms", BOOL, False),
         Attr("normalize", BOOL, False),
-        Attr("box_size_scale", FLOAT_NUMBER, 1.0),
-        Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0),
+        Attr("box_size_scale", FLOAT_NUMBER, 1.0, least=NO_NAN),
+        Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0, least=NO_NAN),
         Attr("framework", exact("", "tensorflow"), ""),
     ],
     opsets=frozenset({1, 2, 3}),

@@ -16,6 +16,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    NO_NAN,
     NUMERIC,
     Array,
     Attr,
@@ -112,7 +113,7 @@ def _batch_norm(data: Array, gamma: Array, beta: Array, mean: Array, variance: A
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("bias", FLOAT_NUMBER, assumed=1.0)],
+    attrs=[Attr("bias", FLOAT_NUMBER, least=NO_NAN, assumed=1.0)],
 )
 def grn(data: Array, *, bias: float) -> Any:
     """Divide by the L2 norm over the channels: data / sqrt(sum(data ** 2) + bias).
@@ -146,7 +147,7 @@ def _(node: Node) -> None:
         Input("bias", "T", "[C]", lenient=True),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER, assumed=0.0)],
+    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER, least=NO_NAN, assumed=0.0)],
     traits=[Normalizing()],
 )
 def group_normalization(data: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float) -> Any:
@@ -233,7 +234,7 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
 def _(node: Node) -> None:
     beta = node.attrs["beta"]
     message = f"`beta` is {beta}, expected a positive number"
-    node.require("C2", beta > 0, message, about=["beta"], lenient="computes with it")
+    node.require("C2", not beta <= 0, message, about=["beta"], lenient="computes with it")
     _require_axes(node, "C1")
 
 
@@ -257,7 +258,7 @@ def _sums_around(array: Any, axis: int, reach: int) -> Any:
         Attr("across_channels", BOOL, None),
         Attr("reduction_axes", INTS, ()),
         Attr("normalize_variance", BOOL, assumed=False),
-        Attr("eps", FLOAT_NUMBER, assumed=0.0),
+        Attr("eps", FLOAT_NUMBER, least=NO_NAN, assumed=0.0),
     ],
     traits=[Normalizing()],
 )
@@ -309,7 +310,7 @@ def _(node: Node) -> None:
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[
         Attr("normalize_variance", BOOL, assumed=False),
-        Attr("eps", FLOAT_NUMBER, assumed=0.0),
+        Attr("eps", FLOAT_NUMBER, least=NO_NAN, assumed=0.0),
         Attr("eps_mode", choice("inside_sqrt", "outside_sqrt"), assumed="inside_sqrt"),
     ],
     traits=[Normalizing()],
@@ -344,7 +345,7 @@ def _(node: Node) -> None:
     types={"T": FLOAT, "T_IND": INTEGER},
     inputs=[Input("data", "T", "[*shape]"), Input("axes", "T_IND", "[] | [num_axes]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("eps", FLOAT_NUMBER), Attr("eps_mode", choice("add", "max"))],
+    attrs=[Attr("eps", FLOAT_NUMBER, least=NO_NAN), Attr("eps_mode", choice("add", "max"))],
 )
 def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
     """Divide by the L2 norm over axes: data / sqrt(sum + eps), or data / sqrt(max(sum, eps)).

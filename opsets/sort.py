@@ -18,6 +18,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     MOST_I32,
+    NO_NAN,
     NUMERIC,
     UNDECIDED,
     Array,
@@ -760,7 +761,7 @@ multiclass_nms.lowers("MulticlassNms-8")
         *MULTICLASS_ATTRS,
         Attr("decay_function", choice("linear", "gaussian"), "linear"),
         Attr("gaussian_sigma", FLOAT_NUMBER, 2.0),
-        Attr("post_threshold", FLOAT_NUMBER, 0.0),
+        Attr("post_threshold", FLOAT_NUMBER, 0.0, least=NO_NAN),
     ),
 )
 def matrix_nms(
@@ -793,9 +794,12 @@ def matrix_nms(
     if not attrs["sort_result_across_batch"]:
         attrs["sort_result_type"] = "score"
     sigma = gaussian_sigma if decay_function == "gaussian" else None
+    threshold = attrs["score_threshold"]
     images = []
     for number in range(len(scores)):
-        chosen = values[number] > attrs["score_threshold"]
+        chosen = values[number] > (
+            threshold if threshold == threshold else -np.inf
+        )  # NaN lets all pass, as in OpenVINO
         if 0 <= attrs["background_class"] < len(chosen):
             chosen[attrs["background_class"]] = False
         classes, indices = ranked(values[number], chosen, attrs["nms_top_k"])

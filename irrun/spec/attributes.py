@@ -82,6 +82,8 @@ class Attr(NamedTuple):
         if self.least is None and self.most is None:
             return
         for element in value if self.kind.many else (value,):
+            if element != element:
+                raise ValueError(f"is {text}, expected a number")
             if self.least is not None and not element >= self.least:
                 raise ValueError(f"is {text}, expected {self.least} or more")
             if self.most is not None and not element <= self.most:
@@ -92,6 +94,9 @@ class Attr(NamedTuple):
 def _keyword(name: str) -> str:
     return name.rpartition(".")[2].replace("-", "_")
 
+
+NO_NAN = -math.inf
+"""The `least` of an attribute that may be any number, but not NaN."""
 
 MAX_RANK = 64
 """Of a tensor: numpy's own limit."""

@@ -202,7 +202,7 @@ def _attribute(op: Op, base: Row, attr: Attr) -> Iterator[Row]:
 def _texts(op: Op, attr: Attr, given: str) -> Iterator[str]:
     """What the attribute may not be."""
     kind = attr.kind.name
-    if attr.least is not None:
+    if attr.least is not None and isfinite(attr.least):
         yield _number(attr, attr.least - 1, given)
         if attr.least == 1 and attr.kind not in (INT, INTS):
             yield _number(attr, 0.5, given)
