@@ -29,6 +29,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
 )
+from irrun.spec.dims import Answer
 from irrun.spec.windows import Axis, axes_of
 
 from ._window import (
@@ -418,9 +419,11 @@ def averaged_windows(node: Node) -> tuple[Size, ...]:
             if pad < axis.reach:
                 continue
             where = "first" if name == "pads_begin" else "last"
-            known = isinstance(count, int) and isinstance(axis.size, int)
-            # with a stride of 1 windows end where the padding does, whatever the size is
-            covered = False if where == "first" or axis.stride == 1 else axis.meet(count) if known else UNDECIDED
+            covered: Answer = UNDECIDED
+            if where == "first" or axis.stride == 1:  # then the last window ends with the padding, whatever the size is
+                covered = False
+            elif isinstance(count, int) and isinstance(axis.size, int):
+                covered = axis.meet(count)
             message = (
                 f"`{name}` is {list(attrs[name])}, but the kernel reaches over {axis.reach} elements along spatial "
                 f"axis {number}: the {where} window has none to average, as padding is excluded"

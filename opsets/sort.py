@@ -795,11 +795,11 @@ def matrix_nms(
         attrs["sort_result_type"] = "score"
     sigma = gaussian_sigma if decay_function == "gaussian" else None
     threshold = attrs["score_threshold"]
+    if threshold != threshold:  # all pass, as in OpenVINO
+        threshold = -np.inf
     images = []
     for number in range(len(scores)):
-        chosen = values[number] > (
-            threshold if threshold == threshold else -np.inf
-        )  # NaN lets all pass, as in OpenVINO
+        chosen = values[number] > threshold
         if 0 <= attrs["background_class"] < len(chosen):
             chosen[attrs["background_class"]] = False
         classes, indices = ranked(values[number], chosen, attrs["nms_top_k"])

@@ -100,6 +100,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
         "E307",
         "`(ratio|scale)` is `nan",
     ),
+    no("drops the best box of each class", "MatrixNms-8", "E307", "`post_threshold` is `nan`"),
     yes(UNREAD, "RegionYolo-1", "E307", "`anchors`"),
     no("another number in each run, as in RandomUniform-8", "Multinomial-13", "E307", "seed"),
     no("boxes of no size", r"Proposal-\d", "E307", "`(base_size|feat_stride|min_size)`"),
