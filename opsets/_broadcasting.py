@@ -43,6 +43,9 @@ def broadcast_to_shape(node: Node) -> Shapes:
             does = "counts dimensions from the end, as in mode numpy" if node.op.version == 1 else ""
             node.require("C3", False, message, about=["axes_mapping", "mode"], lenient=does)
             mode = "numpy"
+        elif mapping.rank not in (None, 1):
+            message = f"`axes_mapping` has rank {mapping.rank}, expected a vector with an axis for each of `data`"
+            node.fail("C3", message, "axes_mapping", about=["data"])
         axes = node.sizes("axes_mapping")
         count = None if axes is None else len(axes)
         if count not in (None, len(data)):

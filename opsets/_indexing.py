@@ -18,6 +18,9 @@ UFUNCS = {"sum": "add", "sub": "subtract", "prod": "multiply", "min": "minimum",
 FEW = 1 << 9
 """Elements of a mask whose places numpy finds sooner by one call than by several."""
 
+ONCE = "counts an axis once"
+"""What OpenVINO does where an axis is listed twice."""
+
 PUT_AT_ONCE = 1 << 16
 """Elements."""
 

@@ -15,6 +15,9 @@ from ._precision import widened
 MANY, AT_ONCE = 16, 256
 """Regions from which on bins are added up as products of matrices, and those that are at once."""
 
+LEAST_NORMAL, INFINITE = 2.0**-126, (2 - 2.0**-24) * 2.0**127
+"""The least normal 32-bit float, and the least number that such a float is infinite for."""
+
 Transform = Callable[[Array, Array], tuple[Array, Array]]
 """Maps rows [m, 1] and columns [1, n] of sample points to the places [m, n] in the feature map."""
 
@@ -258,8 +261,13 @@ def check_batches(node: Node, label: str, maps: str, rois: str) -> None:
         )
 
 
-def check_positive(node: Node, label: str, name: str = "spatial_scale", *, lenient: str = "") -> None:
-    """Require an attribute above 0; `lenient` is what OpenVINO does with 0."""
+def check_positive(
+    node: Node, label: str, name: str = "spatial_scale", *, lenient: str = "", normal: bool = False
+) -> None:
+    """Require an attribute above 0, and `normal` as a 32-bit float; `lenient` is what OpenVINO does with 0."""
     value = node.attrs[name]
     message = f"`{name}` is {value:g}, expected more than 0"
     node.require(label, value > 0, message, about=[name], lenient="" if value else lenient)
+    if normal:
+        message = f"`{name}` is {value:g}, which is no normal 32-bit float"
+        node.require(label, LEAST_NORMAL <= value < INFINITE, message, about=[name])

@@ -13,6 +13,7 @@ from irrun.spec import (
     FLOAT,
     FLOAT_NUMBER,
     INT,
+    NO_NAN,
     NUMERIC,
     Array,
     Attr,
@@ -39,7 +40,7 @@ from ._precision import total
     types={"T": NUMERIC},
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("min", FLOAT_NUMBER), Attr("max", FLOAT_NUMBER)],
+    attrs=[Attr("min", FLOAT_NUMBER, least=NO_NAN), Attr("max", FLOAT_NUMBER, least=NO_NAN)],
     traits=[Elementwise(1), Bounded(lambda attrs: float(attrs["min"]))],
 )
 def clamp(data: Array, *, min: float, max: float) -> Any:

@@ -17,6 +17,9 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    LEAST_I32,
+    MOST_I32,
+    NO_NAN,
     Array,
     Attr,
     Input,
@@ -24,6 +27,7 @@ from irrun.spec import (
     Output,
     Shapes,
     choice,
+    exact,
     numpy_dtype,
     op,
     product,
@@ -68,8 +72,8 @@ OLD_LAYERS = ("experimental", "extension")
 
 POOLED_SIZES = (Attr("pooled_h", INT, least=1), Attr("pooled_w", INT, least=1))
 SAMPLES = (
-    Attr("sampling_ratio", INT, least=0, assumed=0),
-    Attr("spatial_scale", FLOAT_NUMBER),
+    Attr("sampling_ratio", INT, least=0, most=MOST_I32, assumed=0),
+    Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
 )
 
 
@@ -80,8 +84,8 @@ SAMPLES = (
     outputs=[Output("output", "T", "[NUM_ROIS, C, pooled_h, pooled_w]")],
     attrs=[
         *POOLED_SIZES,
-        Attr("spatial_scale", FLOAT_NUMBER),
-        Attr("method", choice("max", "bilinear"), "max"),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
+        Attr("method", exact("max", "bilinear"), "max"),
         Attr("output_size", INTS, ()),
         Attr("output_roi", INTS, ()),
     ],
@@ -106,7 +110,7 @@ def roi_pooling(
 
     Constraints:
         C1: the batch indices of rois lie in [0, N), or a -1 ends the list.
-        C2: spatial_scale is above 0.
+        C2: spatial_scale is above 0, and a normal 32-bit float.
         C3: output_size and output_roi, which newer files repeat, are pooled_h and pooled_w.
 
     Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0, as in OpenVINO.
@@ -127,7 +131,7 @@ def roi_pooling(
 
 @roi_pooling.shapes
 def _(node: Node) -> Shapes:
-    check_positive(node, "C2")
+    check_positive(node, "C2", normal=True)
     size = (node.attrs["pooled_h"], node.attrs["pooled_w"])
     for name in ("output_size", "output_roi"):
         given = node.attrs[name]
@@ -138,7 +142,8 @@ def _(node: Node) -> Shapes:
     return {"pooled_h": size[0], "pooled_w": size[1]}
 
 
-ROI_ALIGN_ATTRS = (*POOLED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg"), assumed="avg"))
+ALIGNED_SIZES = tuple(size._replace(most=MOST_I32) for size in POOLED_SIZES)
+ROI_ALIGN_ATTRS = (*ALIGNED_SIZES, *SAMPLES, Attr("mode", choice("max", "avg"), assumed="avg"))
 
 
 @op(
@@ -231,7 +236,7 @@ roi_align.lowers("ROIAlign-3", aligned_mode="asymmetric")
         Input("batch_indices", "IND_T", "[NUM_ROIS]"),
     ],
     outputs=[Output("output", "T", "[NUM_ROIS, C, pooled_h, pooled_w]")],
-    attrs=(*POOLED_SIZES, *SAMPLES, Attr("clockwise_mode", BOOL, False)),
+    attrs=(*ALIGNED_SIZES, *SAMPLES, Attr("clockwise_mode", BOOL, False)),
 )
 def roi_align_rotated(
     data: Array,
@@ -385,10 +390,10 @@ def _(node: Node) -> Shapes:
     attrs=[
         Attr("output_dim", INT, least=1),
         Attr("group_size", INT, 1, least=1),
-        Attr("spatial_scale", FLOAT_NUMBER),
-        Attr("mode", choice("average", "bilinear"), "average"),
-        Attr("spatial_bins_x", INT, 1, least=1, unread=("mode", ("average",))),
-        Attr("spatial_bins_y", INT, 1, least=1, unread=("mode", ("average",))),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
+        Attr("mode", exact("average", "bilinear"), "average"),
+        Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
+        Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
     ],
 )
 def psroi_pooling(
@@ -412,7 +417,7 @@ def psroi_pooling(
 
     Constraints:
         C1: the batch indices of rois lie in [0, N), or a -1 ends the list.
-        C2: spatial_scale is above 0.
+        C2: spatial_scale is above 0, and a normal 32-bit float.
         C3: C is output_dim * group_size² for `average`, output_dim * spatial_bins_x * spatial_bins_y for `bilinear`.
 
     Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0. Points less
@@ -442,7 +447,7 @@ def psroi_pooling(
 
 @psroi_pooling.shapes
 def _(node: Node) -> Shapes:
-    check_positive(node, "C2")
+    check_positive(node, "C2", normal=True)
     attrs = node.attrs
     bilinear = attrs["mode"] == "bilinear"
     parts = attrs["spatial_bins_x"] * attrs["spatial_bins_y"] if bilinear else attrs["group_size"] ** 2
@@ -463,12 +468,12 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[NUM_ROIS, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
-        Attr("spatial_scale", FLOAT_NUMBER),
+        Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
         Attr("group_size", INT, 1, least=1),
-        Attr("mode", choice("bilinear_deformable"), "bilinear_deformable"),
+        Attr("mode", exact("bilinear_deformable"), "bilinear_deformable"),
         Attr("spatial_bins_x", INT, 1, least=1),
         Attr("spatial_bins_y", INT, 1, least=1),
-        Attr("trans_std", FLOAT_NUMBER, 1.0),
+        Attr("trans_std", FLOAT_NUMBER, 1.0, least=NO_NAN),
         Attr("part_size", INT, 1, least=1),
     ],
 )
@@ -696,7 +701,7 @@ PRIOR_BOX_ATTRS = (
     Attr("clip", BOOL, False),
     Attr("step", FLOAT_NUMBER, 0.0),
     Attr("offset", FLOAT_NUMBER, assumed=0.0),
-    Attr("variance", FLOATS, ()),
+    Attr("variance", FLOATS, (), least=NO_NAN),
     Attr("scale_all_sizes", BOOL, True),
     Attr("fixed_ratio", FLOATS, (), least=0),
     Attr("fixed_size", FLOATS, (), least=0),
@@ -926,13 +931,13 @@ def _(node: Node) -> Shapes:
 
 
 DETECTION_OUTPUT_ATTRS = (
-    Attr("background_label_id", INT, 0),
-    Attr("top_k", INT, -1),
+    Attr("background_label_id", INT, 0, least=LEAST_I32, most=MOST_I32),
+    Attr("top_k", INT, -1, least=LEAST_I32, most=MOST_I32),
     Attr("variance_encoded_in_target", BOOL, False),
-    Attr("keep_top_k", INTS),
+    Attr("keep_top_k", INTS, least=LEAST_I32, most=MOST_I32),
     Attr(
         "code_type",
-        choice("caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"),
+        exact("caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"),
         "caffe.PriorBoxParameter.CORNER",
     ),
     Attr("share_location", BOOL, True),
@@ -1089,14 +1094,14 @@ def detection_output(
         Attr("nms_thresh", FLOAT_NUMBER),
         Attr("feat_stride", INT, least=1),
         Attr("min_size", INT, least=0, assumed=1),
-        Attr("ratio", FLOATS),
-        Attr("scale", FLOATS),
+        Attr("ratio", FLOATS, least=NO_NAN),
+        Attr("scale", FLOATS, least=NO_NAN),
         Attr("clip_before_nms", BOOL, True),
         Attr("clip_after_nms", BOOL, False),
         Attr("normalize", BOOL, False),
-        Attr("box_size_scale", FLOAT_NUMBER, 1.0),
-        Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0),
-        Attr("framework", choice("", "tensorflow"), ""),
+        Attr("box_size_scale", FLOAT_NUMBER, 1.0, least=NO_NAN),
+        Attr("box_coordinate_scale", FLOAT_NUMBER, 1.0, least=NO_NAN),
+        Attr("framework", exact("", "tensorflow"), ""),
     ],
     opsets=frozenset({1, 2, 3}),
 )

@@ -28,6 +28,7 @@ from irrun.spec import (
     Tensor,
     choice,
     every,
+    exact,
     fresh,
     op,
     shape_text,
@@ -64,7 +65,7 @@ INTERPOLATION = (
     outputs=[Output("result", "T", "[*result]")],
     attrs=[
         Attr("axes", INTS, least=0),
-        Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic", "area")),
+        Attr("mode", exact("nearest", "linear", "linear_onnx", "cubic", "area")),
         Attr("align_corners", BOOL, True),
         Attr("antialias", BOOL, False),
         Attr("pads_begin", INTS, (0,), least=0),

@@ -51,6 +51,7 @@ from irrun.spec import (
 
 from ._broadcasting import broadcast_data, broadcast_to_shape
 from ._indexing import (
+    ONCE,
     WRAPS,
     agreed,
     axis_of,
@@ -971,7 +972,7 @@ def broadcast_1(data: Array, target_shape: Array, axes_mapping: Array | None = N
         C1: the sizes in target_shape are 0 or more.
         C2: each dimension of data is 1, or the one of target_shape that it is mapped to: by axes_mapping in mode
             explicit, else counted from the end.
-        C3: mode explicit needs axes_mapping, with one axis for each dimension of data.
+        C3: mode explicit needs axes_mapping, a vector with one axis for each dimension of data.
         C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
 
     Deviation: the mode `none`, which OpenVINO writes into its files, is another word for explicit.
@@ -995,7 +996,7 @@ broadcast_3 = variation(
         C1: the sizes in target_shape are 0 or more.
         C2: each dimension of data is 1, or the one of target_shape that it is mapped to: by axes_mapping in mode
             explicit, else counted from the end. In mode bidirectional that one may also be 1 or missing.
-        C3: mode explicit, and no other, has axes_mapping, with one axis for each dimension of data.
+        C3: mode explicit, and no other, has axes_mapping, a vector with one axis for each dimension of data.
         C4: the axes in axes_mapping ascend and lie in [0, n), n the size of target_shape.
 
     Deviation: the page asks for numeric types; as in OpenVINO every type will do, and the mode `none` is explicit.
@@ -1137,7 +1138,7 @@ def roll(data: Array, shift: Array, axes: Array) -> Any:
 
     Constraints:
         C1: each axis lies in [-r, r), r the rank of data.
-        C2: shift is one number, or as many as there are axes.
+        C2: shift is a scalar, which goes for all axes, or a vector with a number for each axis in a vector of them.
 
     Source: movement/roll-7.rst
 
@@ -1150,12 +1151,12 @@ def roll(data: Array, shift: Array, axes: Array) -> Any:
 
 @roll.shapes
 def _(node: Node) -> None:
-    shifts, axes = (
-        product(tensor.shape) if (tensor := node.inputs[name]).shape is not None else fresh()
-        for name in ("shift", "axes")
-    )
-    message = f"`shift` has {shifts} elements for {axes} axes"
-    node.require("C2", True if (shifts == 1) is True else shifts == axes, message, "shift")
+    shift, axes = node.inputs["shift"].shape, node.inputs["axes"].shape
+    if shift and axes is not None:
+        if not axes:
+            node.fail("C2", "`shift` is a vector, but `axes` a scalar", "shift", about=["axes"])
+        message = f"`shift` is a vector of {shift[0]} for {axes[0]} axes, expected a scalar or one for each"
+        node.require("C2", shift[0] == axes[0], message, "shift")
     rank = len(node.shape("data"))
     node.within("C1", "axes", -rank, rank)
 
@@ -1401,8 +1402,7 @@ def reverse(data: Array, axis: Array, *, mode: str) -> Any:
         C1: axis holds integers in mode index, and booleans in mode mask.
         C2: a mask has one element for each dimension of data; there are at most so many indices.
         C3: each index lies in [0, r), r the rank of data.
-
-    Choice: an axis that is listed again counts once, as in OpenVINO.
+        C4: no index is there twice.
 
     Source: movement/reverse-1.rst
 
@@ -1422,8 +1422,12 @@ def _(node: Node) -> None:
     rank, count = len(node.shape("data")), node.dims["n"]
     message = f"`axis` has {count} elements for data of rank {rank}"
     node.require("C2", count == rank if mask else count <= rank, message, "axis")
-    if not mask:
-        node.within("C3", "axis", 0, rank)
+    if mask:
+        return
+    node.within("C3", "axis", 0, rank)
+    axes = node.numbers("axis")
+    if axes is not None and len(set(axes)) < len(axes):
+        node.tolerate("C4", ONCE, f"`axis` is {axes}, which has an axis twice", "axis")
 
 
 @op(

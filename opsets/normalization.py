@@ -16,6 +16,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    NO_NAN,
     NUMERIC,
     Array,
     Attr,
@@ -27,6 +28,7 @@ from irrun.spec import (
     op,
 )
 
+from ._indexing import ONCE
 from ._precision import total_of_squares, widened
 
 
@@ -111,7 +113,7 @@ def _batch_norm(data: Array, gamma: Array, beta: Array, mean: Array, variance: A
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("bias", FLOAT_NUMBER, assumed=1.0)],
+    attrs=[Attr("bias", FLOAT_NUMBER, least=NO_NAN, assumed=1.0)],
 )
 def grn(data: Array, *, bias: float) -> Any:
     """Divide by the L2 norm over the channels: data / sqrt(sum(data ** 2) + bias).
@@ -145,7 +147,7 @@ def _(node: Node) -> None:
         Input("bias", "T", "[C]", lenient=True),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER, assumed=0.0)],
+    attrs=[Attr("num_groups", INT, least=1), Attr("epsilon", FLOAT_NUMBER, least=NO_NAN, assumed=0.0)],
     traits=[Normalizing()],
 )
 def group_normalization(data: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float) -> Any:
@@ -232,7 +234,7 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
 def _(node: Node) -> None:
     beta = node.attrs["beta"]
     message = f"`beta` is {beta}, expected a positive number"
-    node.require("C2", beta > 0, message, about=["beta"], lenient="computes with it")
+    node.require("C2", not beta <= 0, message, about=["beta"], lenient="computes with it")
     _require_axes(node, "C1")
 
 
@@ -256,7 +258,7 @@ def _sums_around(array: Any, axis: int, reach: int) -> Any:
         Attr("across_channels", BOOL, None),
         Attr("reduction_axes", INTS, ()),
         Attr("normalize_variance", BOOL, assumed=False),
-        Attr("eps", FLOAT_NUMBER, assumed=0.0),
+        Attr("eps", FLOAT_NUMBER, least=NO_NAN, assumed=0.0),
     ],
     traits=[Normalizing()],
 )
@@ -274,6 +276,7 @@ def mvn_1(
         C1: across_channels or reduction_axes is given.
         C2: reduction_axes lie in [-r, r), r the rank of data.
         C3: eps is positive.
+        C4: reduction_axes are different.
 
     Deviation: the page forbids both attributes at once, but OpenVINO writes both; then reduction_axes counts.
 
@@ -294,8 +297,9 @@ def _(node: Node) -> None:
         message = "neither `across_channels` nor `reduction_axes` is given"
         node.tolerate("C1", "takes each channel alone", message, about=["across_channels", "reduction_axes"])
     rank = len(node.shape("data"))
-    for axis in axes:
-        node.axis("C2", axis, rank, "reduction_axes")
+    if len({node.axis("C2", axis, rank, "reduction_axes") for axis in axes}) < len(axes):
+        message = f"`reduction_axes` is {list(axes)}, which has an axis twice"
+        node.tolerate("C4", ONCE, message, about=["reduction_axes"])
 
 
 @op(
@@ -306,7 +310,7 @@ def _(node: Node) -> None:
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[
         Attr("normalize_variance", BOOL, assumed=False),
-        Attr("eps", FLOAT_NUMBER, assumed=0.0),
+        Attr("eps", FLOAT_NUMBER, least=NO_NAN, assumed=0.0),
         Attr("eps_mode", choice("inside_sqrt", "outside_sqrt"), assumed="inside_sqrt"),
     ],
     traits=[Normalizing()],
@@ -317,6 +321,7 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
     Constraints:
         C1: axes lie in [-r, r), r the rank of data.
         C2: eps is positive.
+        C3: no axis is there twice.
 
     Source: normalization/mvn-6.rst
 
@@ -332,6 +337,7 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
 def _(node: Node) -> None:
     _require_positive(node, "C2", "eps")
     _require_axes(node, "C1")
+    _require_different_axes(node, "C3")
 
 
 @op(
@@ -339,7 +345,7 @@ def _(node: Node) -> None:
     types={"T": FLOAT, "T_IND": INTEGER},
     inputs=[Input("data", "T", "[*shape]"), Input("axes", "T_IND", "[] | [num_axes]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("eps", FLOAT_NUMBER), Attr("eps_mode", choice("add", "max"))],
+    attrs=[Attr("eps", FLOAT_NUMBER, least=NO_NAN), Attr("eps_mode", choice("add", "max"))],
 )
 def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
     """Divide by the L2 norm over axes: data / sqrt(sum + eps), or data / sqrt(max(sum, eps)).
@@ -370,16 +376,7 @@ def normalize_l2(data: Array, axes: Array, *, eps: float, eps_mode: str) -> Any:
 def _(node: Node) -> None:
     _require_positive(node, "C3", "eps")
     _require_axes(node, "C1")
-    axes = node.value("axes")
-    if axes is not None:
-        rank = len(node.shape("data"))
-        node.require(
-            "C2",
-            len(_axes(axes, rank)) == axes.size,
-            f"`axes` is {axes.tolist()}, which has an axis twice",
-            about=["axes"],
-            lenient="counts an axis once",
-        )
+    _require_different_axes(node, "C2")
 
 
 def _require_positive(node: Node, label: str, name: str) -> None:
@@ -391,6 +388,13 @@ def _require_positive(node: Node, label: str, name: str) -> None:
 def _require_axes(node: Node, label: str) -> None:
     rank = len(node.shape("data"))
     node.within(label, "axes", -rank, rank)
+
+
+def _require_different_axes(node: Node, label: str) -> None:
+    axes = node.numbers("axes")
+    rank = len(node.shape("data"))
+    if axes is not None and len({axis % rank for axis in axes}) < len(axes):
+        node.tolerate(label, ONCE, f"`axes` is {axes}, which has an axis twice", about=["axes"])
 
 
 def _axes(axes: Iterable[Any] | Array, rank: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from irrun.spec import (
     INTEGER,
     INTS,
     NUMERIC,
+    UNDECIDED,
     Array,
     Attr,
     Input,
@@ -28,6 +29,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
 )
+from irrun.spec.dims import Answer
 from irrun.spec.windows import Axis, axes_of
 
 from ._window import (
@@ -186,11 +188,13 @@ def avg_pool_1(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **windo
         C1: data has 1, 2 or 3 spatial axes.
         C2: kernel, strides and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the kernel fits into the padded data.
+        C4: with exclude-pad, pads as long as the kernel leave no window of padding alone.
 
     Choice: without exclude-pad the sum is divided by the number of kernel elements, also where a window sticks out
     beyond the padding; but where no axis has any padding, only real elements count, as in the reference. Integers
-    are rounded towards zero, 8-bit ones to the nearest even; 16-bit floats are summed in f32. A window without
-    elements gives 0. With same_upper and same_lower there are size / stride windows, rounded up.
+    are rounded towards zero, 8-bit ones to the nearest even; 16-bit floats are summed in f32. Where rounding up
+    makes a window without elements, it gives 0. With same_upper and same_lower there are size / stride windows,
+    rounded up.
 
     Source: pooling/avg-pool-1.rst
 
@@ -203,7 +207,7 @@ def avg_pool_1(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **windo
 
 @avg_pool_1.shapes
 def _(node: Node) -> Shapes:
-    return {"windows": pooling_windows(node)}
+    return {"windows": averaged_windows(node)}
 
 
 @op(
@@ -218,6 +222,7 @@ def avg_pool_14(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **wind
         C1: data has 1, 2 or 3 spatial axes.
         C2: kernel, strides and pads have one value per spatial axis; pads that auto_pad makes ignored may have none.
         C3: the kernel fits into the padded data.
+        C4: with exclude-pad, pads as long as the kernel leave no window of padding alone.
 
     Choice: as AvgPool-1.
 
@@ -232,7 +237,7 @@ def avg_pool_14(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **wind
 
 @avg_pool_14.shapes
 def _(node: Node) -> Shapes:
-    return {"windows": pooling_windows(node)}
+    return {"windows": averaged_windows(node)}
 
 
 avg_pool_14.lowers("AvgPool-1", rounding_type=("floor", "ceil"))
@@ -255,6 +260,7 @@ def avg_pool(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window:
         C2: kernel, strides, pads, and dilations where given, have one value per spatial axis; pads that auto_pad
             makes ignored may have none.
         C3: the dilated kernel fits into the padded data.
+        C4: with exclude-pad, pads as long as the dilated kernel leave no window of padding alone.
 
     Choice: as AvgPool-1.
 
@@ -269,7 +275,7 @@ def avg_pool(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **window:
 
 @avg_pool.shapes
 def _(node: Node) -> Shapes:
-    return {"windows": pooling_windows(node)}
+    return {"windows": averaged_windows(node)}
 
 
 avg_pool.lowers("AvgPool-14", dilations=UNDILATED)
@@ -398,6 +404,32 @@ def pooling_windows(node: Node) -> tuple[Size, ...]:
     check_lengths(node, "C2", len(spatial), lists, optional=["dilations"], assumed=["pads_begin", "pads_end"])
     attrs = {name: node.attrs[name] for name in (*lists[1:], "auto_pad", "rounding_type")}
     return check_windows(node, "C3", axes_of(spatial, node.attrs["kernel"], **attrs))
+
+
+def averaged_windows(node: Node) -> tuple[Size, ...]:
+    """As `pooling_windows`, after requiring that there are elements to average: of nothing there is no mean."""
+    windows = pooling_windows(node)
+    attrs = node.attrs
+    if not attrs["exclude_pad"] or attrs["auto_pad"] != "explicit":
+        return windows
+    names = ("strides", "pads_begin", "pads_end", "dilations")
+    grid = axes_of(node.dims["spatial"], attrs["kernel"], **{name: attrs[name] for name in names if name in attrs})
+    for number, (axis, count) in enumerate(zip(grid, windows, strict=True)):
+        for name, pad in (("pads_begin", axis.begin), ("pads_end", axis.end)):
+            if pad < axis.reach:
+                continue
+            where = "first" if name == "pads_begin" else "last"
+            covered: Answer = UNDECIDED
+            if where == "first" or axis.stride == 1:  # then the last window ends with the padding, whatever the size is
+                covered = False
+            elif isinstance(count, int) and isinstance(axis.size, int):
+                covered = axis.meet(count)
+            message = (
+                f"`{name}` is {list(attrs[name])}, but the kernel reaches over {axis.reach} elements along spatial "
+                f"axis {number}: the {where} window has none to average, as padding is excluded"
+            )
+            node.require("C4", covered, message, about=[name])
+    return windows
 
 
 def indexed_windows(node: Node) -> Mapping[str, Any]:

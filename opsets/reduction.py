@@ -31,6 +31,7 @@ from irrun.spec import (
     smallest,
 )
 
+from ._indexing import ONCE
 from ._precision import total
 
 DOC = """{first}
@@ -111,7 +112,7 @@ def _shapes(node: Node) -> Shapes:
         position = node.axis("C1", axis, len(data), "axes")
         if position in along:
             message = f"`axes` is {axes}, which names axis {position} twice"
-            node.tolerate("C2", "counts an axis once", message, "axes")
+            node.tolerate("C2", ONCE, message, "axes")
         else:
             along.append(position)
     if keep_dims:

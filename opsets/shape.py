@@ -33,6 +33,8 @@ from irrun.spec import (
     shape_text,
 )
 
+from ._indexing import ONCE
+
 DATA = Input("data", "T", "...")
 
 
@@ -210,6 +212,8 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
         return {}
     wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(axes or ())}
+    if len(wanted) < len(axes or ()):
+        node.tolerate("C2", ONCE, f"`axes` is {axes}, which has an axis twice", "axes")
     if not shape:
         return {"output": ()}
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
@@ -236,6 +240,7 @@ def squeeze_1(data: Array, axes: Array | None = None) -> Any:
     A listed dimension of unknown size is inferred as dropped, as the specification says.
     Constraints:
         C1: each axis lies in [-r, r), r the rank of data.
+        C2: no axis is there twice.
 
     Source: shape/squeeze-1.rst
 
@@ -257,6 +262,7 @@ def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool) ->
     A listed dimension of unknown size is inferred as dropped, unless allow_axis_skip: then the rank is unknown.
     Constraints:
         C1: each axis lies in [-r, r), r the rank of data.
+        C2: no axis is there twice.
 
     Source: shape/squeeze-15.rst
 
@@ -285,12 +291,12 @@ squeeze.lowers("Squeeze-1", allow_axis_skip=False)
     traits=[Reshaping()],
 )
 def unsqueeze(data: Array, axes: Array) -> Any:
-    """Insert dimensions of size 1; axes are places in the output. An axis that is listed again counts once.
+    """Insert dimensions of size 1; axes are places in the output.
 
     Deviation: OpenVINO accepts different axes that name the same place (C2), with a surprising result.
     Constraints:
         C1: each axis lies in [-r, r), r the rank of the output.
-        C2: no two axes, such as 1 and -2, are the same place.
+        C2: no two axes, such as 1 and 1, or 1 and -2, are the same place.
 
     Source: shape/unsqueeze-1.rst
 
@@ -314,6 +320,8 @@ def _(node: Node) -> Shapes:
         # listed twice, an axis counts once
         return {"output": tuple(fresh() for _ in range(len(shape) + 1))} if _is(count, 1) else {}
     listed = list(dict.fromkeys(axes))
+    if len(listed) < len(axes):
+        node.tolerate("C2", ONCE, f"`axes` is {axes}, which has an axis twice", "axes")
     rank = len(shape) + len(listed)
     places: dict[int, int] = {}
     for axis in listed:

@@ -17,6 +17,8 @@ from irrun.spec import (
     INDEX,
     INT,
     INTEGER,
+    MOST_I32,
+    NO_NAN,
     NUMERIC,
     UNDECIDED,
     Array,
@@ -556,9 +558,9 @@ MULTICLASS_ATTRS = (
     Attr("sort_result_across_batch", BOOL, False),
     OUTPUT_TYPE,
     Attr("score_threshold", FLOAT_NUMBER, 0.0),
-    Attr("nms_top_k", INT, -1, least=-1),
-    Attr("keep_top_k", INT, -1, least=-1),
-    Attr("background_class", INT, -1, least=-1),
+    Attr("nms_top_k", INT, -1, least=-1, most=MOST_I32),
+    Attr("keep_top_k", INT, -1, least=-1, most=MOST_I32),
+    Attr("background_class", INT, -1, least=-1, most=MOST_I32),
     Attr("normalized", BOOL, True),
 )
 MULTICLASS_OUTPUTS = (
@@ -759,7 +761,7 @@ multiclass_nms.lowers("MulticlassNms-8")
         *MULTICLASS_ATTRS,
         Attr("decay_function", choice("linear", "gaussian"), "linear"),
         Attr("gaussian_sigma", FLOAT_NUMBER, 2.0),
-        Attr("post_threshold", FLOAT_NUMBER, 0.0),
+        Attr("post_threshold", FLOAT_NUMBER, 0.0, least=NO_NAN),
     ),
 )
 def matrix_nms(
@@ -792,9 +794,12 @@ def matrix_nms(
     if not attrs["sort_result_across_batch"]:
         attrs["sort_result_type"] = "score"
     sigma = gaussian_sigma if decay_function == "gaussian" else None
+    threshold = attrs["score_threshold"]
+    if threshold != threshold:  # all pass, as in OpenVINO
+        threshold = -np.inf
     images = []
     for number in range(len(scores)):
-        chosen = values[number] > attrs["score_threshold"]
+        chosen = values[number] > threshold
         if 0 <= attrs["background_class"] < len(chosen):
             chosen[attrs["background_class"]] = False
         classes, indices = ranked(values[number], chosen, attrs["nms_top_k"])

@@ -80,7 +80,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             if value != text and value in ELEMENT_TYPES and text.lower() == value:
                 message = f"the element type is written `{text}`, but is spelt `{value}` in an IR"
                 respelt.append(_problem("W908", message, layer, attr.name, _CASE))
-            if attr.lenient:
+            if attr.lenient or attr.kind in (FLOAT_NUMBER, FLOATS):
                 problems += _beyond(op, layer, attr, value, text)
             if attr.meant(text):
                 problems.append(_reworded(op, layer, attr, text))
@@ -205,9 +205,11 @@ def _as_written(value: Any) -> str:
 
 
 def _beyond(op: Op, layer: Layer, attr: Attr, value: Any, text: str) -> Iterator[Diagnostic]:
-    """The warning of a value out of range with which OpenVINO computes."""
+    """The warning of a value out of range, or of no number, with which OpenVINO computes."""
     try:
         attr.check(value, text)
+        if any(element != element for element in (value if attr.kind.many else (value,))):
+            raise ValueError(f"is {text}, expected {'numbers' if attr.kind.many else 'a number'}")
     except ValueError as error:
         help = f"OpenVINO computes with it, and so does irrun; see {source_page(op)}"
         yield _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
@@ -276,7 +278,8 @@ def _meant(attr: Attr, text: str) -> str | None:
         known = PRECISIONS.get(text.lower()) or _TYPE_WORDS.get(text.lower().rstrip("0123456789_t"), "")
         close = [known] if known in ELEMENT_TYPES else close_matches(text, ELEMENT_TYPES)
     else:
-        close = close_matches(text, attr.kind.name.split(" | ")) if " | " in attr.kind.name else []
+        words = attr.kind.name.split(" | ")
+        close = close_matches(text, words) if len(words) > 1 or attr.kind.cased else []
     return f"did you mean `{close[0]}`?" if close else None
 
 

@@ -334,12 +334,12 @@ def _content(attr: Attr) -> str:
     if attr.kind in (STRING, STRINGS):
         return "<text/>"
     name = _NAMED.get(attr.kind)
-    words = attr.kind.name.split(" | ")  # any case is read; OpenVINO writes these
-    return (
-        f'<ref name="{name}"/>'
-        if name
-        else _one_of(dict.fromkeys((*words, *map(str.lower, words), *map(str.upper, words))))
-    )
+    if name:
+        return f'<ref name="{name}"/>'
+    words = attr.kind.name.split(" | ")
+    if not attr.kind.cased:  # any case is read; OpenVINO writes these
+        words += [*map(str.lower, words), *map(str.upper, words)]
+    return _one_of(dict.fromkeys(words))
 
 
 def _one_of(texts: Iterable[str]) -> str:

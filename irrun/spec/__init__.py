@@ -47,7 +47,10 @@ from irrun.spec.attributes import (
     FLOATS,
     INT,
     INTS,
+    LEAST_I32,
     MAX_RANK,
+    MOST_I32,
+    NO_NAN,
     REQUIRED,
     SHAPE,
     STRING,
@@ -55,6 +58,7 @@ from irrun.spec.attributes import (
     Attr,
     EachAxis,
     choice,
+    exact,
 )
 from irrun.spec.body import Body, BodyInput, BodyOutput, misfit
 from irrun.spec.dims import (
@@ -134,8 +138,11 @@ __all__ = [
     "INT",
     "INTEGER",
     "INTS",
+    "LEAST_I32",
     "MAX_RANK",
+    "MOST_I32",
     "NF4",
+    "NO_NAN",
     "NUMERIC",
     "REQUIRED",
     "SHAPE",
@@ -194,6 +201,7 @@ __all__ = [
     "choice",
     "element_type",
     "every",
+    "exact",
     "fresh",
     "joined",
     "largest",

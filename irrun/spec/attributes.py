@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,11 +17,15 @@ REQUIRED: Any = object()
 
 
 class Kind(NamedTuple):
-    """A kind of attribute: `parse` turns its text into a value or raises ValueError saying what was expected."""
+    """A kind of attribute: `parse` turns its text into a value or raises ValueError saying what was expected.
+
+    One that is `cased` has words whose case counts.
+    """
 
     name: str
     parse: Callable[[str], Any]
     many: bool = False
+    cased: bool = False
 
 
 class EachAxis(NamedTuple):
@@ -78,6 +82,8 @@ class Attr(NamedTuple):
         if self.least is None and self.most is None:
             return
         for element in value if self.kind.many else (value,):
+            if element != element:
+                raise ValueError(f"is {text}, expected a number")
             if self.least is not None and not element >= self.least:
                 raise ValueError(f"is {text}, expected {self.least} or more")
             if self.most is not None and not element <= self.most:
@@ -89,8 +95,14 @@ def _keyword(name: str) -> str:
     return name.rpartition(".")[2].replace("-", "_")
 
 
+NO_NAN = -math.inf
+"""The `least` of an attribute that may be any number, but not NaN."""
+
 MAX_RANK = 64
 """Of a tensor: numpy's own limit."""
+
+LEAST_I32, MOST_I32 = -(2**31), 2**31 - 1
+"""Bounds of attributes that OpenVINO keeps in 32 bits: of larger ones it takes those bits, or refuses them."""
 
 MAX_VALUES = 4096
 """Of a list: no op needs as many, and some rules compare them all with each other."""
@@ -100,6 +112,9 @@ LONGEST_SIZE = 200
 
 _INT = r"\s*-?[0-9]+\s*"
 _FLOAT = r"\s*-?([0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|inf|nan)\s*"
+_MOST_F32 = (2 - 2.0**-24) * 2.0**127
+"""From here on numbers are infinite as 32-bit floats."""
+
 _DIGITS = 4000
 """What Python is willing to convert."""
 
@@ -109,9 +124,9 @@ def _int(text: str) -> int:
         return int(text)
     if not re.fullmatch(_INT, text):
         raise ValueError(f"is `{text}`, expected an integer")
-    value = int(text) if len(text) < _DIGITS else 2**64
-    if not -(2**63) <= value < 2**64:
-        raise ValueError(f"is {text}, which does not fit into 64 bits")
+    value = int(text) if len(text) < _DIGITS else 2**63
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"is {text}, which does not fit into 64 bits with a sign")
     return value
 
 
@@ -131,6 +146,13 @@ def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value) and "inf" not in text:
         raise ValueError(f"is {text}, which no 64-bit float holds")
+    return value
+
+
+def _float32(text: str) -> float:
+    value = _float(text)
+    if _MOST_F32 <= abs(value) < math.inf:
+        raise ValueError(f"is {text}, which no 32-bit float holds")
     return value
 
 
@@ -201,7 +223,7 @@ def parse_size(text: str) -> Size:
 INT = Kind("int", _int)
 INTS = Kind("int[]", _list(_int), many=True)
 FLOAT_NUMBER = Kind("float", _float)
-FLOATS = Kind("float[]", _list(_float), many=True)
+FLOATS = Kind("float[]", _list(_float32), many=True)  # which OpenVINO keeps in 32 bits each
 BOOL = Kind("boolean", _bool)
 STRING = Kind("string", str)
 STRINGS = Kind("string[]", _strings, many=True)
@@ -218,9 +240,24 @@ def choice(*allowed: str) -> Kind:
     words = {word.lower(): word for word in allowed}
 
     def parse(text: str) -> str:
-        word = words.get(text.lower())
-        if word is None:
-            raise ValueError(f"is `{text}`, expected one of {', '.join(allowed)}")
-        return word
+        return _word(words, text.lower(), text)
 
     return Kind(" | ".join(allowed), parse)
+
+
+def exact(*allowed: str) -> Kind:
+    """One of the words `allowed` as they are: what is no enum in OpenVINO is compared letter by letter there.
+
+    >>> exact("max", "bilinear").parse("MAX")
+    Traceback (most recent call last):
+    ValueError: is `MAX`, expected one of max, bilinear
+    """
+    words = {word: word for word in allowed}
+    return Kind(" | ".join(allowed), lambda text: _word(words, text, text), cased=True)
+
+
+def _word(words: Mapping[str, str], spelling: str, text: str) -> str:
+    word = words.get(spelling)
+    if word is None:
+        raise ValueError(f"is `{text}`, expected one of {', '.join(words.values())}")
+    return word

@@ -9,6 +9,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import openvino as ov
@@ -85,7 +87,8 @@ class Case:
     it does depends on chance: then it is not run. All other departures are checked to be there. Such cases are listed
     in DEVIATIONS.md and in irrun/check/deviations/known.json.
 
-    `left_out` are attributes that the file lacks, though OpenVINO writes them.
+    `left_out` are attributes that the file lacks, though OpenVINO writes them. `edit` changes the file otherwise, given
+    its root: what the page allows, but OpenVINO neither takes nor writes.
     """
 
     op: str
@@ -100,6 +103,7 @@ class Case:
     later: Sequence[Any] = ()
     crashes: bool = False
     left_out: Sequence[str] = ()
+    edit: Callable[[Element], None] | None = None
 
     def __str__(self) -> str:
         return f"{self.op} {self.title}"
@@ -163,6 +167,50 @@ def write(model: ov.Model, path: Path, case: Case) -> None:
         text, found = re.subn(f' {name}="[^"]*"', "", path.read_text(encoding="utf-8"))
         assert found == 1, f"{name} stands in the file {found} times"
         path.write_text(text, encoding="utf-8")
+    if case.edit is not None:
+        tree = ElementTree.parse(path)
+        case.edit(tree.getroot())
+        tree.write(path, encoding="utf-8")
+
+
+def with_attribute(name: str, text: str) -> Callable[[Element], None]:
+    """An edit that gives an attribute another value."""
+
+    def edit(root: Element) -> None:
+        (data,) = (element for element in root.iter("data") if name in element.attrib)
+        data.set(name, text)
+
+    return edit
+
+
+def without_input(type: str, number: int) -> Callable[[Element], None]:
+    """An edit that takes an input away from the layer of a type."""
+
+    def edit(root: Element) -> None:
+        (layer,) = (element for element in root.iter("layer") if element.get("type") == type)
+        ports, edges = layer.find("input"), root.find("edges")
+        assert ports is not None
+        assert edges is not None
+        ports.remove(next(port for port in ports if port.get("id") == str(number)))
+        end = layer.get("id"), str(number)
+        edges.remove(next(edge for edge in edges if (edge.get("to-layer"), edge.get("to-port")) == end))
+
+    return edit
+
+
+def without_conversions(root: Element) -> None:
+    """An edit that connects what reads a Convert with what it reads."""
+    layers, edges = root.find("layers"), root.find("edges")
+    assert layers is not None
+    assert edges is not None
+    for layer in [layer for layer in layers if layer.get("type") == "Convert"]:
+        source = next(edge for edge in edges if edge.get("to-layer") == layer.get("id"))
+        for edge in edges:
+            if edge.get("from-layer") == layer.get("id"):
+                edge.set("from-layer", source.attrib["from-layer"])
+                edge.set("from-port", source.attrib["from-port"])
+        edges.remove(source)
+        layers.remove(layer)
 
 
 def model_of(case: Case) -> tuple[ov.Model, list[Any]]:

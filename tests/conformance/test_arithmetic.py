@@ -5,7 +5,7 @@ import numpy as np
 from openvino import opset1, opset4, opset5, opset16, opset17
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance
+from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance, without_input
 
 i8, i32, i64, u8 = np.int8, np.int32, np.int64, np.uint8
 f16, f32, f64 = np.float16, np.float32, np.float64
@@ -386,6 +386,15 @@ CASES += [
     Case("Add-1", "i32 beyond the type", opset1.add, [np.full(20, 2**31 - 1, i32), np.full(20, 2, i32)]),
     Case(
         "Multiply-1", "u16 beyond the type", opset1.multiply, [np.array([1000], np.uint16), np.array([99], np.uint16)]
+    ),
+    Case(
+        "CumSum-3",
+        "no axis",
+        opset4.cum_sum,
+        [np.array([[1, 2], [3, 4]], f32), Const(np.array(0))],
+        deviates=Departure("refuses a file without an axis; the page has 0 for it", "axis is not connected"),
+        expected=[np.array([[1, 2], [4, 6]], f32)],
+        edit=without_input("CumSum", 1),
     ),
     Case(
         "CumSum-3",

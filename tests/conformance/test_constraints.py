@@ -23,7 +23,12 @@ PARTS = 8
 ASKED = 30
 """Rows of which OpenVINO is asked again; `python -m conformance.constraints --again` asks all."""
 
-DEPARTING = {"BinaryConvolution-1", "LRN-1"}
+DEPARTING = {
+    "BinaryConvolution-1",
+    "ExperimentalDetectronGenerateProposalsSingleImage-6",  # of boxes with equal scores it takes any
+    "LRN-1",
+    "PriorBoxClustered-1",
+}
 """Ops that OpenVINO computes otherwise without a broken rule, too: known deviations."""
 
 TOLERANCE = 2e-3

@@ -1,5 +1,6 @@
 """Convolution ops, against OpenVINO."""
 
+from dataclasses import replace
 from functools import partial
 
 import ml_dtypes
@@ -132,6 +133,7 @@ def deformable(op, title, data, offsets, filters, *mask, dynamic=False, **attrs)
     return Case(op, title, build, [data, offsets, Const(filters), *mask], dynamic, **LOOSE)
 
 
+UNIT = np.ones((1, 1, 2, 2), np.float32)
 MOVES = normal(2, 12, 7, 7)
 CASES += [
     case
@@ -145,6 +147,16 @@ CASES += [
         deformable(op, "same_upper", IMAGE, normal(2, 12, 9, 8), FILTERS, auto_pad="same_upper"),
         deformable(op, "dynamic", IMAGE, MOVES, FILTERS, dynamic=True),
     )
+]
+CASES += [
+    replace(
+        deformable(op, f"no {name}", UNIT, np.zeros((1, 2, 2, 2), np.float32), UNIT[..., :1, :1]),
+        deviates=Departure(f"refuses a file without {name}; the page has 1 for it", f"{name} is left out"),
+        expected=[UNIT],
+        left_out=[name],
+    )
+    for op in ("DeformableConvolution-1", "DeformableConvolution-8")
+    for name in ("group", "deformable_group")
 ]
 MASK = np.abs(normal(2, 6, 7, 7))
 CASES += [

@@ -1,12 +1,13 @@
 """Detection ops, against OpenVINO."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from openvino import opset1, opset2, opset3, opset8, opset9, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, with_attribute
 
 random = np.random.default_rng(7)
 
@@ -165,6 +166,12 @@ CASES += [
     psroi("bilinear", WIDE, regions(4, 1, 2), "bilinear", spatial_bins_x=3, spatial_bins_y=2),
     psroi("average before the edge", WIDE[:, :8], regions(4, 7, 2) - np.array([0, 4, 4, 0, 0], np.float32), "average"),
     psroi("end of the list", WIDE[:, :8], ENDED, "average"),
+    replace(
+        psroi("no mode", np.ones((1, 8, 4, 4), np.float32), REGION, "average"),
+        deviates=Departure("refuses a file without mode; the page has average for it", "mode is left out"),
+        expected=[np.ones((1, 2, 2, 2), np.float32)],
+        left_out=["mode"],
+    ),
     differs(
         "PSROIPooling-1",
         "bilinear between the last pixel and the edge",
@@ -529,6 +536,32 @@ CASES += [
     generated("two scales, i32", info=4, roi_num_type="i32"),
     generated("dynamic", dynamic=True),
     generated("small boxes", min_size=12.0, post_nms_count=20),
+    *(
+        replace(
+            generated(f"{name} 0", batch=1),
+            deviates=Departure(f"refuses a {name} of 0; the page has any number from 0 on", f"{name} = 0"),
+            expected=[np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.array([0])],
+            edit=with_attribute(name, "0"),
+        )
+        for name in ("pre_nms_count", "post_nms_count")
+    ),
+    *(
+        Case(
+            "GenerateProposals-9",
+            f"nms_eta {eta}",
+            partial(opset9.generate_proposals, min_size=1.0, nms_threshold=0.5, pre_nms_count=2, post_nms_count=2),
+            [
+                np.float32([[8, 8, 1]]),
+                np.float32([0, 0, 4, 4]).reshape(1, 1, 1, 4),
+                np.zeros((1, 4, 1, 1), np.float32),
+                np.ones((1, 1, 1, 1), np.float32),
+            ],
+            deviates=Departure("refuses an nms_eta other than 1; the page has any number from 0 to 1", "nms_eta < 1"),
+            expected=[np.float32([[0, 0, 4, 4]]), np.float32([1]), np.array([1])],
+            edit=with_attribute("nms_eta", str(eta)),
+        )
+        for eta in (0, 0.9)
+    ),
 ]
 
 

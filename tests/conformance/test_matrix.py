@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 from openvino import opset1, opset7, opset14, opset17
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, with_attribute
 
 rng = np.random.default_rng(0)
 
@@ -64,6 +64,15 @@ CASES = [
     Case("Einsum-7", "ellipses", einsum("a...b,b...->a..."), [f32(5, 1, 4, 3), f32(3, 2, 2, 1)]),
     Case("Einsum-7", "three inputs", einsum("ab...,ac...,ade->...bc"), [f32(2, 3, 4), f32(2, 7, 1), f32(2, 4, 7)]),
     Case("Einsum-7", "broadcast label", einsum("ij,jk->ik"), [f32(2, 1), f32(3, 4)]),
+    Case(
+        "Einsum-7",
+        "blanks",
+        einsum("ij,jk->ik"),
+        [np.float32([[1, 2]]), np.float32([[3], [4]])],
+        deviates=Departure("refuses blanks in the equation; the page's equations have them", "equation has blanks"),
+        expected=[np.float32([[11]])],
+        edit=with_attribute("equation", "ij, jk -> ik"),
+    ),
     Case("Einsum-7", "summed ellipsis", einsum("a...->a"), [f32(2, 3, 4)]),
     Case("Einsum-7", "i32", einsum("ij,kj->ik"), [np.arange(6, dtype=np.int32).reshape(2, 3)] * 2),
     Case("Inverse-14", "matrix", inverse(), [f32(4, 4)], rtol=1e-3, atol=1e-4),

@@ -7,7 +7,7 @@ import numpy as np
 from openvino import opset1, opset2, opset3, opset4, opset5, opset6, opset7, opset8, opset10, opset12, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, with_attribute
 
 random = np.random.default_rng(11)
 CUBE = random.standard_normal((2, 3, 4)).astype(np.float32)
@@ -572,6 +572,21 @@ CASES += [
                 "refuses results of unknown rank; the page does not tell them from others", "output is of unknown rank"
             ),
             expected=[CUBE[[0, 1], [1, 2], [2, 3]]],
+        )
+        for op, make in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
+    ),
+    *(
+        Case(
+            op,
+            "one batch of indices for two of data",
+            partial(make, batch_dims=0),
+            [np.float32([[1, 2], [3, 4]]), Const(np.array([[1]]))],
+            deviates=Departure(
+                "refuses batches of different sizes; by the page one of size 1 goes with any",
+                "batch_dims > 0; axis 0 of data != axis 0 of indices",
+            ),
+            expected=[np.float32([2, 4])],
+            edit=with_attribute("batch_dims", "1"),
         )
         for op, make in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
     ),

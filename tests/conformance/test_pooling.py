@@ -1,5 +1,6 @@
 """Pooling ops, against OpenVINO."""
 
+from dataclasses import replace
 from functools import partial
 
 import ml_dtypes
@@ -7,7 +8,7 @@ import numpy as np
 from openvino import opset1, opset8, opset14, opset16
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import NARROW, WIDE, Case, Const, Departure, conformance
+from conformance.harness import NARROW, WIDE, Case, Const, Departure, conformance, with_attribute
 
 random = np.random.default_rng(6)
 LINE = np.array([[[1, 2, 3, 4, 5, 6, 7]]], np.float32)
@@ -198,6 +199,22 @@ CASES += [
             expected=[np.float32([[[1, 2.5, 0]]])],
         )
         for op, more in (("AvgPool-1", {}), ("AvgPool-14", {}), ("AvgPool-16", {"dilations": [1]}))
+    ),
+    *(
+        replace(
+            pool(*(op, "pads as long as the kernel", LINE[..., :4], [2]), strides=[3], pads_end=[1], **more),
+            deviates=Departure(
+                "refuses pads as long as the kernel that do not count; each window has an element",
+                "; ".join(["exclude_pad = true; auto_pad = explicit; pads_end >= kernel", *clauses]),
+            ),
+            expected=[np.stack([LINE[..., :2].mean(-1), LINE[..., 3]], -1)],
+            edit=with_attribute("pads_end", "2"),
+        )
+        for op, more, *clauses in (
+            ("AvgPool-1", {}),
+            ("AvgPool-14", {}),
+            ("AvgPool-16", {"dilations": [1]}, "dilations is left out | dilations = 1"),
+        )
     ),
 ]
 

@@ -4,7 +4,7 @@ import numpy as np
 from openvino import opset1, opset3, opset4, opset5, opset6, opset16
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, without_input
 
 rng = np.random.default_rng(0)
 opset13_nodes = NodeFactory("opset13")
@@ -112,6 +112,59 @@ def falling(*values):
     return outputs[..., None], np.array([[[first]], [[last]]], np.float32)
 
 
+HALF, TANH_1 = np.float32([[0.5]]), np.tanh(np.float32(1))
+WITHOUT = [
+    *(
+        Case(
+            op,
+            "no biases",
+            lambda *inputs, make=make: make(*inputs, 1),
+            [*given, *(Const(array.array[0]) for array in without_weights(gates))],
+            deviates=Departure("refuses a file without B; the page has 0 for it", "B is not connected"),
+            expected=expected,
+            edit=without_input(op.partition("-")[0], len(given) + 2),
+        )
+        for op, make, gates, given, expected in (
+            ("GRUCell-3", opset3.gru_cell, 3, [ONE[0], ONE[0]], [HALF]),
+            ("LSTMCell-4", opset4.lstm_cell, 4, [ONE[0], ONE[0], 2 * ONE[0]], [HALF * TANH_1, 2 * HALF]),
+        )
+    ),
+    *(
+        Case(
+            op,
+            "no activations",
+            build,
+            [np.zeros((1, 1, 1), np.float32), *given, np.int32([1]), *without_weights(gates)],
+            deviates=Departure("refuses a file without activations; the page has defaults", "activations is left out"),
+            expected=expected,
+            left_out=["activations"],
+        )
+        for op, build, gates, given, expected in (
+            (
+                "LSTMSequence-5",
+                lambda *inputs: opset5.lstm_sequence(*inputs, 1, "forward"),
+                4,
+                [ONE[:1], 2 * ONE[:1]],
+                [HALF[None, None] * TANH_1, HALF[None] * TANH_1, 2 * HALF[None]],
+            ),
+            (
+                "GRUSequence-5",
+                lambda *inputs: opset5.gru_sequence(*inputs, 1, "forward"),
+                3,
+                [ONE[:1]],
+                [HALF[None, None], HALF[None]],
+            ),
+            (
+                "RNNSequence-5",
+                lambda *inputs: opset5.rnn_sequence(*inputs, 1, "forward", ["tanh"]),
+                1,
+                [ONE[:1]],
+                [0 * HALF[None, None], 0 * HALF[None]],
+            ),
+        )
+    ),
+]
+
 HALVED = falling(*(0.5 * np.tanh([2.0, 1.0, 0.5])))
 LENGTHS_IGNORED = [
     Case(
@@ -197,6 +250,7 @@ CASES = [
     Case("RNNSequence-5", "relu and clip", rnn_sequence("forward", ["relu"], clip=0.5), sequence(1, [1, 4, 3])),
     Case("RNNSequence-5", "all sizes unknown", rnn_sequence("reverse"), sequence(1, [4, 4, 4]), dynamic=True),
     *LENGTHS_IGNORED,
+    *WITHOUT,
     Case("OneHot-1", "last axis", one_hot_1(-1), [INDICES, DEPTH, ON, OFF]),
     Case("OneHot-1", "first axis", one_hot_1(0), [INDICES, DEPTH, ON, OFF], dynamic=True),
     Case("OneHot-1", "scalar index", one_hot_1(0), [np.int64(1), DEPTH, ON, OFF]),

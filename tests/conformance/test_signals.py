@@ -3,9 +3,9 @@
 from functools import partial
 
 import numpy as np
-from openvino import opset7, opset9, opset15, opset16
+from openvino import opset1, opset7, opset9, opset15, opset16
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, without_conversions
 
 random = np.random.default_rng(15)
 BUILD = {"DFT-7": opset7.dft, "IDFT-7": opset7.idft, "RDFT-9": opset9.rdft, "IRDFT-9": opset9.irdft}
@@ -47,6 +47,23 @@ CASES = [
         whole(op, "trimmed, dynamic", data, [1, 2], [4, 3], dynamic=True),
         whole(op, "dynamic", data, [2, 0], dynamic=True),
         whole(op, "f16", data.astype(np.float16), [1, 2], rtol=2e-3),
+    )
+]
+CASES += [
+    Case(
+        op,
+        "f64",
+        lambda data, axes, op=op: BUILD[op](opset1.convert(data, "f32"), axes),
+        [data, Const(np.array([0]))],
+        deviates=Departure("refuses f64; the page has any floating-point type", "data is f64"),
+        expected=[expected],
+        edit=without_conversions,
+    )
+    for op, data, expected in (
+        ("DFT-7", np.float64([[1, 0]]), np.float64([[1, 0]])),
+        ("IDFT-7", np.float64([[1, 0]]), np.float64([[1, 0]])),
+        ("RDFT-9", np.float64([1, 3]), np.float64([[4, 0], [-2, 0]])),
+        ("IRDFT-9", np.float64([[4, 0], [-2, 0]]), np.float64([1, 3])),
     )
 ]
 CASES += [

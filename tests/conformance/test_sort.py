@@ -6,7 +6,7 @@ import numpy as np
 from openvino import opset1, opset3, opset4, opset5, opset8, opset9, opset11, opset13, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, without_conversions
 
 random = np.random.default_rng(11)
 CUBE = random.permutation(120).reshape(4, 5, 6).astype(np.float32)
@@ -76,6 +76,27 @@ CASES += [
         expected=[np.zeros((3, 5), np.int64)],
         crashes=True,
     ),
+]
+
+
+LIMITS = [Const(np.array(1)), Const(np.float32(0.5)), Const(np.float32(0))]
+CASES += [
+    Case(
+        f"NonMaxSuppression-{version}",
+        "f64",
+        lambda boxes, scores, *limits, make=make: make(
+            opset1.convert(boxes, "f32"), opset1.convert(scores, "f32"), *limits
+        ),
+        [
+            np.float64([[[0, 0, 1, 1]]]),
+            np.float64([[[0.5]]]),
+            *map(Const, (np.array(1), np.float32(0.5), np.float32(0))),
+        ],
+        deviates=Departure("refuses f64; the page has any floating-point type", "boxes is f64 | scores is f64"),
+        expected=[np.array([[0, 0, 0]]), np.float32([[0, 0, 0.5]]), np.array([1])],
+        edit=without_conversions,
+    )
+    for version, make in ((5, opset5.non_max_suppression), (9, opset9.non_max_suppression))
 ]
 
 

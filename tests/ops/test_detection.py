@@ -189,6 +189,53 @@ def test_regions_of_scale_0_are_points(name):
     assert found == ("C2", "`spatial_scale` is 0, expected more than 0")
 
 
+@pytest.mark.parametrize("name", ["ROIPooling-1", "PSROIPooling-1"])
+@pytest.mark.parametrize("scale", [math.inf, 1e39, 1e-50])
+def test_pooled_regions_c2_a_scale_beyond_32_bits(name, scale):
+    with pytest.raises(Violation) as caught:
+        run(name, *VALID[name][0], spatial_scale=scale)
+    assert caught.value.label == "C2"
+    assert caught.value.message == f"`spatial_scale` is {scale:g}, which is no normal 32-bit float"
+
+
+@pytest.mark.parametrize(
+    ("name", "attr", "text"),
+    [
+        ("ROIPooling-1", "method", "MAX"),
+        ("PSROIPooling-1", "mode", "Average"),
+        ("DeformablePSROIPooling-1", "mode", "BILINEAR_DEFORMABLE"),
+        ("DetectionOutput-1", "code_type", "caffe.PriorBoxParameter.corner"),
+        ("DetectionOutput-8", "code_type", "CAFFE.PRIORBOXPARAMETER.CENTER_SIZE"),
+        ("Proposal-1", "framework", "TensorFlow"),
+        ("Proposal-4", "framework", "TENSORFLOW"),
+    ],
+)
+def test_words_that_are_no_enums_are_taken_as_they_are(name, attr, text):
+    (found,) = (each for each in ops[name].attrs if each.name == attr)
+    with pytest.raises(ValueError, match=f"is `{text}`, expected one of"):
+        found.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "attr"),
+    [
+        *(
+            (name, attr)
+            for name in ("ROIAlign-3", "ROIAlign-9", "ROIAlignRotated-15")
+            for attr in ("pooled_h", "pooled_w")
+        ),
+        *((name, "sampling_ratio") for name in ("ROIAlign-3", "ROIAlign-9", "ROIAlignRotated-15")),
+        *(("PSROIPooling-1", attr) for attr in ("spatial_bins_x", "spatial_bins_y")),
+        *(("DetectionOutput-8", attr) for attr in ("background_label_id", "top_k", "keep_top_k")),
+    ],
+)
+def test_numbers_that_openvino_keeps_in_32_bits(name, attr):
+    (found,) = (each for each in ops[name].attrs if each.name == attr)
+    assert found.parse("2147483647")
+    with pytest.raises(ValueError, match="is 2147483648, expected 2147483647 or less"):
+        found.parse("2147483648")
+
+
 def test_roipooling_1_c3_other_output_size():
     label, message = broken("ROIPooling-1", output_size=(2, 3))
     assert (label, message) == ("C3", "`output_size` is [2, 3], but the pooled sizes are [2, 2]")

@@ -319,6 +319,12 @@ def test_interpolations_c4_nothing_to_interpolate(name):
     assert caught.value.label == "C4"
 
 
+def test_interpolate_1_takes_its_modes_as_they_are():
+    (mode,) = (attr for attr in registry().ops["Interpolate-1"].attrs if attr.name == "mode")
+    with pytest.raises(ValueError, match="is `LINEAR`, expected one of nearest, linear"):
+        mode.parse("LINEAR")
+
+
 def test_interpolate_1_c5_area_has_no_definition():
     with pytest.raises(Violation, match="`mode` is `area`, which has no definition") as caught:
         inferred("Interpolate-1", (3, 3), np.array([4, 4]), mode="area")

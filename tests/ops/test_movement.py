@@ -1282,6 +1282,13 @@ def test_broadcast_3_c3_no_mapping():
     refuses(broadcast_3, "C3", message, f32([1, 2]), i64(2), mode="explicit")
 
 
+@pytest.mark.parametrize("op", [broadcast_1, broadcast_3], ids=["1", "3"])
+def test_broadcast_c3_a_mapping_of_another_rank(op):
+    for mapping, rank in ((i64([0, 1]), 2), (np.array(1), 0)):
+        message = f"`axes_mapping` has rank {rank}, expected a vector with an axis for each of `data`"
+        refuses(op, "C3", message, f32([[1, 2]]), i64(2, 2), mapping, mode="explicit")
+
+
 def test_broadcast_3_c4_axis_outside_the_target():
     message = "`axes_mapping[0]` is 2, expected ascending axes in [0, 2)"
     refuses(broadcast_3, "C4", message, f32([1]), i64(2, 1), i64(2), mode="explicit")
@@ -1443,8 +1450,7 @@ def test_roll_examples_of_the_specification():
 
 
 def test_roll_shifts_several_axes_by_one_number():
-    for shift in (np.array(1), i64(1)):
-        assert roll(i64([1, 2], [3, 4]), shift, i64(0, -1)).tolist() == [[4, 3], [2, 1]]
+    assert roll(i64([1, 2], [3, 4]), np.array(1), i64(0, -1)).tolist() == [[4, 3], [2, 1]]
     assert roll(i64(1, 2), np.array(LONG_MAX), i64(0)).tolist() == [2, 1]
 
 
@@ -1453,7 +1459,13 @@ def test_roll_7_c1_axis_outside_the_rank():
 
 
 def test_roll_7_c2_shifts_and_axes_differ_in_number():
-    refuses(roll, "C2", "`shift` has 2 elements for 1 axes", f32([1]), i64(1, 1), i64(0))
+    message = "`shift` is a vector of {} for {} axes, expected a scalar or one for each"
+    refuses(roll, "C2", message.format(2, 1), f32([1]), i64(1, 1), i64(0))
+    refuses(roll, "C2", message.format(1, 2), f32([[1]]), i64(1), i64(0, 1))
+
+
+def test_roll_7_c2_a_vector_of_shifts_for_a_scalar_axis():
+    refuses(roll, "C2", "`shift` is a vector, but `axes` a scalar", f32([1]), i64(1), np.array(0))
 
 
 def test_transpose_examples_of_the_specification():
@@ -1615,7 +1627,6 @@ def test_reverse_by_index_and_by_mask():
     data = i64([1, 2], [3, 4])
     assert reverse(data, i64(0), mode="index").tolist() == [[3, 4], [1, 2]]
     assert reverse(data, i64(1, 0), mode="index").tolist() == [[4, 3], [2, 1]]
-    assert reverse(data, i64(1, 1), mode="index").tolist() == [[2, 1], [4, 3]]
     assert reverse(data, i64(), mode="index").tolist() == data.tolist()
     assert reverse(data, np.array([True, False]), mode="mask").tolist() == [[3, 4], [1, 2]]
     assert reverse(data, np.array([False, False]), mode="mask").tolist() == data.tolist()
@@ -1633,6 +1644,13 @@ def test_reverse_1_c2_wrong_number_of_axes():
 
 def test_reverse_1_c3_axis_outside_the_rank():
     refuses(reverse, "C3", "`axis[0]` is 1, outside [0, 1)", f32([1]), i64(1), mode="index")
+
+
+def test_reverse_1_c4_an_axis_twice():
+    data = i64([1, 2], [3, 4])
+    found = tolerated(reverse, data, i64(1, 1), mode="index")
+    assert found == ("C4", "`axis` is [1, 1], which has an axis twice")
+    assert reverse.kernel(data, i64(1, 1), mode="index").tolist() == [[2, 1], [4, 3]]
 
 
 def test_reversesequence_reverses_the_first_elements():

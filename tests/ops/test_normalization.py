@@ -204,6 +204,14 @@ class TestMVN1:
         assert message(mvn_1, self.DATA, **attrs, eps=-1.0)[0] == "C3"
         assert tolerated(mvn_1, self.DATA, **attrs, eps=0.0)[0] == "C3"
 
+    def test_mvn_1_c4_an_axis_twice(self):
+        attrs = {"normalize_variance": True, "eps": 1.0}
+        expected = ("C4", "`reduction_axes` is [2, 3, -1], which has an axis twice")
+        assert tolerated(mvn_1, self.DATA, reduction_axes=(2, 3, -1), **attrs) == expected
+        once = mvn_1(self.DATA, reduction_axes=(2, 3), **attrs)
+        twice = mvn_1.kernel(self.DATA, across_channels=None, reduction_axes=(2, 3, -1), **attrs)
+        assert np.array_equal(twice, once)
+
     def test_it_is_found_in_opset_1_too_as_openvino_mends_old_files(self):
         assert registry().find("MVN", "opset1") is mvn_1
         assert registry().find("MVN", "opset5") is mvn_1
@@ -254,6 +262,10 @@ class TestMVN6:
         assert tolerated(mvn, np.ones((1, 2)), np.array([1]), **MVN_ATTRS | {"eps": 0.0}) == expected
         expected = ("C2", "`eps` is -1.0, expected a positive number")
         assert message(mvn, np.ones((1, 2)), np.array([1]), **MVN_ATTRS | {"eps": -1.0}) == expected
+
+    def test_mvn_6_c3_an_axis_twice(self):
+        expected = ("C3", "`axes` is [1, -1], which has an axis twice")
+        assert tolerated(mvn, np.ones((1, 2)), np.array([1, -1]), **MVN_ATTRS) == expected
 
     def test_the_shape_stays_whatever_the_axes(self):
         shape = (fresh(), 3)

@@ -110,7 +110,8 @@ def test_shapes_of_the_pages(name):
     [
         ((6, 7), (3, 2), (2, 1), (1, 2), (1, 0), (1, 2)),
         ((9,), (2,), (4,), (3,), (0,), (0,)),
-        ((4, 5, 3), (2, 3, 1), (1, 2, 2), (1, 1, 1), (1, 1, 0), (0, 2, 1)),
+        ((4, 5, 3), (2, 3, 2), (1, 2, 2), (1, 1, 1), (1, 1, 0), (0, 2, 1)),
+        ((3,), (2,), (3,), (1,), (0,), (1,)),  # rounded up, the last window is of padding
     ],
 )
 def test_dilated_pools_agree_with_loops(rounding, size, kernel, strides, dilations, begins, ends):
@@ -286,6 +287,43 @@ def test_indexed_pools_c4_axis_outside_the_rank(name):
     with pytest.raises(Violation, match=r"`axis` is 3, outside \[-3, 3\) for rank 3") as caught:
         inferred(name, (1, 1, 5), (2,), axis=3)
     assert caught.value.label == "C4"
+
+
+AVERAGES = ["AvgPool-1", "AvgPool-14", "AvgPool-16"]
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+@pytest.mark.parametrize(("size", "strides"), [(3, 1), (3, 3), (fresh(1), 1), (fresh(1), 3)])
+def test_avgpools_c4_the_first_window_is_of_padding(name, size, strides):
+    message = (
+        r"`pads_begin` is \[0, 2\], but the kernel reaches over 2 elements along spatial axis 1: "
+        "the first window has none to average, as padding is excluded"
+    )
+    attrs = {"strides": (1, strides), "pads_begin": (0, 2)}
+    with pytest.raises(Violation, match=message) as caught:
+        inferred(name, (1, 1, 3, size), (2, 2), **attrs)
+    assert caught.value.label == "C4"
+    inferred(name, (1, 1, 3, size), (2, 2), exclude_pad=False, **attrs)
+    inferred(name, (1, 1, 3, 3), (2, 2), auto_pad="valid", **attrs)
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_avgpools_c4_the_last_window_is_of_padding(name):
+    attrs = {"pads_end": (2,)}
+    for size, stride in ((3, 1), (fresh(1), 1), (3, 3)):
+        with pytest.raises(Violation, match="the last window has none to average") as caught:
+            inferred(name, (1, 1, size), (2,), strides=(stride,), **attrs)
+        assert caught.value.label == "C4"
+    assert pooled(name, [[[1.0, 3, 5, 7]]], (2,), strides=(3,), **attrs) == [[[2, 7]]]
+    op = ops[name]
+    open_size = op.infer([Tensor("f32", (1, 1, fresh(1)))], op.defaults | window(name, (2,), strides=(3,), **attrs))
+    assert not open_size.complete
+
+
+def test_avgpool_16_c4_counts_the_dilated_kernel():
+    assert inferred("AvgPool-16", (1, 1, 3), (2,), dilations=(3,), pads_begin=(3,)) == (1, 1, 3)
+    with pytest.raises(Violation, match="reaches over 4 elements"):
+        inferred("AvgPool-16", (1, 1, 3), (2,), dilations=(3,), pads_begin=(4,))
 
 
 ADAPTIVE = ["AdaptiveAvgPool-8", "AdaptiveMaxPool-8"]

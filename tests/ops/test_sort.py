@@ -620,3 +620,12 @@ def test_top_k_rois_orders_and_fills():
         assert registry().find("ExperimentalDetectronTopKROIs", version) is op
     (tensor,) = op.infer([Tensor("f32", (fresh(), 4)), Tensor("f32", (fresh(),))], {"max_rois": 5}).outputs
     assert tensor.shape == (5, 4)
+
+
+@pytest.mark.parametrize("name", ["MulticlassNms-8", "MulticlassNms-9", "MatrixNms-8"])
+@pytest.mark.parametrize("attr", ["nms_top_k", "keep_top_k", "background_class"])
+def test_numbers_that_openvino_keeps_in_32_bits(name, attr):
+    (found,) = (each for each in registry().ops[name].attrs if each.name == attr)
+    assert found.parse("2147483647") == 2147483647
+    with pytest.raises(ValueError, match="is 4294967295, expected 2147483647 or less"):
+        found.parse("4294967295")

@@ -17,6 +17,7 @@ MORE = "reads more than there is"
 BEYOND = "follows indices, or counts, out of the data, or drops what they stand for"
 NOTHING = "nothing is left of the data"
 QUANTITY = "takes 0, or nothing, for a quantity that nothing says"
+BITS = "takes other bits for the number"
 CUT = "computes in f32, and cuts the results to the type"
 BOOLEANS = "booleans are no numbers; results are what is left of arithmetic with 0 and 1"
 NO_NUMBER = "the arithmetic has no result"
@@ -84,12 +85,23 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes(UNREAD, "PSROIPooling-1", "E307", "`spatial_bins_"),
     no(UNEVEN, "Convolution-1", "E307", "`pads_end` is `-1`"),
     yes("another word for explicit", "Broadcast-3", "E307", "`none`"),
-    yes("as in later versions", "Interpolate-1", "E307", "`linear_onnx`"),
     yes("as 0", "ExperimentalDetectronROIFeatureExtractor-6", "E307", "`sampling_ratio` is `-1`"),
     no("boxes of nothing come out", "ExperimentalDetectronDetectionOutput-6", "E307", "`score_threshold`|`post_nms"),
     no(NOTHING, ".*", "E307", "`(spatial_bins_.|pooled_.|pre_nms_.*|sampling_ratio|size)`"),
     no(NO_NUMBER, "FakeQuantize-1", "E307"),
+    yes(ARITHMETIC, "PriorBox.*", "E307", "`(offset|step.?.?|variance)` is `nan"),
     no("boxes of negative sizes", "PriorBox.*", "E307"),
+    no(BITS, "DetectionOutput-.", "E307", r"`(background_label_id|top_k)` is `-?2147483"),
+    no(NO_NUMBER, "ROIAlign.*|GRN-1|MVN-.|GroupNormalization-12", "E307", "is `nan`"),
+    no("another result in each run, as in Proposal-4", "Proposal-1", "E307", "`box_.* is `nan`"),
+    no(
+        "which of the boxes that are no numbers come first is left to chance",
+        "Proposal-.",
+        "E307",
+        "`(ratio|scale)` is `nan",
+    ),
+    no("drops the best box of each class", "MatrixNms-8", "E307", "`post_threshold` is `nan`"),
+    yes(UNREAD, "RegionYolo-1", "E307", "`anchors`"),
     no("another number in each run, as in RandomUniform-8", "Multinomial-13", "E307", "seed"),
     no("boxes of no size", r"Proposal-\d", "E307", "`(base_size|feat_stride|min_size)`"),
     no(LOST, "RegionYolo-1", "E307"),
@@ -99,7 +111,10 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes(ARITHMETIC, ".*", "E307"),
     # constraints
     yes(DEFAULT, r".*Convolution.*|(Avg|Max)Pool-\d+", "C2", "has no values"),
-    yes(ONCE, r"Reduce.*|NormalizeL2-1", "C2"),
+    yes(ONCE, r"Reduce.*|NormalizeL2-1|Squeeze-1.*", "C2"),
+    yes(ONCE, "MVN-6", "C3", "twice"),
+    yes(ONCE, "MVN-1|Reverse-1", "C4"),
+    yes(ONCE, "Unsqueeze-1", "C2", "twice"),
     yes(WRAPS, "GatherElements-6|GatherND-5", "C4", "is -1, outside"),
     yes(WRAPS, "ScatterNDUpdate-3", "C3", "is -1, outside"),
     yes(ARITHMETIC, "Swish-4", "C1"),

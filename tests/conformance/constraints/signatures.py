@@ -202,16 +202,20 @@ def _attribute(op: Op, base: Row, attr: Attr) -> Iterator[Row]:
 def _texts(op: Op, attr: Attr, given: str) -> Iterator[str]:
     """What the attribute may not be."""
     kind = attr.kind.name
-    if attr.least is not None:
+    if attr.least is not None and isfinite(attr.least):
         yield _number(attr, attr.least - 1, given)
         if attr.least == 1 and attr.kind not in (INT, INTS):
             yield _number(attr, 0.5, given)
     if attr.most is not None:
         yield _number(attr, attr.most + 1, given)
+    if attr.kind in (FLOAT_NUMBER, FLOATS):
+        yield ",".join(["nan", *given.split(",")[1:]]) if attr.kind.many else "nan"
     yield from UNREADABLE.get(kind, ())
     if kind not in UNREADABLE and attr.kind not in (STRING, STRINGS):
         words = _words(attr.name) - set(kind.split(" | "))
         yield from sorted(words)
+        if attr.kind.cased:
+            yield from (word.upper() if word.islower() else word.lower() for word in kind.split(" | ") if word)
         yield "bogus"
 
 
