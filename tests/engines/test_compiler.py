@@ -72,6 +72,16 @@ def test_a_file_that_is_damaged_is_written_again(damage, kept):
     assert file.read_bytes() == whole
 
 
+def test_the_code_of_another_kernel_is_not_taken(kept):
+    results("a")
+    (one,) = kept.iterdir()
+    results("b")
+    (two,) = set(kept.iterdir()) - {one}
+    two.write_bytes(one.read_bytes())
+    assert results("b") == [14, 21]
+    assert two.read_bytes() != one.read_bytes()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_nothing_is_taken_that_others_may_have_written(kept):
     results("a")

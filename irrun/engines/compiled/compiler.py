@@ -161,13 +161,18 @@ def _read(path: Path) -> bytes | None:
     except OSError:
         return None
     code = content[DIGEST:]
-    return code if code and content[:DIGEST] == hashlib.sha256(code).digest() else None
+    return code if code and content[:DIGEST] == _digest(path, code) else None
+
+
+def _digest(path: Path, code: bytes) -> bytes:
+    """Of code that is kept under a name: that of another kernel has other functions."""
+    return hashlib.sha256(path.name.encode() + code).digest()
 
 
 def _keep(path: Path, code: bytes) -> None:
     """Write the file of machine code, if that can be, and see that there are not too many."""
     with suppress(OSError):
-        atomic_write(path, hashlib.sha256(code).digest() + code)
+        atomic_write(path, _digest(path, code) + code)
         files = sorted(path.parent.glob("*.o"), key=lambda file: file.stat().st_mtime)
         for file in files[: len(files) // 2 if len(files) > MAX_FILES else 0]:
             file.unlink(missing_ok=True)
