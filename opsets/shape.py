@@ -165,8 +165,9 @@ def _(node: Node) -> Shapes:
 def _reshaped(shape: Shape, pattern: Sequence[Size], special_zero: bool) -> Shape:
     copied = [special_zero and _is(size, 0) for size in pattern]
     output = [shape[axis] if copied[axis] else size for axis, size in enumerate(pattern)]
-    free = [axis for axis, size in enumerate(output) if _is(size, -1)]
-    unknown = [axis for axis, size in enumerate(output) if isinstance(size, Dim) and (size >= -1) is not True]
+    given = [axis for axis, size in enumerate(output) if not copied[axis]]
+    free = [axis for axis in given if _is(output[axis], -1)]
+    unknown = [axis for axis in given if isinstance(output[axis], Dim) and (output[axis] >= -1) is not True]
     if len(free) + len(unknown) == 1:
         (axis,) = free or unknown
         total = product(size for place, size in enumerate(shape) if not (place < len(copied) and copied[place]))

@@ -151,6 +151,16 @@ Judging = Callable[[], bool]
 """Computes once, if what it reads is as the op's rule wants it; whether it has."""
 
 
+def either(judging: Judging, otherwise: Call) -> Call:
+    """A call that is made otherwise where the data are not as the first one wants them."""
+
+    def call() -> None:
+        if not judging():
+            otherwise()
+
+    return call
+
+
 def chain(calls: Sequence[Call]) -> Call:
     """One call that makes several, in order."""
     if len(calls) == 1:

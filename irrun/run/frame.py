@@ -14,7 +14,7 @@ import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import Call, Joinable, Judging, Layout, Operand
+from irrun.engines.work import Call, Joinable, Layout, Operand, either
 from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
@@ -236,10 +236,10 @@ class Frame:
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
         if self._comparison is not None:
-            return partial(self._compared, instruction, call if judging is None else _either(judging, call))
+            return partial(self._compared, instruction, call if judging is None else either(judging, call))
         if instruction.open:
             call = partial(self._checked, instruction, call)
-        return call if judging is None else _either(judging, call)
+        return call if judging is None else either(judging, call)
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
         self._computation(instruction).check(self._given(instruction.inputs), self._run)
@@ -527,16 +527,6 @@ def _goes_on(row: Sequence[Call], call: Call) -> bool:
     if not isinstance(call, Joinable) or not isinstance(first, Joinable) or call.joins is not first.joins:
         return False
     return len(row) < MAX_JOINED and sum(own.seconds for own in [*row, call] if isinstance(own, Joinable)) < MAX_SECONDS
-
-
-def _either(judging: Judging, otherwise: Call) -> Call:
-    """A call that is made otherwise where the data are not as the first one wants them."""
-
-    def call() -> None:
-        if not judging():
-            otherwise()
-
-    return call
 
 
 def _handed_on(program: Program) -> dict[int, Instruction]:

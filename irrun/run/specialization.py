@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
+from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work
+from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
 from irrun.records import NamedTuple
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
@@ -62,7 +64,7 @@ def _tensors(program: Program, instruction: Instruction) -> list[Tensor]:
 class Specialization:
     """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`).
 
-    `opened` are the calls that engines have for any sizes, by their names.
+    `opened` are the calls that engines have for any sizes, by their names; they know nothing of posts.
     """
 
     def __init__(
@@ -81,6 +83,41 @@ class Specialization:
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        given = None if self._instruction.posts else self._openly(arrays, run)
+        if given is not None:
+            return given
+        if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
+            return KERNEL, self._computed(arrays, run)
+        key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._specialized(arrays, run.meter)
+            self._kept[key] = found
+            if len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
+            return self._by_kernels(arrays, run)
+        check = partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
+        if found.compiled.judging is None:
+            check()
+        taken = len(found.work.inputs)
+        try:
+            results = _call(found.engine, found.work, found.compiled, arrays[:taken], check)
+        except IRError:
+            raise
+        except Exception as error:
+            raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
+        if found.compiled.doubtful and not np.isfinite(results[0]).all():
+            return KERNEL, self._computed(arrays, run)
+        if run.meter is not None:
+            for array in results:
+                run.meter.add(array)
+        if found.posts == len(self._instruction.posts):
+            return found.engine.name, results
+        return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+
+    def _openly(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]] | None:
+        """By a call for any sizes, without posts; None where there is none, or the rule has something to say."""
         for by, call in self.opened if self._may_grow(arrays, run.meter) else ():
             try:
                 given = call(arrays)
@@ -92,32 +129,16 @@ class Specialization:
                 for array in given:
                     run.meter.add(array)
             return by, list(given)
-        if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
+        return None
+
+    def _by_kernels(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
+        """What no engine takes with its posts: these behind a call for any sizes, or all by kernels."""
+        own = len(self._instruction.inputs)
+        given = self._openly(arrays[:own], run) if self._instruction.posts else None
+        if given is None:
             return KERNEL, self._computed(arrays, run)
-        key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._specialized(arrays, run.meter)
-            self._kept[key] = found
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
-            return KERNEL, self._computed(arrays, run)
-        if found.checked:
-            self._computed.check(arrays[: len(self._instruction.inputs)], run)
-        taken = len(found.work.inputs)
-        try:
-            results = _call(found.engine, found.work, found.compiled, arrays[:taken])
-        except Exception as error:
-            raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
-        if found.compiled.doubtful and not np.isfinite(results[0]).all():
-            return KERNEL, self._computed(arrays, run)
-        if run.meter is not None:
-            for array in results:
-                run.meter.add(array)
-        if found.posts == len(self._instruction.posts):
-            return found.engine.name, results
-        return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+        _, (result, *_) = given
+        return self._rest(0).compute(self._operands(0, result, arrays[own:]), run)
 
     def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
@@ -131,9 +152,7 @@ class Specialization:
     def _opened(self) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""
         instruction, found = self._instruction, list[tuple[str, OpenCall]]()
-        if instruction.posts:
-            return found
-        operands = [None if number is None else self._open_operand(number) for number in instruction.operands]
+        operands = [None if number is None else self._open_operand(number) for number in instruction.inputs]
         outputs = [self._open_operand(number) for number in instruction.outputs]
         work = Work(instruction.op.name, instruction.attrs, operands, outputs)
         for engine in self._setting.engines:
@@ -239,15 +258,20 @@ def _shape(array: Array | None) -> tuple[int, ...] | None:
     return None if array is None else array.shape
 
 
-def _call(engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]) -> list[Array]:
-    calls, results = _bound(engine, work, compiled, arrays)
+def _pass() -> None:
+    """Nothing to check."""
+
+
+def _call(engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None], check: Call) -> list[Array]:
+    """The results; what judges the data itself asks to `check` them where it has doubts."""
+    calls, results = _bound(engine, work, compiled, arrays, check)
     for call in calls:
         call()
     return results
 
 
 def _bound(
-    engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]
+    engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None], check: Call = _pass
 ) -> tuple[list[Call], list[Array]]:
     """The calls that compute a work in memory of their own, layouts brought to and fro, and their results."""
     calls: list[Call] = []
@@ -263,7 +287,10 @@ def _bound(
             read.append(array)
     written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
     scratch = allocate(compiled.scratch) if compiled.scratch else None
-    calls.append(compiled.bind(read, written, scratch))
+    call = compiled.bind(read, written, scratch)
+    if compiled.judging is not None:
+        call = either(compiled.judging(read, written, scratch), chain([check, call]))
+    calls.append(call)
     results = list(written)
     for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
         layout = compiled.gives.get(position)

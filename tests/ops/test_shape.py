@@ -82,6 +82,13 @@ def test_reshape_of_the_specification(shape, pattern, special_zero, expected):
     assert reshaped(tensor(*shape), sizes(*pattern), special_zero) == expected
 
 
+def test_reshape_copies_a_size_of_which_nothing_is_known():
+    """Which is no -1 of the pattern, whatever it may be."""
+    size = fresh() - fresh()
+    assert reshaped(tensor(size, 2, 2), sizes(0, 4), True) == (size, 4)
+    assert reshaped(tensor(size, 2, 2), sizes(0, -1), True) == (size, 4)
+
+
 def test_reshape_keeps_elements_and_type():
     result = reshape(np.arange(6, dtype=np.uint8).reshape(2, 3), [3, 2])
     assert result.tolist() == [[0, 1], [2, 3], [4, 5]]

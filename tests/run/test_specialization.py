@@ -9,6 +9,7 @@ from engines.toy import Toy
 import irrun
 from irrun.engines import load_engines
 from irrun.run.specialization import MAX_KEPT
+from irrun.spec.registry import registry
 from run.engines import Odd, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
@@ -308,3 +309,39 @@ def test_attention_to_keys_without_elements_is_a_mean(engine, tmp_path):
         given = [np.zeros((1, 1, 4, size), F32), np.zeros((1, 1, 2, size), F32), value]
         (result,) = ours.run(given).values()
         assert result.tolist() == [[[[2, 4]] * 4]]
+
+
+def scattered(rows, size):
+    """Rows of [rows, size] zeros, to which the chosen ones of `updates` are added where `where` says, and ReLU."""
+    b = model()
+    chosen = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (-1,))), i64(b, [0]))
+    where, updates = anything(b, "i8", (-1, size)), anything(b, "f4", (-1, size))
+    picked = [b.one("Gather-8", data, chosen, i64(b, 0), batch_dims=0) for data in (where, updates)]
+    zeros = b.constant(np.zeros((rows, size), F32))
+    y = b.one("ScatterElementsUpdate-12", zeros, *picked, i64(b, 0), reduction="sum", use_init_val=True)
+    b.graph.layers[y.ref[0]].label = "scatter"
+    b.result(b.one("ReLU-1", b.one("Add-1", y, b.constant(F32([-0.5] * size)), **ADD)))
+    return b
+
+
+@pytest.mark.parametrize("rows", [300, 40_000], ids=["judged while it computes", "by a call for any sizes"])
+def test_what_is_scattered_by_rows_that_the_data_tell_is_by_a_compiled_kernel(rows, tmp_path, monkeypatch):
+    pytest.importorskip("llvmlite", reason="llvmlite compiles the kernel")
+    rng = np.random.default_rng(5)
+    path, called = saved(scattered(rows, 16), tmp_path), list[int]()
+    op = registry().find("ScatterElementsUpdate", "opset12")
+    kernel = op.kernel
+    monkeypatch.setattr(op, "kernel", lambda *given, **attrs: called.append(1) or kernel(*given, **attrs))
+    ours, plain = irrun.GraphExecutor(path, threads=2), irrun.GraphExecutor(path, engine="reference")
+    for count in (700, 900, 700):
+        mask = (rng.random(count) < 0.8).astype(F32)
+        where = rng.integers(0, rows, (count, 16))
+        updates = rng.standard_normal((count, 16)).astype(F32)
+        (found,) = ours.run([mask, where, updates]).values()
+        assert not called
+        (wanted,) = plain.run([mask, where, updates]).values()
+        assert called.pop()
+        np.testing.assert_allclose(found, wanted, 1e-6, 1e-6)
+    where[np.flatnonzero(mask)[0], 3] = rows
+    with pytest.raises(irrun.ExecutionError, match="outside"):
+        ours.run([mask, where, updates])

@@ -54,7 +54,7 @@ def scaled(case: Case) -> Cause | None:
     if through is not None and r.size >= 2:
         factor, text = _nice(through, case)
         nice = text is not None
-        if (nice or r.size >= 4) and _applies(case, factor, 0.0):
+        if factor != 1 and (nice or r.size >= 4) and _applies(case, factor, 0.0):
             what = f"times {text}" if text else f"times {number(factor)}"
             return Cause("N205", f"a factor: the result is {what}", (_line(case, factor, 0.0),), _HELP)
     if r.size >= 3:
