@@ -35,7 +35,7 @@ from irrun.tools.compare.results import Comparison, Measured, OutputResult, Tens
 from irrun.tools.compare.sides.contract import Observation, Options, Side, SideFailed, Stepwise
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
-from irrun.tools.compare.tolerances import LEVELS, Tolerance, named, of_outputs
+from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
 
 MAX_REASONS = 10
 """Layers that are off in a run of which causes are looked for, the first ones."""
@@ -149,6 +149,8 @@ class _Flow:
     def __init__(self, executor: GraphExecutor, side: Side, tolerances: Given, tell: Tell) -> None:
         self._executor, self._side, self._tolerances, self._tell = executor, side, tolerances, tell
         self._beside = Beside(executor, {})
+        inference, graph = executor.report.inference, executor.model.graph
+        self._exact = frozenset[str]() if inference is None else of_whole_numbers(inference, graph)
         self._outputs: dict[str, _Seen] = {}
         self._tensors: dict[str, _Seen] = {}
         self._notes: list[Diagnostic] = []
@@ -229,10 +231,12 @@ class _Flow:
     # Outputs
 
     def _allowed(self, name: str, array: Array) -> Tolerance:
-        """How far an output may be off: as somebody says, or by the least precise type on the way and that it is in."""
+        """How far an output may be off: as somebody says, or by the least precise type on the way and that it is in;
+        what is computed of integers alone is what it is in any precision."""
         asked = named(self._tolerances, name)
-        held = element_type(array.dtype)
-        return of_outputs([self._beside.least, held, *self._beside.grids]) if asked is None else asked
+        if asked is not None or name in self._exact:
+            return asked or EXACT
+        return of_outputs([self._beside.least, element_type(array.dtype), *self._beside.grids])
 
     def _judged(self, course: Course, theirs: Sequence[Mapping[str, Array]], results: Sequence[Results]) -> bool:
         """Take down how far outputs are off; whether any is too far."""
@@ -265,6 +269,7 @@ class _Flow:
                 continue
             grids = self._beside.grids
             tolerance = named(self._tolerances, name) or (of_outputs(grids) if grids else LEVELS["f32"])
+            tolerance = EXACT if name in self._exact else tolerance
             seen.precise = Measured(
                 seen.worst.where, measure(theirs[step][name], results[step][name], tolerance), tolerance
             )

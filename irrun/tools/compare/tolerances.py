@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 from irrun.check.deviations.facts import constant_layers
-from irrun.check.infer import Inference
+from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import IRError
+from irrun.ir.graph import Graph, leading_to
+from irrun.ir.signature import names_of_results
 from irrun.records import dataclass
-from irrun.spec.op import Array, Op, Violation
+from irrun.spec.op import INTEGER, Array, Op, Violation
 from irrun.spec.traits import (
     Cutting,
     Elementwise,
@@ -168,6 +170,20 @@ def on_grid(inference: Inference) -> bool:
         if read & DIGITS.keys() and any(tensor.type in INTEGERS for tensor in node.outputs):
             return True
     return False
+
+
+def of_whole_numbers(inference: Inference, graph: Graph) -> frozenset[str]:
+    """The outputs that are computed of integers and booleans alone, by the names that results have."""
+    found = []
+    for layer, (name, *_) in zip(graph.results, names_of_results(graph), strict=True):
+        nodes = [inference.nodes.get(each) for each in leading_to([layer])]
+        if all(node is not None and not node.layer.bodies and _is_whole(node) for node in nodes):
+            found.append(name)
+    return frozenset(found)
+
+
+def _is_whole(node: InferredLayer) -> bool:
+    return all(tensor.type in INTEGER or tensor.type == "boolean" for tensor in node.outputs)
 
 
 def of_outputs(precisions: Iterable[str]) -> Tolerance:

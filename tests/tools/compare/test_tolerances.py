@@ -9,6 +9,7 @@ import irrun.opsets.reduction as reduction
 import numpy as np
 import pytest
 
+import irrun
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.tolerances import (
     EXACT,
@@ -18,6 +19,7 @@ from irrun.tools.compare.tolerances import (
     named,
     noise_floor,
     of_outputs,
+    of_whole_numbers,
     own,
     parse,
     terms,
@@ -120,3 +122,16 @@ def test_a_tolerance_in_words():
     assert str(EXACT) == "exact"
     assert str(Tolerance(0.001, 0.01, 0.1)) == "0.001 + 0.01 of each element + 0.1 of all elements anywhere"
     assert Tolerance(1, 1, sqnr=40).times(10) == Tolerance(10, 10, sqnr=20)
+
+
+def test_outputs_of_integers_alone_are_the_same_in_any_precision():
+    with irrun.build("m", opset=13) as g:
+        whole, real = g.Parameter("i64[4]", name="whole"), g.Parameter("f32[4]", name="real")
+        half = g.Divide(g.Subtract(whole, np.array([1])), np.array([2]))
+        g.Result(half, name="half")
+        g.Result(g.Less(half, whole), name="less")
+        g.Result(g.Add(half, g.Convert(real, destination_type="i64")), name="rounded")
+        g.Result(g.Multiply(real, np.float32([2])), name="twice")
+    report = irrun.validate(g.model)
+    first, second, *_ = (info.name for info in irrun.GraphExecutor(g.model).outputs)
+    assert of_whole_numbers(report.inference, report.model.graph) == {first, second}
