@@ -187,8 +187,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
         return constant
     attrs, problems, suspect = read_attributes(op, layer)
+    missing = layer.type == "Const" and inference.weights.checked(layer) is None  # which its numbers were told for
     for problem in problems:
-        if problem is not suspect or layer.broken:
+        if (problem is not suspect or layer.broken) and not (missing and problem.code == "E307"):
             inference.report(problem)
     if attrs is None or layer.broken:
         return None

@@ -107,7 +107,7 @@ def _as_data(op: Op) -> dict[str, Any]:
                 "kind": attr.kind.name,
                 "required": attr.default is REQUIRED,
                 "default": None if attr.default is REQUIRED else _number(attr.default),
-                "least": attr.least,
+                "least": _number(attr.least),
                 "most": attr.most,
             }
             for attr in op.attrs
@@ -156,5 +156,7 @@ def _default(attr: Any) -> str:
 
 
 def _range(attr: Any) -> str:
-    low = "" if attr.least is None else f", {attr.least} or more"
+    from irrun.spec.attributes import NO_NAN
+
+    low = "" if attr.least is None else ", not nan" if attr.least == NO_NAN else f", {attr.least} or more"
     return low + ("" if attr.most is None else f", {attr.most} or less")

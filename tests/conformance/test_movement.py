@@ -438,7 +438,6 @@ ORDERS = [
         "Reverse-1",
         reverse,
         ("by index", [CUBE, c(0, 2)], attrs(mode="index")),
-        ("an axis twice", [CUBE, c(1, 1)], attrs(mode="index")),
         ("by mask", [CUBE, Const(np.array([False, True, True]))], attrs(mode="mask")),
         ("i32", [WHOLE, c(1)], attrs(mode="index")),
         ("dynamic", [HALF, c(1)], attrs(True, mode="index")),

@@ -70,7 +70,7 @@ PROPERTIES = {
     "negative numbers": Property(lambda array: array < 0, None),
     "fractions": Property(lambda array: np.isfinite(_reals(array)) & (_reals(array) % 1 != 0), REALS),
     "odd numbers": Property(lambda array: array % 2 == 1, None),
-    "blanks": Property(lambda array: np.char.find(array.astype(str), " ") >= 0, None),
+    "blanks": Property(lambda array: array.dtype.kind == "U" and np.char.find(array, " ") >= 0, None),
     "numbers beyond i32": Property(_beyond_i32, WIDE),
     "numbers beyond 2**24": Property(lambda array: np.abs(array.astype(np.float64)) > 2**24, WIDE | {"i32"}),
     "numbers beyond f32": Property(lambda array: (np.abs(array) > _FINITE) & ~np.isinf(array), frozenset({"f64"})),
