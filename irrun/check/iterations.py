@@ -12,7 +12,7 @@ from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.body import Misfit, misfit
-from irrun.spec.dims import Shape
+from irrun.spec.dims import Shape, Size
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
@@ -113,9 +113,7 @@ def _other_entries(node: InferredLayer, inference: Inference) -> Iterator[Diagno
     if not off:
         return
     layer, body = node.layer, node.layer.bodies["body"]
-    trait = node.op.trait(Iterating)
-    assert trait is not None
-    rounds = trait.rounds(body_of(body, inference), [inference.tensor(value) for value in layer.inputs])
+    rounds = _rounds(node, inference)
     joined, others = [], []
     for entry in (entry for entry in body.outputs if entry.external in off):
         shape = inference.tensor(entry.internal.inputs[0]).shape if entry.internal.inputs else None
@@ -249,9 +247,7 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
     lost = [entry for entry in _last(body) if _renewed(leading_to([entry.internal]), carried, inference)]
     if not lost:
         return
-    trait = node.op.trait(Iterating)
-    assert trait is not None
-    rounds = trait.rounds(body_of(body, inference), [inference.tensor(value) for value in layer.inputs])
+    rounds = _rounds(node, inference)
     if isinstance(rounds, int) and rounds < 2:
         return
     for entry in lost:
@@ -276,9 +272,7 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     known = {found: inference.nodes[found].outputs[0] for found in body.graph.parameters if found in inference.nodes}
     if all(_same_shape(start, known.get(parameter)) for parameter, start in starts.items()):
         return
-    trait = node.op.trait(Iterating)
-    assert trait is not None
-    rounds = trait.rounds(body_of(body, inference), [inference.tensor(value) for value in layer.inputs])
+    rounds = _rounds(node, inference)
     if isinstance(rounds, int) and rounds < 2:
         return
     scratch = Inference(inference.weights)
@@ -297,6 +291,14 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
         )
         code = "E304" if isinstance(rounds, int) else "W940"
         yield Diagnostic(code, message, edge.element.span, layer.label, help)
+
+
+def _rounds(node: InferredLayer, inference: Inference) -> Size | None:
+    """How often the body of a layer runs at most."""
+    trait = node.op.trait(Iterating)
+    assert trait is not None
+    given = [inference.tensor(value) for value in node.layer.inputs]
+    return trait.rounds(body_of(node.layer.bodies["body"], inference), given)
 
 
 def _same_shape(a: Tensor, b: Tensor | None) -> bool:
