@@ -231,12 +231,14 @@ class _Flow:
     # Outputs
 
     def _allowed(self, name: str, array: Array) -> Tolerance:
-        """How far an output may be off: as somebody says, or by the least precise type on the way and that it is in;
-        what is computed of integers alone is what it is in any precision."""
-        asked = named(self._tolerances, name)
-        if asked is not None or name in self._exact:
-            return asked or EXACT
-        return of_outputs([self._beside.least, element_type(array.dtype), *self._beside.grids])
+        """How far an output may be off: as is settled, or by the least precise type on the way and that it is in."""
+        held = element_type(array.dtype)
+        return self._settled(name) or of_outputs([self._beside.least, held, *self._beside.grids])
+
+    def _settled(self, name: str) -> Tolerance | None:
+        """How far an output may be off in any precision: as somebody says; what is computed of integers alone is
+        exact."""
+        return named(self._tolerances, name) or (EXACT if name in self._exact else None)
 
     def _judged(self, course: Course, theirs: Sequence[Mapping[str, Array]], results: Sequence[Results]) -> bool:
         """Take down how far outputs are off; whether any is too far."""
@@ -268,8 +270,7 @@ class _Flow:
             if name not in theirs[step] or seen.worst.where != Where(course.name, step):
                 continue
             grids = self._beside.grids
-            tolerance = named(self._tolerances, name) or (of_outputs(grids) if grids else LEVELS["f32"])
-            tolerance = EXACT if name in self._exact else tolerance
+            tolerance = self._settled(name) or (of_outputs(grids) if grids else LEVELS["f32"])
             seen.precise = Measured(
                 seen.worst.where, measure(theirs[step][name], results[step][name], tolerance), tolerance
             )
