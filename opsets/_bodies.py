@@ -135,9 +135,8 @@ def _checked_count(node: Node, port: BodyInput, size: Size) -> Size:
     node.require("C3", last < size, f"{where}, lie behind it", place=(port, ""))
     length = last - first + 1
     wrong = f"{where}, are in the wrong order for stride {port.stride}"
-    node.require("C3", length >= 0, wrong, place=(port, "stride"))
-    if isinstance(size, int) and size:  # what is empty has no slices
-        node.require("C3", length >= 1, wrong, place=(port, "stride"))
+    least = 1 if isinstance(size, int) and size else 0  # what is empty has no slices
+    node.require("C3", length >= least, wrong, place=(port, "stride"))
     rest = (length - port.part_size) % abs(port.stride)
     message = (
         f"input {port.external} has {length} elements from start to end, which slices of {port.part_size} elements"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 from typing import Any
 
@@ -42,6 +42,15 @@ def normal_axis(node: Node, label: str, axis: int, rank: int, name: str = "axis"
     if rank == 0:
         node.fail(label, f"`{name}` is {axis}, outside [0, 0) for rank 0", about=[name])
     return node.axis(label, axis, rank, name, number)
+
+
+def count_once(
+    node: Node, label: str, name: str, axes: Sequence[int], places: Collection[int], *, port: bool = True
+) -> None:
+    """Warn of axes where one is listed twice, so that there are fewer `places`; at the port of that name if so."""
+    if len(places) < len(axes):
+        message = f"`{name}` is {list(axes)}, which has an axis twice"
+        node.tolerate(label, ONCE, message, name if port else None, about=() if port else [name])
 
 
 def agreed(a: Size, b: Size) -> Size:

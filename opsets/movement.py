@@ -51,7 +51,6 @@ from irrun.spec import (
 
 from ._broadcasting import broadcast_data, broadcast_to_shape
 from ._indexing import (
-    ONCE,
     WRAPS,
     agreed,
     axis_of,
@@ -60,6 +59,7 @@ from ._indexing import (
     check_tuples,
     common_dims,
     copy_for,
+    count_once,
     distinct,
     element_positions,
     gather_nd,
@@ -1426,8 +1426,8 @@ def _(node: Node) -> None:
         return
     node.within("C3", "axis", 0, rank)
     axes = node.numbers("axis")
-    if axes is not None and len(set(axes)) < len(axes):
-        node.tolerate("C4", ONCE, f"`axis` is {axes}, which has an axis twice", "axis")
+    if axes is not None:
+        count_once(node, "C4", "axis", axes, set(axes))
 
 
 @op(

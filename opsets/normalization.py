@@ -28,7 +28,7 @@ from irrun.spec import (
     op,
 )
 
-from ._indexing import ONCE
+from ._indexing import count_once
 from ._precision import total_of_squares, widened
 
 
@@ -297,9 +297,8 @@ def _(node: Node) -> None:
         message = "neither `across_channels` nor `reduction_axes` is given"
         node.tolerate("C1", "takes each channel alone", message, about=["across_channels", "reduction_axes"])
     rank = len(node.shape("data"))
-    if len({node.axis("C2", axis, rank, "reduction_axes") for axis in axes}) < len(axes):
-        message = f"`reduction_axes` is {list(axes)}, which has an axis twice"
-        node.tolerate("C4", ONCE, message, about=["reduction_axes"])
+    places = {node.axis("C2", axis, rank, "reduction_axes") for axis in axes}
+    count_once(node, "C4", "reduction_axes", axes, places, port=False)
 
 
 @op(
@@ -393,8 +392,8 @@ def _require_axes(node: Node, label: str) -> None:
 def _require_different_axes(node: Node, label: str) -> None:
     axes = node.numbers("axes")
     rank = len(node.shape("data"))
-    if axes is not None and len({axis % rank for axis in axes}) < len(axes):
-        node.tolerate(label, ONCE, f"`axes` is {axes}, which has an axis twice", about=["axes"])
+    if axes is not None:
+        count_once(node, label, "axes", axes, {axis % rank for axis in axes}, port=False)
 
 
 def _axes(axes: Iterable[Any] | Array, rank: int) -> tuple[int, ...]:

@@ -397,23 +397,26 @@ def adaptive_taps(size: int, windows: int) -> tuple[Array, Array]:
 
 def pooling_windows(node: Node) -> tuple[Size, ...]:
     """Check the geometry of a pooling op and count its windows."""
+    return check_windows(node, "C3", _grid(node))
+
+
+def _grid(node: Node) -> list[Axis]:
+    """The geometry of a pooling op, after requiring that there is as much of it as the data have spatial axes."""
     spatial = node.dims["spatial"]
     if len(spatial) not in (1, 2, 3):
         node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3", about=["data"])
     lists = [name for name in ("kernel", "strides", "dilations", "pads_begin", "pads_end") if name in node.attrs]
     check_lengths(node, "C2", len(spatial), lists, optional=["dilations"], assumed=["pads_begin", "pads_end"])
     attrs = {name: node.attrs[name] for name in (*lists[1:], "auto_pad", "rounding_type")}
-    return check_windows(node, "C3", axes_of(spatial, node.attrs["kernel"], **attrs))
+    return axes_of(spatial, node.attrs["kernel"], **attrs)
 
 
 def averaged_windows(node: Node) -> tuple[Size, ...]:
     """As `pooling_windows`, after requiring that there are elements to average: of nothing there is no mean."""
-    windows = pooling_windows(node)
-    attrs = node.attrs
+    grid, attrs = _grid(node), node.attrs
+    windows = check_windows(node, "C3", grid)
     if not attrs["exclude_pad"] or attrs["auto_pad"] != "explicit":
         return windows
-    names = ("strides", "pads_begin", "pads_end", "dilations")
-    grid = axes_of(node.dims["spatial"], attrs["kernel"], **{name: attrs[name] for name in names if name in attrs})
     for number, (axis, count) in enumerate(zip(grid, windows, strict=True)):
         for name, pad in (("pads_begin", axis.begin), ("pads_end", axis.end)):
             if pad < axis.reach:

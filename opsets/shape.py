@@ -33,7 +33,7 @@ from irrun.spec import (
     shape_text,
 )
 
-from ._indexing import ONCE
+from ._indexing import count_once
 
 DATA = Input("data", "T", "...")
 
@@ -213,8 +213,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     if shape is None or (given and axes is None and not _is(product(node.inputs["axes"].shape or ()), 0)):
         return {}
     wanted = {node.axis("C1", axis, len(shape), "axes", number) for number, axis in enumerate(axes or ())}
-    if len(wanted) < len(axes or ()):
-        node.tolerate("C2", ONCE, f"`axes` is {axes}, which has an axis twice", "axes")
+    count_once(node, "C2", "axes", axes or (), wanted)
     if not shape:
         return {"output": ()}
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
@@ -321,8 +320,7 @@ def _(node: Node) -> Shapes:
         # listed twice, an axis counts once
         return {"output": tuple(fresh() for _ in range(len(shape) + 1))} if _is(count, 1) else {}
     listed = list(dict.fromkeys(axes))
-    if len(listed) < len(axes):
-        node.tolerate("C2", ONCE, f"`axes` is {axes}, which has an axis twice", "axes")
+    count_once(node, "C2", "axes", axes, listed)
     rank = len(shape) + len(listed)
     places: dict[int, int] = {}
     for axis in listed:

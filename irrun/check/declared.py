@@ -22,7 +22,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     mistaken, blamed = inference.mistaken, inference.blamed
-    doubtful = followers((node.layer for node in inference.nodes.values()), inference.weights)
+    doubtful = followers(inference.nodes, inference.weights)
     for node in inference.nodes.values():
         layer = node.layer
         if layer in doubtful:  # whose cause is reported

@@ -155,7 +155,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             node = infer_layer(layer, inference)
         if node is not None:
             if given is not None and node.outputs:
-                if graph.owner and _contradict(node.outputs[0], given):
+                if graph.owner and contradict(node.outputs[0], given):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
@@ -334,18 +334,25 @@ def _as_declared(violation: Violation, layer: Layer, inference: Inference) -> Di
     """What is wrong with the body that a tolerated violation is about where its Parameters are what they declare."""
     entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
     body = next((body for body in layer.bodies.values() if entry in body.inputs), None)
-    if body is None:
-        return None
-    scratch = Inference(inference.weights)
-    infer_graph(body.graph, scratch, {})
-    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
+    return None if body is None else read_alone(body.graph, inference.weights)
 
 
 def _unreadable(found: Diagnostic, failure: Diagnostic) -> Diagnostic:
     """A tolerated violation as an error: OpenVINO reads a body by what it declares before it goes by what it gets."""
-    help = f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
     note = Note(f"layer {failure.layer}", failure.span)
-    return replace(found, code="E401", help=help, notes=(*found.notes, note))
+    return replace(found, code="E401", help=failing_alone(failure), notes=(*found.notes, note))
+
+
+def read_alone(graph: Graph, weights: Weights) -> Diagnostic | None:
+    """The first error of a body that is inferred by what it declares, as OpenVINO reads it."""
+    scratch = Inference(weights)
+    infer_graph(graph, scratch, {})
+    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
+
+
+def failing_alone(failure: Diagnostic) -> str:
+    """What to say of a body in which `read_alone` has found a failure."""
+    return f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
 
 
 def _concerned(violation: Violation, op: Op, connected: int) -> list[tuple[Concern, str, int]]:
@@ -415,7 +422,7 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     return results
 
 
-def _contradict(declared: Tensor, given: Tensor) -> bool:
+def contradict(declared: Tensor, given: Tensor) -> bool:
     """Whether a tensor that is `given` cannot have the declared shape."""
     if declared.shape is None or given.shape is None:
         return False

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irrun.check.declared import contradicts
-from irrun.check.infer import Inference, InferredLayer, body_of, infer_graph
+from irrun.check.infer import Inference, InferredLayer, body_of, contradict, failing_alone, infer_graph, read_alone
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.body import Misfit, misfit
-from irrun.spec.dims import Shape, Size
+from irrun.spec.dims import Shape, Size, same_shapes
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
@@ -49,9 +49,7 @@ def _mistaken(
     labels = {graph.owner.label, *(layer.label for layer in graph.layers)}
     if any(found.layer in labels and found.severity == "error" for found in inference.diagnostics):
         return
-    scratch = Inference(inference.weights)
-    infer_graph(graph, scratch, {})
-    failure = next((found for found in scratch.diagnostics if found.severity == "error"), None)
+    failure = read_alone(graph, inference.weights)
     for layer, (declared, given) in parameters.items():
         message = f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
         slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
@@ -62,7 +60,7 @@ def _mistaken(
             continue
         help = "write the shape that it gets; OpenVINO takes that in a run, other readers go by the file"
         if failure is not None:
-            help = f"OpenVINO reads the body by what it declares, where layer {failure.layer} fails: {failure.message}"
+            help = failing_alone(failure)
         span = attribute_span(layer.data or layer.element, "shape")
         notes = (Note(f"in the {graph.element.tag} of layer {graph.owner}", graph.owner.span),)
         yield Diagnostic("E304" if failure else "W940", message, span, layer.label, help, notes)
@@ -270,7 +268,8 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
         if entry.axis is None and entry.external >= 0
     }
     known = {found: inference.nodes[found].outputs[0] for found in body.graph.parameters if found in inference.nodes}
-    if all(_same_shape(start, known.get(parameter)) for parameter, start in starts.items()):
+    pairs = [(start.shape, known[parameter].shape) for parameter, start in starts.items() if parameter in known]
+    if all(first is None or same_shapes(first, each) for first, each in pairs):
         return
     rounds = _rounds(node, inference)
     if isinstance(rounds, int) and rounds < 2:
@@ -279,9 +278,9 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     infer_graph(body.graph, scratch, known | starts)
     for edge in body.back_edges:
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
-        if first is None or first.shape is None or then.shape is None:
+        if first is None or first.shape is None or then.shape is None or not contradict(first, then):
             continue
-        if not _contradict(first.shape, then.shape) or (not iterator and len(first.shape) == len(then.shape)):
+        if not iterator and len(first.shape) == len(then.shape):
             continue
         given, handed = shape_text(first.shape), shape_text(then.shape)
         message = f"the first iteration gets {given} as layer {edge.parameter}, the next ones {handed}"
@@ -299,18 +298,6 @@ def _rounds(node: InferredLayer, inference: Inference) -> Size | None:
     assert trait is not None
     given = [inference.tensor(value) for value in node.layer.inputs]
     return trait.rounds(body_of(node.layer.bodies["body"], inference), given)
-
-
-def _same_shape(a: Tensor, b: Tensor | None) -> bool:
-    if a.shape is None or b is None:
-        return True
-    if b.shape is None or len(a.shape) != len(b.shape):
-        return False
-    return all((one == other) is True for one, other in zip(a.shape, b.shape, strict=True))
-
-
-def _contradict(a: Shape, b: Shape) -> bool:
-    return len(a) != len(b) or any((one == other) is False for one, other in zip(a, b, strict=True))
 
 
 def _renewed(layers: set[Layer], carried: set[Layer], inference: Inference) -> bool:

@@ -31,15 +31,13 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
     """The op of a layer, and what is to be said of it; neither where its type or version is missing, or a body is."""
     known = registry()
     op = known.find(layer.type, layer.version)
-    if op is not None and layer.type == op.type:
-        return op, None
-    if op is not None and not (op.type in MOVED and layer.version == "opset1"):
-        return op, _respelled(layer, op)
-    if not {"type", "version"} <= layer.element.attributes.keys() or layer.type == "const":  # which the reader reports
-        return None, None
-    if op is not None:
+    if op is not None and layer.type != op.type and op.type in MOVED and layer.version == "opset1":
         message, help = f"opset1 contains `{op.type}` in this spelling only", f"write `{op.type}`, or `opset2`"
         return None, Diagnostic("E301", message, attribute_span(layer.element, "type"), layer.label, help)
+    if op is not None:
+        return op, None if layer.type == op.type else _respelled(layer, op)
+    if not {"type", "version"} <= layer.element.attributes.keys() or layer.type == "const":  # which the reader reports
+        return None, None
     versions = known.versions(layer.type)
     name = "version"
     hint: str | None = None

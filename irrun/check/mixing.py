@@ -15,7 +15,7 @@ MAX_NAMED = 5
 
 def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
     """One warning for a model that has such layers, at the first one: a converter writes many, for one reason."""
-    doubtful = followers((node.layer for node in inference.nodes.values()), inference.weights)
+    doubtful = followers(inference.nodes, inference.weights)
     mixing = (
         node
         for node in inference.nodes.values()

@@ -319,13 +319,12 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     free = 0  # bytes before the last one that nobody has
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            shared = offset, min(-end, last[1])
             at, other = layer, last[2]
-            if last[2].data and (free == last[1] - offset or _is_odd(other, weights)) and not _is_odd(layer, weights):
+            if other.data and (free == last[1] - offset or _is_odd(other, weights)) and not _is_odd(layer, weights):
                 at, other = other, layer
             assert at.data is not None
             notes = (Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset")),)
-            message = f"bytes {shared[0]} to {shared[1]} are also those of layer {other}"
+            message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {other}"
             help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
             findings.add("W909", message, at.data, "offset", layer=at, help=help, notes=notes)
             for each in (layer, last[2]):

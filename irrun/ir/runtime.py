@@ -44,8 +44,9 @@ def _check_layout(mark: Element, text: str, layer: Layer, findings: Findings, po
         help = "each axis has a name of its own, or `?`; `...` stands once"
         findings.add("E222", f"the layout `{shown}` has `{again}` twice", mark, "layout", layer=layer, help=help)
         return
-    whole = port is not None and layer.type in ("Parameter", "Result") and "..." not in axes
-    if port is not None and whole and port.dims and len(axes) != len(port.dims):
+    if port is None or layer.type not in ("Parameter", "Result") or "..." in axes:
+        return
+    if port.dims and len(axes) != len(port.dims):
         message = f"the layout `{shown}` has {len(axes)} axes, but the port {len(port.dims)} dimensions"
         help = "name each of its axes, or delete the layout"
         findings.add("E222", message, mark, "layout", layer=layer, help=help)
