@@ -149,15 +149,16 @@ def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
 
 def find_input(model: Model, name: str | int) -> int:
     """The number of the input that goes by `name`, or by its position. Raises ValueError listing the inputs."""
-    from irrun.ir.signature import names_of
+    from irrun.ir.signature import names_of_inputs
 
     name, parameters = str(name), model.graph.parameters
-    matches = [number for number, layer in enumerate(parameters) if name in names_of(layer)]
+    listed = names_of_inputs(model.graph)
+    matches = [number for number, names in enumerate(listed) if name in names]
     if len(matches) == 1:
         return matches[0]
     if not matches and name.isdecimal() and len(name) < _DIGITS and int(name) < len(parameters):
         return int(name)
-    listing = ", ".join(f"`{names_of(layer)[0]}`" for layer in parameters) or "none"
+    listing = ", ".join(f"`{names[0]}`" for names in listed) or "none"
     what = "is the name of several inputs" if matches else "is no input"
     raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")
 

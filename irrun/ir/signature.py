@@ -63,6 +63,18 @@ def names_of(layer: Layer) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*tensor_names, layer.name)))
 
 
+def names_of_inputs(graph: Graph) -> list[tuple[str, ...]]:
+    """The names that each Parameter of a model goes by. Its own is none where another one's tensor has it: exporters
+    call a layer `input_ids` whose tensor is `decoder_input_ids`, and OpenVINO looks for names of tensors alone.
+    """
+    own = [layer.outputs[0].port.names if layer.outputs else () for layer in graph.parameters]
+    taken = {name for names in own for name in names}
+    return [
+        tuple(names) if names and layer.name in taken else names_of(layer)
+        for layer, names in zip(graph.parameters, own, strict=True)
+    ]
+
+
 def names_of_results(graph: Graph) -> list[tuple[str, ...]]:
     """The names that each Result goes by, and its tensor: the first one, which no other Result has, is its key.
 
@@ -93,11 +105,11 @@ def inputs(graph: Graph) -> tuple[TensorInfo, ...]:
     """The inputs of a model, in order, as its Parameters declare them."""
     named = name_sizes(graph, {})
     found = []
-    for layer in graph.parameters:
+    for layer, names in zip(graph.parameters, names_of_inputs(graph), strict=True):
         port = layer.outputs[0].port if layer.outputs else None
         type = layer.attributes.get("element_type", "dynamic")
         shape = named[layer].shape if layer in named else _shape(layer.attributes.get("shape", "..."))
-        found.append(described(names_of(layer), Tensor(type, shape), port))
+        found.append(described(names, Tensor(type, shape), port))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
-from irrun.ir.signature import names_of
+from irrun.ir.signature import names_of, names_of_inputs
 from irrun.records import NamedTuple
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
@@ -103,7 +103,8 @@ def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
     """
     inference, model = executor.report.inference, executor.model
     assert inference is not None
-    layers = {name: layer for layer in model.graph.parameters for name in names_of(layer)}
+    names = zip(model.graph.parameters, names_of_inputs(model.graph), strict=True)
+    layers = {name: layer for layer, listed in names for name in listed}
     inputs = {names_of(layer)[0]: inference.nodes[layer].outputs[0] for layer in model.graph.parameters}
     prefix = "decoder_" if "decoder_input_ids" in layers else ""
     sought = {key: prefix + key if key in _PREFIXED else key for key in _RANKS}

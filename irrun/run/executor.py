@@ -17,7 +17,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Layer, Model, Value
-from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
+from irrun.ir.signature import TensorInfo, described, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
 from irrun.records import NamedTuple
@@ -184,8 +184,10 @@ class GraphExecutor:
     def inputs(self) -> tuple[TensorInfo, ...]:
         """What `run` takes, in order."""
         return tuple(
-            described(names_of(layer), tensor, layer.outputs[0].port)
-            for layer, tensor in zip(self._parameters, self._declared, strict=True)
+            described(names, tensor, layer.outputs[0].port)
+            for layer, names, tensor in zip(
+                self._parameters, names_of_inputs(self.model.graph), self._declared, strict=True
+            )
         )
 
     @cached_property

@@ -13,7 +13,7 @@ from irrun.check.declared import contradicts
 from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model
-from irrun.ir.signature import names_of
+from irrun.ir.signature import names_of, names_of_inputs
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim, Shape, Size
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
@@ -316,7 +316,7 @@ def _number(size: Size, wanted: int) -> int:
 
 def _key(model: Model, number: int) -> str:
     """A name that finds this input, or its position."""
-    names = (*names_of(model.graph.parameters[number]), str(number))
+    names = (*names_of_inputs(model.graph)[number], str(number))
     return next((name for name in names if _finds(model, name, number)), names[0])
 
 

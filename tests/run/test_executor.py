@@ -77,6 +77,25 @@ def test_inputs_that_do_not_fit(doubled, inputs, message):
         irrun.GraphExecutor(doubled).run(inputs)
 
 
+def test_the_name_of_a_tensor_goes_before_that_of_a_layer(tmp_path):
+    """Exported encoder-decoders call the layer of `decoder_input_ids` `input_ids`; OpenVINO asks tensors alone."""
+    model = Model()
+    ids = model.parameter("input_ids", F32, (2,))
+    other = model.parameter("decoder_input_ids", F32, (2,))
+    total = add(model, ids, other, name="logits", names=["sum"])
+    model.result(add(model, total, ids, name="sum", names=["logits"]))
+    xml = model.save(tmp_path)
+    swapped = xml.read_text().replace('name="input_ids" type', 'name="ids" type')
+    xml.write_text(swapped.replace('name="decoder_input_ids" type', 'name="input_ids" type'))
+    executor = irrun.GraphExecutor(xml)
+    assert [info.names for info in executor.inputs] == [("input_ids", "ids"), ("decoder_input_ids",)]
+    given = {"decoder_input_ids": np.float32([1, 2]), "input_ids": np.float32([10, 20])}
+    assert executor.run(given)["logits"].tolist() == [21, 42]
+    assert executor.run(given, outputs=["sum"])["sum"].tolist() == [11, 22]
+    with pytest.raises(irrun.InputError, match="`sums` is no input of the model; its inputs are `input_ids`, `dec"):
+        executor.run(given | {"sums": np.float32([1, 2])})
+
+
 def test_an_input_of_the_other_byte_order_is_taken(doubled):
     assert irrun.GraphExecutor(doubled).run({"x": np.array([[1, 2]], ">f4")})["y"].tolist() == [[2, 4]]
 

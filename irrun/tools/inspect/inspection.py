@@ -13,7 +13,7 @@ from irrun.check.validate import GivenShapes, Report, find_input, given_shape, v
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
-from irrun.ir.signature import TensorInfo, described, names_of, names_of_results
+from irrun.ir.signature import TensorInfo, described, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
 from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size
@@ -221,9 +221,10 @@ def _inspect(
 
 def _inputs(contents: Contents) -> Iterator[TensorInfo]:
     """The inputs under the shapes that they were given."""
-    for layer in contents.model.graph.parameters:
+    graph = contents.model.graph
+    for layer, names in zip(graph.parameters, names_of_inputs(graph), strict=True):
         value = layer.outputs[0] if layer.outputs else None
-        yield described(names_of(layer), contents.tensor(value), None if value is None else value.port)
+        yield described(names, contents.tensor(value), None if value is None else value.port)
 
 
 def _outputs(contents: Contents) -> Iterator[TensorInfo]:

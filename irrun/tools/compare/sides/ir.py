@@ -8,7 +8,7 @@ from pathlib import Path
 from irrun.diagnostics import IRError, clipped
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.reader import read_model
-from irrun.ir.signature import names_of, names_of_results
+from irrun.ir.signature import names_of, names_of_inputs, names_of_results
 from irrun.run.keys import unique
 from irrun.run.session import Event
 from irrun.spec.op import Array
@@ -47,9 +47,8 @@ class IrSide:
         self._tried = False
         self._inside: dict[Value, Inner] | None = None
         self._tensors = tensors_of(model.graph)
-        parameters = model.graph.parameters
         self._inputs = _inverse(
-            matched([names_of(p) for p in self.model.graph.parameters], [names_of(p) for p in parameters]),
+            matched(names_of_inputs(self.model.graph), names_of_inputs(model.graph)),
             self.model.graph.parameters,
             self.name,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from irrun.diagnostics import EngineError, clipped
 from irrun.ir.graph import Model
-from irrun.ir.signature import names_of, names_of_results
+from irrun.ir.signature import names_of_inputs, names_of_results
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed, Steps
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub, Writer
@@ -55,7 +55,7 @@ class OnnxSide:
         found = self._told({"do": "describe", "path": str(self._path.absolute())})
         self.by: str = found["by"]
         self._inputs: list[tuple[str, str]] = [(name, type) for name, type in found["inputs"]]
-        numbers = matched([[name] for name, _ in self._inputs], [names_of(p) for p in self._model.graph.parameters])
+        numbers = matched([[name] for name, _ in self._inputs], names_of_inputs(self._model.graph))
         self._sources: list[int] = []
         for (name, _), number in zip(self._inputs, numbers, strict=True):
             if number is None:
