@@ -206,10 +206,10 @@ class Frame:
         """The call that computes an instruction; None for a view that is the same in every run."""
         if instruction.compiled is not None:
             return self._engine_call(instruction)
-        if instruction.quick is not None:
-            return self._quick_call(instruction, instruction.quick)
         if isinstance(specialization, Enclosure):
             return self._enclosed_call(instruction, specialization)
+        if instruction.quick is not None:
+            return self._quick_call(instruction, instruction.quick, specialization)
         if specialization is not None:
             return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
@@ -287,10 +287,14 @@ class Frame:
 
         return call
 
-    def _quick_call(self, instruction: Instruction, quick: Quick) -> Call:
+    def _quick_call(self, instruction: Instruction, quick: Quick, specialization: Specialization | None) -> Call:
         """A call by the quick way, if it knows the arrays. It does no more than it must: steps have many such calls."""
         arrays, operands, store = self._arrays, instruction.operands, self._storing(instruction)
-        otherwise = self._kernel_call(instruction)
+        otherwise: Call
+        if specialization is None:
+            otherwise = self._kernel_call(instruction)
+        else:
+            otherwise = partial(self._by_specialization, instruction, specialization)
 
         def call() -> None:
             results = quick([None if number is None else arrays[number] for number in operands], self._run)

@@ -44,6 +44,13 @@ class _Specialized(NamedTuple):
     checked: bool = False
 
 
+class _Bound(NamedTuple):
+    """The calls that compute an instruction in memory of their own, and their results."""
+
+    calls: list[Call]
+    results: list[Array]
+
+
 def is_unsized(program: Program, instruction: Instruction) -> bool:
     """Whether all is known of an instruction but sizes, so that an engine may compute it when they are there."""
     return is_typed(program, instruction) and not all(tensor.static for tensor in _tensors(program, instruction))
@@ -89,20 +96,21 @@ class Specialization:
         if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
             return KERNEL, self._computed(arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
-        found = self._kept.get(key)
+        found, bound = self._kept.get(key), None
         if found is None:
-            found = self._specialized(arrays, run.meter)
+            found, bound = self._specialized(arrays, run)
             self._kept[key] = found
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
             return self._by_kernels(arrays, run)
-        check = partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
-        if found.compiled.judging is None:
-            check()
         taken = len(found.work.inputs)
+        if found.compiled.judging is None:  # what judges the data itself asks only where it has doubts
+            self._checking(found, arrays, run)()
         try:
-            results = _call(found.engine, found.work, found.compiled, arrays[:taken], check)
+            calls, results = bound or self._bound(found, arrays, run)
+            for call in calls:
+                call()
         except IRError:
             raise
         except Exception as error:
@@ -186,14 +194,19 @@ class Specialization:
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
 
-    def _specialized(self, arrays: Sequence[Array | None], meter: Meter | None) -> _Specialized:
+    def _checking(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> Call:
+        """What asks the rule about the data, if it has to see them."""
+        return partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
+
+    def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
+        """What an engine made of it, and that bound to these arrays."""
         instruction, program = self._instruction, self._program
         inferred = shapes_alone(program, instruction, arrays[: len(instruction.inputs)])
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
-            return _Specialized(None)
+            return _Specialized(None), None
         outputs = inferred.outputs[: self._count]
         if not self._posts_fit(outputs[0], arrays[len(instruction.inputs) :]):
-            return _Specialized(None)
+            return _Specialized(None), None
         operands = [
             None if array is None or number is None else self._operand(number, array)
             for number, array in zip(instruction.operands, arrays, strict=True)
@@ -202,12 +215,17 @@ class Specialization:
             for count in range(len(instruction.posts), -1, -1):
                 some = instruction.changed(posts=instruction.posts[:count])
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
-                if not _fit(work, meter):  # which the kernels say
-                    return _Specialized(None)
+                if not _fit(work, run.meter):  # which the kernels say
+                    return _Specialized(None), None
                 compiled = compile_work(engine, work, some)
-                if compiled is not None and self._binds(engine, work, compiled, arrays):
-                    return _Specialized(engine, work, compiled, count, not inferred.complete)
-        return _Specialized(None)
+                if compiled is None:
+                    continue
+                found = _Specialized(engine, work, compiled, count, not inferred.complete)
+                try:
+                    return found, self._bound(found, arrays, run)
+                except Exception as error:
+                    log("engine %s failed to bind layer %s: %r", engine.name, instruction.layer, error)
+        return _Specialized(None), None
 
     def _operand(self, number: int, array: Array) -> Operand:
         value = self._program.constants.get(number)
@@ -239,13 +257,37 @@ class Specialization:
             made = post.outputs[0]
         return True
 
-    def _binds(self, engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None]) -> bool:
-        try:
-            _bound(engine, work, compiled, arrays[: len(work.inputs)])
-        except Exception as error:
-            log("engine %s failed to bind layer %s: %r", engine.name, self._instruction.layer, error)
-            return False
-        return True
+    def _bound(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound:
+        """What an engine made of it, bound to these arrays, layouts brought to and fro."""
+        engine, work, compiled = found.engine, found.work, found.compiled
+        assert engine is not None
+        assert work is not None
+        assert compiled is not None
+        calls: list[Call] = []
+        read: list[Array | None] = []
+        for position, (operand, array) in enumerate(zip(work.inputs, arrays, strict=False)):
+            if array is None or operand is None or position in compiled.taken:
+                read.append(None)
+            elif position in compiled.wants:
+                layout = compiled.wants[position]
+                read.append(room(operand, layout))
+                calls.append(_reorder(engine, operand, layout, array, read[-1]))
+            else:
+                read.append(array)
+        written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
+        scratch = allocate(compiled.scratch) if compiled.scratch else None
+        call = compiled.bind(read, written, scratch)
+        if compiled.judging is not None:
+            check = self._checking(found, arrays, run)
+            call = either(compiled.judging(read, written, scratch), chain([check, call]))
+        calls.append(call)
+        results = list(written)
+        for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
+            layout = compiled.gives.get(position)
+            if layout is not None and layout.strides is None:
+                results[position] = room(operand, None)
+                calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
+        return _Bound(calls, results)
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:
@@ -260,44 +302,6 @@ def _shape(array: Array | None) -> tuple[int, ...] | None:
 
 def _pass() -> None:
     """Nothing to check."""
-
-
-def _call(engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None], check: Call) -> list[Array]:
-    """The results; what judges the data itself asks to `check` them where it has doubts."""
-    calls, results = _bound(engine, work, compiled, arrays, check)
-    for call in calls:
-        call()
-    return results
-
-
-def _bound(
-    engine: Engine, work: Work, compiled: Compiled, arrays: Sequence[Array | None], check: Call = _pass
-) -> tuple[list[Call], list[Array]]:
-    """The calls that compute a work in memory of their own, layouts brought to and fro, and their results."""
-    calls: list[Call] = []
-    read: list[Array | None] = []
-    for position, (operand, array) in enumerate(zip(work.inputs, arrays, strict=True)):
-        if array is None or operand is None or position in compiled.taken:
-            read.append(None)
-        elif position in compiled.wants:
-            layout = compiled.wants[position]
-            read.append(room(operand, layout))
-            calls.append(_reorder(engine, operand, layout, array, read[-1]))
-        else:
-            read.append(array)
-    written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
-    scratch = allocate(compiled.scratch) if compiled.scratch else None
-    call = compiled.bind(read, written, scratch)
-    if compiled.judging is not None:
-        call = either(compiled.judging(read, written, scratch), chain([check, call]))
-    calls.append(call)
-    results = list(written)
-    for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
-        layout = compiled.gives.get(position)
-        if layout is not None and layout.strides is None:
-            results[position] = room(operand, None)
-            calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
-    return calls, results
 
 
 def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array | None) -> Call:

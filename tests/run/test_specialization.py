@@ -345,3 +345,38 @@ def test_what_is_scattered_by_rows_that_the_data_tell_is_by_a_compiled_kernel(ro
     where[np.flatnonzero(mask)[0], 3] = rows
     with pytest.raises(irrun.ExecutionError, match="outside"):
         ours.run([mask, where, updates])
+
+
+@pytest.mark.parametrize(("count", "by"), [(64, "kernel"), (65, "numpy"), (4000, "numpy")])
+def test_element_wise_layers_of_large_arrays_are_for_engines_whatever_their_kernels_could_do_at_once(
+    count, by, tmp_path
+):
+    from irrun.run.profile import Profile
+
+    b, rng = model(), np.random.default_rng(93)
+    data, chosen = rng.standard_normal((4000, 64)).astype(F32), np.zeros(4000, F32)
+    chosen[:count] = 1
+    places = b.one("Squeeze-1", b.one("NonZero-3", b.parameter([chosen])), i64(b, [0]))
+    rows = b.one("Gather-8", b.parameter([data]), places, i64(b, 0), batch_dims=0)
+    b.result(rows)
+    b.result(b.one("Gelu-7", rows, approximation_mode="erf"))
+    path = saved(b, tmp_path)
+    ours, profile = irrun.GraphExecutor(path, engine="numpy"), Profile()
+    _, expected = irrun.GraphExecutor(path, engine="reference").run([chosen, data]).values()
+    for _ in range(2):
+        _, result = ours.run([chosen, data], profile=profile).values()
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
+    assert [entry.by for entry in profile.entries.values() if entry.type == "Gelu"] == [by]
+
+
+def test_an_engine_binds_what_it_has_made_for_new_sizes_once(tmp_path, monkeypatch):
+    ours, bound = irrun.GraphExecutor(saved(chosen_rows(()), tmp_path), engine="numpy"), []
+    run(ours, 1, 2)
+    product = specialization(ours)
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    real = type(product)._bound
+    monkeypatch.setattr(type(product), "_bound", lambda self, *given: bound.append(self) or real(self, *given))
+    assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()
+    assert bound.count(product) == 1
+    assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()
+    assert bound.count(product) == 2
