@@ -63,7 +63,7 @@ def sequence(b: Builder) -> Value:
     lengths = [np.full(shape[0], shape[1], np.int32) for shape in sizes]
     short = b.chance(0.3)
     if short:
-        lengths = [b.random.integers(1, shape[1] + 1, shape[0]).astype(np.int32) for shape in sizes]
+        lengths = [b.random.integers(0, shape[1] + 1, shape[0]).astype(np.int32) for shape in sizes]
     constant = isinstance(batch, int) and isinstance(length, int) and not (short and b.chance(0.5))
     ends = b.constant(lengths[0]) if constant else b.parameter(lengths)
     attrs = _options(b, kind)

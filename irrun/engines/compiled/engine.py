@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
 from irrun.engines.heads import LEAST_SCORES, scores_of
+from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
-from irrun.spec.op import Op
-from irrun.spec.registry import registry
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
@@ -89,13 +88,6 @@ LEAST = {
 }
 """Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
 reason to load llvmlite; once it is there it takes smaller ones, too."""
-
-
-def op_of(name: str) -> Op | None:
-    """The op of a work, without loading more of the library than was."""
-    type, _, version = name.rpartition("-")
-    op = registry().find(type, f"opset{version}")
-    return op if op is not None and op.name == name else None
 
 
 def _of_module(name: str, table: str) -> Any:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
 from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.turning import unsuppressed_rotated
+from irrun.engines.plain import op_of, results_of, write_results
 from irrun.engines.vectorized.threads import enter_blas, leave_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation
@@ -37,11 +35,7 @@ def compile(work: Work, team: Team) -> Compiled | None:
         return None
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        def call() -> None:
-            for output, result in zip(outputs, _results(kernel(*inputs)), strict=False):
-                np.copyto(output, result)
-
-        return call
+        return partial(write_results, kernel, inputs, outputs)
 
     return Compiled(bind)
 
@@ -59,7 +53,7 @@ def open(work: Work, team: Team) -> OpenCall | None:
     def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
         if asked and not _allowed(op, work, arrays, types):
             return None
-        return _results(kernel(*arrays))
+        return results_of(kernel(*arrays))
 
     return call
 
@@ -91,7 +85,3 @@ def _allowed(op: Op, work: Work, arrays: Sequence[Any], types: Sequence[str | No
     except Violation:
         return False
     return True
-
-
-def _results(results: Any) -> list[Array]:
-    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]

@@ -12,10 +12,10 @@ from llvmlite import ir
 
 from irrun.engines.compiled.code import LONG, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.engine import op_of
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
+from irrun.engines.plain import op_of
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype

@@ -29,6 +29,7 @@ from irrun.engines.onednn.bindings import (
 )
 from irrun.engines.placement import Placement
 from irrun.engines.signature import Memory
+from irrun.engines.vectorized.threads import Threads
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -213,6 +214,7 @@ class Library:
         self._memories: dict[tuple[int, int], _Memory] = {}
         self.lock = Lock()
         self.works = Memory()
+        self.pool = Threads(threads)
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16

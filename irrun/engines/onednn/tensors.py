@@ -88,12 +88,13 @@ def packed(
     source: Descriptor,
     target: Descriptor,
     arranged: Callable[[Array], Array] = np.asarray,
+    part: int = 0,
 ) -> Packed:
     """The constant for a primitive; the one that another work has made, as those of other input shapes do.
 
-    `arranged` gives the array that lies as `source` says.
+    `arranged` gives the array that lies as `source` says, made of that `part` of the constant.
     """
-    key = (id(value), source, target)  # which is nobody else's as long as what is found keeps the value
+    key = (id(value), source, target, part)  # which is nobody else's as long as what is found keeps the value
     found = library.packed.get(key)
     if found is None:
         found = library.packed[key] = Packed(library, value, source, target, arranged)

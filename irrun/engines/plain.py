@@ -1,0 +1,38 @@
+"""Ops by their own kernels, for what an engine is not made for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from irrun.engines.work import Arrays, Call, Work
+from irrun.spec.op import Array, Op
+from irrun.spec.registry import registry
+
+
+def op_of(name: str) -> Op | None:
+    """The op of a work, without loading more of the library than was."""
+    type, _, version = name.rpartition("-")
+    op = registry().find(type, f"opset{version}")
+    return op if op is not None and op.name == name else None
+
+
+def plain_call(work: Work, inputs: Arrays, outputs: Sequence[Array]) -> Call:
+    """A call by the kernel of a work without posts, of an op whose kernel asks for nothing but its inputs."""
+    op = op_of(work.name)
+    assert op is not None
+    return partial(write_results, partial(op.kernel, **work.attrs), inputs, outputs)
+
+
+def write_results(kernel: Any, inputs: Arrays, outputs: Sequence[Array]) -> None:
+    """Have a kernel compute, and its first results where they are wanted."""
+    for output, result in zip(outputs, results_of(kernel(*inputs)), strict=False):
+        np.copyto(output, result)
+
+
+def results_of(results: Any) -> list[Array]:
+    """What a kernel gives, as arrays."""
+    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]
