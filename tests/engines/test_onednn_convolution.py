@@ -413,3 +413,58 @@ def test_limits_that_no_convolution_takes() -> None:
         post = Post("FakeQuantize-1", levels, parameters=(2, 3, 4, 5))
         work = work_of("Convolution-1", attrs, [*arrays, low, upper, -one, one], [middle], constants, [post])
         assert prepared(work) is None
+
+
+ONE_ROW = [
+    ((1, 8, 5000), (12, 8, 7), {"pads_begin": (9,), "pads_end": (9,), "dilations": (3,)}),
+    ((1, 8, 4096), (12, 8, 5), {"pads_begin": (1,), "pads_end": (7,)}),
+    ((1, 3, 10001), (4, 3, 4), {"strides": (2,), "pads_begin": (3,)}),
+    ((1, 16, 6000), (16, 16, 1), {}),
+    ((1, 8, 4101), (12, 8, 4), {"auto_pad": "same_upper"}),
+    ((1, 8, 7000), (2, 8, 7), {"auto_pad": "same_lower"}),
+]
+
+
+@pytest.mark.parametrize(("data", "filters", "attrs"), ONE_ROW, ids=str)
+def test_convolutions_of_a_long_row(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    arrays = [normal(*data), normal(*filters)]
+    check("Convolution-1", window(1, **attrs), arrays, [1], tolerance=1e-5)
+    result = apply("Convolution-1", window(1, **attrs), *arrays)[0].shape
+    arrays += [normal(filters[0], 1), normal(*result)]
+    check("Convolution-1", window(1, **attrs), arrays, [1, 2], [add(2), add(3), RELU], tolerance=1e-5)
+    arrays[0], arrays[3] = channels_last(*data), channels_last(*result)
+    check("Convolution-1", window(1, **attrs), arrays, [1, 2], [add(2), add(3)], tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "attrs"),
+    [
+        ((1, 16, 900), (16, 8, 16), {"strides": (8,), "pads_begin": (4,), "pads_end": (4,)}),
+        ((1, 16, 2600), (16, 8, 4), {"strides": (2,), "pads_begin": (1,), "pads_end": (1,)}),
+        ((1, 16, 1700), (16, 8, 3), {"strides": (3,), "output_padding": (1,)}),
+        ((1, 16, 4500), (16, 8, 5), {"dilations": (2,), "pads_end": (3,)}),
+        ((1, 16, 1200), (16, 8, 3), {"strides": (5,)}),
+        ((1, 16, 4200), (16, 8, 1), {}),
+    ],
+    ids=str,
+)
+def test_transposed_convolutions_of_a_long_row(
+    data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]
+) -> None:
+    arrays = [normal(*data), normal(*filters), normal(filters[1], 1)]
+    check("ConvolutionBackpropData-1", window(1, **attrs), arrays[:2], [1], tolerance=1e-5)
+    check("ConvolutionBackpropData-1", window(1, **attrs), arrays, [1, 2], [add(2), RELU], tolerance=1e-5)
+
+
+@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")
+def test_long_rows_of_other_lengths_have_the_same_primitives() -> None:
+    assert ENGINE is not None
+    filters, attrs = normal(24, 8, 7), window(1, pads_begin=(3,), pads_end=(3,))
+    made = ENGINE._library._primitives
+    kept, counts = [], []
+    for length in (5000, 9000, 6024):  # 900 elements and more of the last piece
+        arrays = [normal(1, 8, length), filters]
+        kept.append(prepared(work_of("Convolution-1", attrs, arrays, [normal(1, 24, length)], [1])))
+        counts.append(sum(kind == "convolution_forward" and args[2].shape[1] == 8 for kind, args, *_ in made))
+    assert None not in kept
+    assert counts[0] == counts[1] == counts[2]

@@ -1,0 +1,132 @@
+"""Convolutions over one long axis, one piece of it after the other.
+
+To make oneDNN's primitive for a long axis may take longer than to compute with it, and each length asks for one of its
+own. With the channels last a piece of the axis is a piece of memory, and pieces of one length share a primitive: the
+first one has its own, and the last one, and those in the middle, whatever the whole length is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from irrun.engines.axes import lies_so
+from irrun.engines.onednn.library import Library, Primitive
+from irrun.engines.onednn.tensors import channels_last, given_as
+from irrun.engines.windows import Axis, axes_of, transposed_axes_of
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
+from irrun.records import NamedTuple
+
+LENGTH, LEAST = 1024, 4096
+"""Elements of a piece of the result, and of a result that is computed in pieces: that takes some hundredths longer."""
+UNIT = 256
+"""What the length of the last piece is a multiple of; it begins within the one before."""
+
+Prepare = Callable[[Library, Work], tuple[Compiled, Primitive] | None]
+
+
+class _Cut(NamedTuple):
+    """A piece of the result, the piece of the data that it is made of, and what is padded (or cropped, where the
+    convolution is transposed) in front and behind."""
+
+    result: slice
+    data: slice
+    front: int
+    behind: int
+
+    @property
+    def kind(self) -> tuple[int, ...]:
+        """What is the same for pieces that have all in common but their places."""
+        return self.result.stop - self.result.start, self.data.stop - self.data.start, self.front, self.behind
+
+
+def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
+    """A convolution, also a transposed one, of one long row, whose pieces are prepared each; None for others."""
+    if work.name not in ("Convolution-1", "ConvolutionBackpropData-1") or not library.wide:
+        return None
+    (data, filters), result, transposed = work.required(2), work.outputs[0], "Backprop" in work.name
+    if len(result.shape) != 3 or result.shape[0] != 1 or result.shape[2] < LEAST or work.optional(2) is not None:
+        return None
+    if data.type != "f32" or result.type != "f32" or filters.value is None or data.layout is not None:
+        return None
+    long = [
+        number
+        for number, own in enumerate(work.inputs[2:], 2)
+        if own is not None and own.shape[-1:] == result.shape[-1:]
+    ]
+    for number in long:
+        own = work.inputs[number]
+        if own is None or own.shape != result.shape or own.value is not None or own.layout is not None:
+            return None
+    kernel = filters.shape[2:]
+    if transposed:
+        (axis,) = transposed_axes_of(work, kernel)
+        cuts = [_transposed_cut(axis, own) for own in _slices(axis.size)]
+    else:
+        (axis,) = axes_of(work.attrs, data.shape[2:], kernel, result.shape[2:])
+        cuts = [_cut(axis, own) for own in _slices(axis.windows)]
+    found: dict[tuple[int, ...], Compiled] = {}
+    for cut in cuts:
+        if cut.kind in found:
+            continue
+        prepared = prepare(library, _piece(work, cut, long)) if cut.data.stop > cut.data.start else None
+        if prepared is None or prepared[0].wants or not prepared[1].implementation.startswith("br"):
+            return None
+        found[cut.kind] = prepared[0]
+    layout = channels_last(library, result.shape, "f32")
+    wants: dict[int, Layout | None] = {}
+    for number in (0, *long):
+        own = work.inputs[number]
+        if own is not None:
+            lying = channels_last(library, own.shape, "f32")
+            wants |= {} if lies_so(own, lying) else {number: lying}
+
+    def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
+        calls: list[Call] = []
+        for cut in cuts:
+            given = [array[..., cut.result] if number in long else array for number, array in enumerate(inputs)]
+            given[0] = inputs[0][..., cut.data]
+            calls.append(found[cut.kind].bind(given, [outputs[0][..., cut.result]], scratch))
+        return chain(calls)
+
+    first = found[cuts[0].kind]
+    scratch = max(own.scratch for own in found.values())
+    return Compiled(bind, scratch, wants, given_as(work, layout), first.taken, first.doubtful)
+
+
+def _slices(length: int) -> list[slice]:
+    """Pieces that cover a length of several of these."""
+    count = (length - 1) // LENGTH
+    last = -(-(length - count * LENGTH) // UNIT) * UNIT
+    return [*(slice(number * LENGTH, (number + 1) * LENGTH) for number in range(count)), slice(length - last, length)]
+
+
+def _cut(axis: Axis, own: slice) -> _Cut:
+    """The piece `own` of the windows over an axis."""
+    elements, places = axis.places(own)
+    return _Cut(own, elements, places.start, axis.covered(own.stop - own.start) - places.stop)
+
+
+def _transposed_cut(axis: Axis, own: slice) -> _Cut:
+    """The piece `own` of the axis of the result, of which the windows are the data: those that reach into it."""
+    before, span = own.start + axis.begin, (axis.kernel - 1) * axis.dilation
+    start = max(-((span - before) // axis.stride), 0)
+    stop = min((own.stop - 1 + axis.begin) // axis.stride + 1, axis.windows)
+    return _Cut(own, slice(start, stop), before - start * axis.stride, 0)
+
+
+def _piece(work: Work, cut: _Cut, long: Sequence[int]) -> Work:
+    """The work of a piece, whose tensors lie with the channels last."""
+
+    def of(operand: Operand, piece: slice) -> Operand:
+        channels, length = operand.shape[1], piece.stop - piece.start
+        return replace(operand, shape=(1, channels, length), strides=(4 * channels * length, 4, 4 * channels))
+
+    inputs = [
+        of(own, cut.result) if own is not None and number in long else own for number, own in enumerate(work.inputs)
+    ]
+    data, result = work.required(1)[0], work.outputs[0]
+    inputs[0] = of(data, cut.data)
+    attrs = {**work.attrs, "auto_pad": "explicit", "pads_begin": (cut.front,), "pads_end": (cut.behind,)}
+    return replace(work, attrs=attrs, inputs=inputs, outputs=[of(result, cut.result)])
