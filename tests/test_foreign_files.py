@@ -1,6 +1,7 @@
 """Files that are not what they are called: pointers, pages, missing ones; and weights that are no numbers."""
 
 import bz2
+import codecs
 import gzip
 import lzma
 from pathlib import Path
@@ -65,6 +66,39 @@ def test_a_model_in_another_form(content, what, help, tmp_path):
     assert found.code == "E107"
     assert found.message == f"`{path}` is {what}, not the .xml of an IR"
     assert help in found.help
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "column"),
+    [
+        (b"x", 1, 1),
+        (b"\n\n  model: ", 3, 3),
+        (codecs.BOM_UTF8 + b" # exported\n", 1, 2),
+        (b"\xc3\xa4", 1, 1),
+        (b"<!-- a -->\n\nb", 3, 1),
+    ],
+)
+def test_text_before_the_root_element_is_told_where_it_begins(before, line, column, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_bytes(before + b'<?xml version="1.0"?>\n<net name="m" version="11"/>\n')
+    (found,) = library.validate(path).errors
+    assert (found.code, found.line, found.column) == ("E107", line, column)
+    assert found.message == "text stands before the root element"
+
+
+def test_many_comments_before_the_root_element_take_no_time(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text("<!-- a -->" * 200_000 + 'x<net name="m" version="11"/>')
+    (found,) = library.validate(path).errors
+    assert (found.code, found.line, found.column) == ("E107", 1, 2_000_001)
+
+
+def test_what_is_no_xml_is_told_at_its_first_character(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text('\n{"model": 1}')
+    (found,) = library.validate(path).errors
+    assert (found.code, found.line, found.column) == ("E107", 2, 1)
+    assert found.message == f"`{path}` is not XML"
 
 
 @pytest.mark.parametrize(("content", "what"), [(POINTER, "a Git LFS pointer"), (PAGE, "an HTML page")])

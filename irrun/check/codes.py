@@ -64,7 +64,8 @@ CODES: dict[str, Code] = {
     "E107": Code(
         "not an .xml file",
         "The file is not XML text. Usually the .bin, which holds only the weights, was given in place of the "
-        ".xml, or a model of another format, which must be converted to an IR first.",
+        ".xml, or a model of another format, which must be converted to an IR first. Nothing but comments and the XML "
+        "declaration may stand before the root element, either.",
         ("irrun validate model.bin", "irrun validate model.xml"),
     ),
     "E108": Code(

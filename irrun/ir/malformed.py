@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 TAG = re.compile(rb"<[^\s/>]+")
 """The beginning of a start tag, up to the end of its name."""
 
+_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+"""What may stand before the first element; a document type is refused for itself."""
+
 _ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
 _FRAGMENT = (
     "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
@@ -108,6 +111,10 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
     if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
         help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"
         return Diagnostic("E106", "the file goes on after its root element", span, help=help)
+    text = None if opened else _before_root(data)
+    if text is not None:
+        help = "delete it; OpenVINO ignores what stands there, other readers of XML refuse the file"
+        return Diagnostic("E107", "text stands before the root element", source.span(text), help=help)
     if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened is None:
         return Diagnostic("E101", "the file has no XML element", span, help="was it written to the end?")
     if name == expat.errors.XML_ERROR_NO_ELEMENTS and opened:
@@ -119,6 +126,13 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         return Diagnostic("E101", "the bytes here are not UTF-8", span, help=UTF8)
     message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
     return Diagnostic("E101", message, span, help=help, notes=note)
+
+
+def _before_root(data: bytes) -> int | None:
+    """Where text begins that stands before the first element."""
+    prolog = _PROLOG.match(data)
+    start = prolog.end() if prolog else 0
+    return None if data[start : start + 1] in (b"<", b"") else start
 
 
 def _mismatch(source: Source, offset: int, stack: list[Element]) -> Diagnostic:

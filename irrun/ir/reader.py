@@ -16,6 +16,7 @@ from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
+from irrun.ir.lines import Source as Text
 from irrun.ir.malformed import mistaken
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
@@ -28,7 +29,10 @@ MAX_XML_BYTES = 3 << 28
 """The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/"
-_HTML = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(rb"\s*+(?>(?><!--.*?-->)\s*+)*+<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
+_NET = re.compile(rb"<net\b")
+_BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
+"""What may stand before the first character: marks of encodings, zeros of UTF-16, and space."""
 
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
@@ -139,17 +143,16 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     """`data` if it looks like XML of a size that can be read."""
     if len(data) > MAX_XML_BYTES:
         raise _refusal("E104", f"`{path}` has more than {MAX_XML_BYTES:,} bytes")
-    start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n")[:1]
+    start = data[:1024].lstrip(_BLANKS)[:1]
     foreign = _foreign(data[:1024])
     if foreign is not None:
         raise _refusal("E107", f"`{path}` is {foreign[0]}, not a model", foreign[1])
     other = None if start == b"<" else mistaken(data[:1024])
     if other is not None:
         raise _refusal("E107", f"`{path}` is {other[0]}, not the .xml of an IR", other[1])
-    if start not in (b"<", b""):
-        raise _refusal(
-            "E107", f"`{path}` is not XML", "the model file of an IR is the .xml, whose first character is <"
-        )
+    if start not in (b"<", b"") and not _NET.search(data):
+        help = "the model file of an IR is the .xml, whose first character is <"
+        raise IRError([Diagnostic("E107", f"`{path}` is not XML", Text(data).span(data.find(start)), help=help)])
     return data
 
 

@@ -116,7 +116,7 @@ def _other_kinds() -> Iterator[Defect]:
     yield of_file("not an IR", "blanks", b" \n \n", None, "E101", {1, 2, 3})
     yield of_file("not an IR", "a page that asks to log in", HTML, None, "E107")
     yield of_file("Git LFS pointer", "the .xml", POINTER, None, "E107")
-    yield of_file("not an IR", "JSON", b'{"model": 1}', None, "E107")
+    yield of_file("not an IR", "JSON", b'{"model": 1}', None, "E107", {1})
     yield of_file("not an IR", "an ONNX model", b"\x08\x08\x12\x07pytorch\x1a\x052.1.0", None, "E107")
     yield of_file("not an IR", "an SVG", b'<svg xmlns="http://www.w3.org/2000/svg"/>', None, "E108", {1})
     for title, (text, lines) in FRAGMENTS.items():
