@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irrun.spec import INTEGER
+from irrun.spec import INTEGER, UNSPECIFIED, Node, Shapes, numpy_dtype
 
-from ._elementwise import binary, unary
+from ._elementwise import binary, broadcast_rule, unary
 
 BITS = INTEGER | {"boolean"}
 
@@ -71,13 +71,30 @@ bitwise_not = unary(
 
 bitwise_not.lowers("LogicalNot-1")
 
+
+def shift_rule(node: Node) -> Shapes:
+    shapes = broadcast_rule(node)
+    counts, type = node.inputs["b"], node.types.get("T")
+    if type is None or not counts.known:
+        node.complete = node.complete and type is not None and counts.known
+        return shapes
+    width = 8 * numpy_dtype(type).itemsize
+    if (listed := counts.listed) is not None and all(0 <= int(count) < width for count in listed):
+        return shapes
+    wrong = ((counts.value < 0) | (counts.value >= width)).ravel()
+    if wrong.any():
+        count = counts.value.ravel()[int(wrong.argmax())]
+        node.warn(f"`b` holds {count}, and {type} has {width} bits: all of them are shifted out here", "b", UNSPECIFIED)
+    return shapes
+
+
 bitwise_left_shift = binary(
     "BitwiseLeftShift-15",
     "left_shift",
     """The bits of integers shifted up by b places; those that leave the type are lost.
 
     The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift
-    everything out, which gives 0.
+    everything out, which gives 0, with a warning.
 
     Source: bitwise/bitwise-left-shift-15.rst
 
@@ -85,6 +102,7 @@ bitwise_left_shift = binary(
     [8, 6, 144]
     """,
     types=INTEGER,
+    rule=shift_rule,
 )
 
 bitwise_right_shift = binary(
@@ -93,7 +111,7 @@ bitwise_right_shift = binary(
     """The bits of integers shifted down by b places, the sign kept.
 
     The page leaves counts below zero, and of the width of the type or more, to the hardware: here they shift
-    everything out, which gives 0, or -1 for a negative number.
+    everything out, which gives 0, or -1 for a negative number, with a warning.
 
     Source: bitwise/bitwise-right-shift-15.rst
 
@@ -101,4 +119,5 @@ bitwise_right_shift = binary(
     [1, 2, -4]
     """,
     types=INTEGER,
+    rule=shift_rule,
 )

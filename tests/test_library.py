@@ -261,6 +261,9 @@ def ops_that_are(kind):
     return pytest.mark.parametrize("op", chosen.values(), ids=chosen)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* are shifted out here")  # of numbers that are drawn for all ops
+
+
 def call(op: Op, *inputs, **attrs):
     required = {attr.keyword: ATTRIBUTES.get(attr.keyword) for attr in op.attrs if attr.default is REQUIRED}
     return op(*inputs, **(required | attrs))

@@ -730,6 +730,12 @@ CODES: dict[str, Code] = {
         "which of them counts. irrun and OpenVINO's CPU plugin take the last one; other devices need not.",
         ("indices [1, 1] of a ScatterUpdate", "indices [1, 2], or a reduction where the op has one"),
     ),
+    "W949": Code(
+        "number of which the specification says nothing",
+        "The specification leaves it to the processor what comes of this number, such as a shift by less than 0 bits, "
+        "or by as many as the type has. The message says what irrun computes; other devices give something else.",
+        ("BitwiseLeftShift of i32 by 32", "a shift by 0 to 31 bits, or a constant of zeros"),
+    ),
     "W950": Code(
         "missing attribute that OpenVINO has a value for",
         "The specification requires the attribute and gives no default, but OpenVINO takes a value of its own where a "

@@ -20,7 +20,7 @@ from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.body import Body
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
-from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Inferred, Op, Tensor, Violation
+from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Doubt, Inferred, Op, Tensor, Violation
 from irrun.spec.patterns import shape_text
 
 IGNORABLE = ("E303", "E304", "E305", "E401")
@@ -97,8 +97,8 @@ class Unchecked(Op):
         try:
             return super().infer(inputs, attrs, bodies)
         except Violation as violation:
-            warnings = self._passed_over(violation, inputs, attrs)
-            return Inferred([Tensor(tensor.type, None) for tensor in self.results], {}, False, warnings)
+            doubts = [Doubt(message) for message in self._passed_over(violation, inputs, attrs)]
+            return Inferred([Tensor(tensor.type, None) for tensor in self.results], {}, False, doubts)
 
     def check(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bound: Bound) -> Sequence[str]:
         try:

@@ -28,7 +28,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.op import Concern, Op, Tensor, Tolerated, Violation
+from irrun.spec.op import Concern, Doubt, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
@@ -60,7 +60,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
-    `complete`, `warnings` and `widened` are as in `irrun.spec.op.Node`.
+    `complete`, `doubts` and `widened` are as in `irrun.spec.op.Node`.
     """
 
     layer: Layer
@@ -69,7 +69,7 @@ class InferredLayer:
     types: Mapping[str, str]
     outputs: list[Tensor]
     complete: bool
-    warnings: Sequence[str] = ()
+    doubts: Sequence[Doubt] = ()
     widened: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -237,7 +237,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
-    known = (inferred.complete, inferred.warnings, inferred.widened)
+    known = (inferred.complete, inferred.doubts, inferred.widened)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 

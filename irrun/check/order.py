@@ -1,5 +1,5 @@
-"""Constants whose order counts where the specification leaves it open: segments that are not sorted, and places that
-several updates go to."""
+"""Constants for which the specification leaves open what is computed: segments that are not sorted, places that several
+updates go to, and numbers that the type does not allow for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from irrun.check.documentation import source_page
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
-from irrun.spec.op import Tensor
+from irrun.spec.op import Doubt, Tensor
 from irrun.spec.traits import Overwriting
 
 MAX_PLACES = 1 << 16
@@ -19,14 +19,21 @@ MAX_PLACES = 1 << 16
 
 
 def check_order(inference: Inference) -> Iterator[Diagnostic]:
-    """Warnings of constants for which results depend on an order that the specification does not give."""
+    """Warnings of constants for which results depend on what the specification does not give."""
     for node in inference.nodes.values():
-        if node.warnings:
-            help = f"see {source_page(node.op)}; other implementations go by an order that is not given"
-            for message in node.warnings:
-                yield Diagnostic("W947", message, node.layer.span, node.layer.label, help)
+        if node.doubts:
+            for doubt in node.doubts:
+                yield _doubted(doubt, node)
         elif node.op.traits and (trait := node.op.trait(Overwriting)) is not None:
             yield from _repeated(node, trait, inference)
+
+
+def _doubted(doubt: Doubt, node: InferredLayer) -> Diagnostic:
+    span = node.layer.span
+    if doubt.port is not None:
+        span = node.layer.input_ports[node.op.port_names.index(doubt.port)].element.span
+    help = f"see {source_page(node.op)}; other implementations give something else"
+    return Diagnostic(doubt.code, doubt.message, span, node.layer.label, help)
 
 
 def _repeated(node: InferredLayer, trait: Overwriting, inference: Inference) -> Iterator[Diagnostic]:

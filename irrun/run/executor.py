@@ -165,7 +165,7 @@ class GraphExecutor:
         self._lock = Lock()
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
         self._parameters, self._binding = graph.parameters, Binding(self.model, self._declared)
-        self._doubtful = [node for node in inference.nodes.values() if node.complete and node.warnings]
+        self._doubtful = [node for node in inference.nodes.values() if node.complete and node.doubts]
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._whole = self._part(names_of_results(graph), None)
         self.variable_types = self._whole.preparation.program.variables
@@ -308,7 +308,7 @@ class GraphExecutor:
         finally:
             np.setbufsize(before)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
-            run.warnings[:0] = [(node.layer, message) for message in node.warnings]
+            run.warnings[:0] = [(node.layer, doubt.message) for doubt in node.doubts]
         for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
             warnings.warn(f"{self.model.path}:{layer.span.line}: layer {layer}: {message}", stacklevel=4)
         if part is self._whole:

@@ -112,6 +112,21 @@ class Tolerated(NamedTuple):
         return f"{self.violation.label}: {self.violation.message}; OpenVINO {self.does}, and so does irrun"
 
 
+UNSORTED, UNSPECIFIED = "W947", "W949"
+"""Codes of constants in an order that is not expected, and of numbers of which the specification says nothing."""
+
+
+class Doubt(NamedTuple):
+    """What is doubtful about the data of a node, of which a run tells and goes on.
+
+    `code` is the warning's where the data are constant. `port` is the input at fault, None where it is not one alone.
+    """
+
+    message: str
+    port: str | None = None
+    code: str = UNSORTED
+
+
 WHOLE = "takes it for whole numbers"
 """What OpenVINO does with indices and sizes in other element types."""
 
@@ -257,7 +272,7 @@ class Node:
 
     `inputs` has None for an input that is not connected; a variadic one stands as a list. `complete` turns False where
     a question could not be answered before the run: then the rule is asked again at run time, when it can be.
-    `warnings` are about the data, for the run to tell; `tolerated` are broken rules that OpenVINO does not insist on.
+    `doubts` are about the data, for the run to tell; `tolerated` are broken rules that OpenVINO does not insist on.
     `widened` has the type to compute in for each type symbol that lenient inputs have in another type, or all
     inputs in one that OpenVINO converts; `types` has that of the first input then.
 
@@ -279,13 +294,13 @@ class Node:
     types: dict[str, str]
     bodies: Mapping[str, Body]
     complete: bool = True
-    warnings: list[str] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
     widened: dict[str, str] = field(default_factory=dict)
     tolerated: list[Tolerated] = field(default_factory=list)
 
-    def warn(self, message: str) -> None:
-        """Say that the data are doubtful, which a run tells and goes on."""
-        self.warnings.append(message)
+    def warn(self, message: str, port: str | None = None, code: str = UNSORTED) -> None:
+        """Say that the data are doubtful, which a run tells and goes on; `port` and `code` as in `Doubt`."""
+        self.doubts.append(Doubt(message, port, code))
 
     def fail(
         self,
@@ -437,14 +452,14 @@ class Inferred(NamedTuple):
     outputs: list[Tensor]
     types: Mapping[str, str]
     complete: bool
-    warnings: Sequence[str] = ()
+    doubts: Sequence[Doubt] = ()
     widened: Mapping[str, str] = MappingProxyType({})
     tolerated: Sequence[Tolerated] = ()
 
     @property
     def told(self) -> Sequence[str]:
-        """What a run warns of: its warnings, and the rules that the data of an input break."""
-        return _told(self.warnings, self.tolerated)
+        """What a run warns of: its doubts, and the rules that the data of an input break."""
+        return _told(self.doubts, self.tolerated)
 
 
 @dataclass(eq=False)
@@ -622,12 +637,12 @@ class Op:
         if isinstance(answer, list):
             _check_extents(answer)
             complete = node.complete and all(tensor.static for tensor in answer)
-            return Inferred(answer, node.types, complete, node.warnings, node.widened, node.tolerated)
+            return Inferred(answer, node.types, complete, node.doubts, node.widened, node.tolerated)
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        return Inferred(outputs, node.types, node.complete, node.warnings, node.widened, node.tolerated)
+        return Inferred(outputs, node.types, node.complete, node.doubts, node.widened, node.tolerated)
 
     def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
         """What types and shapes of the inputs say. Raises `Violation`."""
@@ -645,7 +660,7 @@ class Op:
         if self.rule is not None:
             with suppress(Undecided):
                 self.rule(node)
-        return _told(node.warnings, node.tolerated)
+        return _told(node.doubts, node.tolerated)
 
     def _bind(self, node: Node, inputs: Sequence[Tensor | None]) -> None:
         if len(inputs) < self.least_inputs or (len(inputs) > len(self.inputs) and not self.variadic):
@@ -743,8 +758,8 @@ def _whole(tensor: Tensor) -> Tensor:
         return Tensor("i64", tensor.shape, value.astype(np.int64))
 
 
-def _told(warnings: Sequence[str], tolerated: Sequence[Tolerated]) -> Sequence[str]:
-    return [*warnings, *(str(each) for each in tolerated if each.violation.port is not None)] if tolerated else warnings
+def _told(doubts: Sequence[Doubt], tolerated: Sequence[Tolerated]) -> Sequence[str]:
+    return [doubt.message for doubt in doubts] + [str(each) for each in tolerated if each.violation.port is not None]
 
 
 def _spelled(concern: Concern) -> str:

@@ -349,6 +349,7 @@ def _fix_steps(document: Document) -> None:
 
 ORDERS: Sequence[tuple[str, int, Any, str]] = (
     ("EmbeddingSegmentsSum-3", 2, np.int64([2, 2, 0, 0, 2, 2]), "W947"),
+    ("BitwiseLeftShift-15", 1, np.int32([[1, 32, 2]]), "W949"),
     ("SegmentMax-16", 1, np.int32([1, 1, 0, 0, 2]), "E401"),
     ("ScatterUpdate-3", 1, np.int64([1, 1]), "W948"),
     ("ScatterNDUpdate-3", 1, np.int64([[1, 1, 1], [1, 1, 1]]), "W948"),

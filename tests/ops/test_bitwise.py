@@ -5,7 +5,7 @@ import operator
 import numpy as np
 import pytest
 
-from irrun.spec import Tensor, Violation, fresh
+from irrun.spec import Tensor, Violation, fresh, numpy_dtype
 from irrun.spec.registry import registry
 
 ops = registry().ops
@@ -63,9 +63,33 @@ def test_a_left_shift_loses_the_bits_that_leave_the_type():
 
 def test_shifts_by_the_width_or_a_negative_count_shift_everything_out():
     data, counts = np.array([1, -8, -8, 8], np.int32), np.array([32, 40, -1, -1], np.int32)
-    assert ops["BitwiseLeftShift-15"](data, counts).tolist() == [0, 0, 0, 0]
-    assert ops["BitwiseRightShift-15"](data, counts).tolist() == [0, -1, -1, 0]
-    assert ops["BitwiseRightShift-15"](np.array([255], np.uint8), np.array([8], np.uint8)).tolist() == [0]
+    out = "all of them are shifted out here"
+    with pytest.warns(UserWarning, match=f"`b` holds 32, and i32 has 32 bits: {out}"):
+        assert ops["BitwiseLeftShift-15"](data, counts).tolist() == [0, 0, 0, 0]
+    with pytest.warns(UserWarning, match="`b` holds 32"):
+        assert ops["BitwiseRightShift-15"](data, counts).tolist() == [0, -1, -1, 0]
+    with pytest.warns(UserWarning, match=f"`b` holds 8, and u8 has 8 bits: {out}"):
+        assert ops["BitwiseRightShift-15"](np.array([255], np.uint8), np.array([8], np.uint8)).tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["BitwiseLeftShift-15", "BitwiseRightShift-15"])
+@pytest.mark.parametrize(
+    ("type", "count", "said"),
+    [
+        ("i8", 7, None),
+        ("i8", 8, "`b` holds 8, and i8 has 8 bits"),
+        ("u16", 16, "`b` holds 16, and u16 has 16 bits"),
+        ("i32", -1, "`b` holds -1, and i32 has 32 bits"),
+        ("i64", 63, None),
+        ("i64", 64, "`b` holds 64, and i64 has 64 bits"),
+    ],
+)
+def test_constant_counts_outside_the_type_are_told(name, type, count, said):
+    counts = np.array([[1, count]], numpy_dtype(type))
+    doubts = ops[name].infer([Tensor(type, (3, 2)), Tensor.of(counts)], ops[name].defaults).doubts
+    assert [(doubt.message.partition(":")[0], doubt.port, doubt.code) for doubt in doubts] == (
+        [] if said is None else [(said, "b", "W949")]
+    )
 
 
 @pytest.mark.parametrize("name", BITWISE)

@@ -101,7 +101,7 @@ class Folding:
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
             self.program.tensors[number] = self._presumed(tensor)
-        return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.warnings))
+        return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.doubts))
 
     def _presumed(self, tensor: Tensor) -> Tensor:
         """The tensor, with sizes that are presumed to be equal as one."""
