@@ -347,6 +347,7 @@ class Recorder(Kernels):
         return results
 
 
+@pytest.mark.filterwarnings("ignore:.* are shifted out here")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_inference_of_a_model_holds_in_its_run(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irrun.run.passes.folding.MAX_FOLDED", -1)  # constant layers run like others

@@ -517,7 +517,8 @@ CODES: dict[str, Code] = {
         "unreachable layer",
         "No path leads from this layer to a Result or an Assign, so it has no effect. OpenVINO does not build "
         "such layers, and does not check them either. It is left over from editing, or an edge is missing. Unused "
-        "Parameters are inputs still, and not reported.",
+        "Parameters are inputs still, and not reported. What else is wrong with such layers is a warning, unless one "
+        "of them may be a misspelt Result.",
         (
             '<layer id="5" type="ReLU" ...> and no edge with from-layer="5"',
             '<edge from-layer="5" from-port="1" to-layer="6" to-port="0"/>, to a Result, or no such layer',

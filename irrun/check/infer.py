@@ -19,6 +19,7 @@ from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
+from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
 from irrun.ir.naming import name_sizes
@@ -83,6 +84,7 @@ class Inference:
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
+    `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
 
     def __init__(self, weights: Weights, known: Inference | None = None, ignore: frozenset[str] = frozenset()) -> None:
@@ -101,6 +103,7 @@ class Inference:
         self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
+        self.unbuilt = Unbuilt()
 
     def tensor(self, value: Value | None) -> Tensor:
         """What is known of a value; of None, an input whose edge the reader has found wanting, nothing."""
@@ -150,6 +153,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
     for layer in topological_order(graph):
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
+        said = len(inference.diagnostics)
         node = None if given is not None or inference.known is None else _unchanged(layer, inference.known, inference)
         if node is None:
             node = infer_layer(layer, inference)
@@ -159,6 +163,8 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
+        elif len(inference.diagnostics) > said and inference.unbuilt.holds(layer):
+            inference.diagnostics[said:] = map(as_unbuilt, inference.diagnostics[said:])
         # bodies that the rule did not ask for are checked by what they declare
         if layer.bodies:
             inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
