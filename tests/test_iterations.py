@@ -54,6 +54,44 @@ def test_slices_of_an_input(new, code, place, message):
 
 
 @pytest.mark.parametrize(
+    ("new", "place", "message"),
+    [
+        (SLICED.replace('part_size="1"', 'part_size="2"'), 'part_size="2"', "its slices have 2 elements along axis 0"),
+        (SLICED.replace('axis="0"', 'axis="1"'), 'axis="1"', "its slices are along axis 1"),
+        (
+            '<input external_port_id="0" internal_layer_id="0"/>',
+            "<input",
+            "each iteration gets all 3 elements of axis 0",
+        ),
+    ],
+)
+def test_slices_with_which_a_layer_inside_fails(new, place, message):
+    text = changed((SLICED, new), ('auto_broadcast="numpy"', 'auto_broadcast="none"'))
+    ((code, where, what),) = said(text)
+    assert (code, where) == ("E304", place)
+    assert what.startswith("the Parameter declares [1, 2], but gets [")
+    assert message in what
+    ((note,),) = [d.notes[:1] for d in irrun.validate(text.encode()).errors]
+    assert note.message.startswith("with that, layer 2 `add_2` (Add) fails: Add-1 C1: `a` is [")
+
+
+def test_a_layer_inside_fails_for_itself_where_slices_are_not_to_blame():
+    text = changed(
+        (SLICED, SLICED.replace('axis="0"', 'axis="1"')), ('auto_broadcast="numpy"', 'auto_broadcast="nunpy"')
+    )
+    assert ("E307", 'auto_broadcast="nunpy"') in [(code, place) for code, place, _ in said(text)]
+
+
+def test_slices_are_to_blame_where_a_back_edge_hands_on_the_whole_that_the_parameter_declares():
+    edge = '<edge from-layer="3" to-layer="1"/>'
+    text = changed((edge, '<edge from-layer="3" to-layer="0"/>'))
+    number = text.index("<body>")
+    text = text[:number] + text[number:].replace('shape="1,2"', 'shape="3,2"', 1)
+    found = [(code, place) for code, place, _ in said(text) if code != "W931"]
+    assert found == [("W940", 'part_size="1"'), ("W943", 'to-layer="0"')]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "place", "message"),
     [
         (LAST, JOINED.replace('external_port_id="2"', 'external_port_id="3"'), 'axis="0"', "but all are joined"),

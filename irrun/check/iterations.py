@@ -4,6 +4,7 @@ iterations where they are joined, and values that no iteration hands on."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from irrun.check.declared import contradicts
 from irrun.check.infer import Inference, InferredLayer, body_of, contradict, failing_alone, infer_graph, read_alone
@@ -43,11 +44,18 @@ def _mistaken(
 ) -> Iterator[Diagnostic]:
     """A body whose Parameters get other shapes than they declare: OpenVINO reads it with these, and runs it with those.
 
-    An error inside it says it all.
+    An error inside it says it all, unless it is slices that give Parameters what the body fails with.
     """
     assert graph.owner is not None
-    labels = {graph.owner.label, *(layer.label for layer in graph.layers)}
-    if any(found.layer in labels and found.severity == "error" for found in inference.diagnostics):
+    labels = {layer.label for layer in graph.layers}
+    inside = [found for found in inference.diagnostics if found.layer in labels and found.severity == "error"]
+    if inside:
+        blamed = list(_failing_slices(parameters, graph.owner, inside[0], inference))
+        if blamed and read_alone(graph, inference.weights) is None:
+            inference.diagnostics = [found for found in inference.diagnostics if found not in inside]
+            yield from blamed
+        return
+    if any(found.layer == graph.owner.label and found.severity == "error" for found in inference.diagnostics):
         return
     failure = read_alone(graph, inference.weights)
     for layer, (declared, given) in parameters.items():
@@ -68,21 +76,48 @@ def _mistaken(
             return
 
 
-def _blamed_slices(parameter: Layer, declared: Tensor, inference: Inference) -> tuple[PortMap, Misfit] | None:
-    """The entry that slices what a Parameter gets, if that contradicts the ports outside, too, and what is wrong."""
-    owner = parameter.graph.owner
-    node = inference.nodes.get(owner) if owner is not None else None
-    if owner is None or node is None or node.op.trait(Iterating) is None or not _off(node):
-        return None
-    body = owner.bodies["body"]
-    if any(edge.parameter is parameter for edge in body.back_edges):
-        return None
-    for entry in body.inputs:
+def _failing_slices(
+    parameters: dict[Layer, tuple[Tensor, Tensor]], owner: Layer, failure: Diagnostic, inference: Inference
+) -> Iterator[Diagnostic]:
+    """Errors of the entries that slice what Parameters get, where these get what the body fails with."""
+    for parameter, (declared, given) in parameters.items():
+        slices = _misfitting(parameter, declared, owner, inference)
+        if slices is None:
+            continue
+        entry, found = slices
+        gets = f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
+        message = f"{gets}: {found.message}"
+        fails = Note(f"with that, layer {failure.layer} fails: {failure.message}", failure.span)
+        error = _at_entry("E304", message, entry, found.attribute, owner, found.help)
+        yield replace(error, notes=(fails, *failure.notes))
+
+
+def _misfitting(
+    parameter: Layer, declared: Tensor, owner: Layer, inference: Inference
+) -> tuple[PortMap, Misfit] | None:
+    """The entry that gives a Parameter what it does not declare, and what is wrong with its slices."""
+    for entry in owner.bodies["body"].inputs if "body" in owner.bodies else ():
         if entry.internal is parameter and entry.external >= 0:
             whole = inference.tensor(owner.inputs[entry.external]).shape
             found = misfit(entry.axis, entry.part_size, declared.shape, whole)
             return None if found is None else (entry, found)
     return None
+
+
+def _blamed_slices(parameter: Layer, declared: Tensor, inference: Inference) -> tuple[PortMap, Misfit] | None:
+    """The entry that slices what a Parameter gets, and what is wrong with it.
+
+    None unless the ports outside contradict that, too, or a back edge hands on what would be sliced.
+    """
+    owner = parameter.graph.owner
+    node = inference.nodes.get(owner) if owner is not None else None
+    if owner is None or node is None or node.op.trait(Iterating) is None:
+        return None
+    slices = _misfitting(parameter, declared, owner, inference)
+    carried = any(edge.parameter is parameter for edge in owner.bodies["body"].back_edges)
+    if slices is None or (slices[0].axis is None if carried else not _off(node)):
+        return None
+    return slices
 
 
 def _of_slices(entry: PortMap, found: Misfit, message: str, layer: Layer) -> Diagnostic:

@@ -136,7 +136,8 @@ def validate(
     inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
     problems = refuted(problems, inference.refuted, found.weights)
     declared = compare_declared(inference, sizes=not shapes)
-    whole = chain(check_bodies(inference, sizes=not shapes), check_variables(inference), check_order(inference))
+    bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
+    whole = chain(bodies, check_variables(inference), check_order(inference))
     later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
