@@ -693,6 +693,9 @@ def _(node: Node) -> Shapes:
 
 
 PRIOR_BOX_INPUTS = (Input("output_size", "T_INT", "[2]"), Input("image_size", "T_INT", "[2]", lenient=True))
+FOLDED_PRIOR_BOX_INPUTS = (PRIOR_BOX_INPUTS[0], Input("image_size", "T_INT", "[2]"))
+"""OpenVINO refuses constants of two types, which it computes before a run."""
+
 PRIOR_BOX_ATTRS = (
     Attr("min_size", FLOATS, (), least=0),
     Attr("max_size", FLOATS, (), least=0),
@@ -793,6 +796,8 @@ prior_box = variation(
     attrs=[*PRIOR_BOX_ATTRS, Attr("min_max_aspect_ratios_order", BOOL, True)],
 )
 
+prior_box_1.folds(inputs=FOLDED_PRIOR_BOX_INPUTS)
+prior_box.folds(inputs=FOLDED_PRIOR_BOX_INPUTS)
 prior_box.lowers("PriorBox-1", min_max_aspect_ratios_order=True)
 
 
@@ -856,6 +861,9 @@ def _(node: Node) -> Shapes:
     wide, high = len(node.attrs["width"]), len(node.attrs["height"])
     node.require("C3", wide == high, f"`width` has {wide} elements, `height` {high}", about=["width", "height"])
     return grid_shape(node, wide)
+
+
+prior_box_clustered.folds(inputs=FOLDED_PRIOR_BOX_INPUTS)
 
 
 @op(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -104,8 +105,8 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
         C1: axis lies in [-r, r), r the rank of data.
         C2: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO's reference lets negative indices count from the end, its CPU plugin gives zeros for them;
-    both give zeros for indices above the axis.
+    Negative indices into constants, which are constant, too, count from the end with a warning: so OpenVINO folds them.
+    In runs its CPU plugin gives zeros for them. Both give zeros for indices above the axis.
 
     Source: movement/gather-1.rst
 
@@ -115,12 +116,15 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     return take(data, indices.astype("intp"), int(axis.item()) % data.ndim, 0)
 
 
-@gather_1.shapes
-def _(node: Node) -> Shapes:
+def _gather_1_rule(node: Node, lenient: str = "") -> Shapes:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
-    node.within("C2", "indices", 0, fresh() if axis is None else data[axis])
+    node.within("C2", "indices", 0, fresh() if axis is None else data[axis], lenient=lenient)
     return {"output": gathered_shape(data, indices, axis, 0)}
+
+
+gather_1.shapes(_gather_1_rule)
+gather_1.folds(rule=partial(_gather_1_rule, lenient=WRAPS))
 
 
 @op("Gather-7", of=gather_1, attrs=[BATCH_DIMS])
@@ -133,8 +137,8 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
         C3: the first batch_dims dimensions of data and indices are equal.
         C4: each index lies in [0, s), s the size of the axis.
 
-    Deviation: OpenVINO's reference lets negative indices count from the end, its CPU plugin gives zeros for them;
-    both give zeros for indices above the axis.
+    Negative indices into constants, which are constant, too, count from the end with a warning: so OpenVINO folds them.
+    In runs its CPU plugin gives zeros for them. Both give zeros for indices above the axis.
 
     Source: movement/gather-7.rst
 
@@ -145,15 +149,16 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
     return take(data, indices.astype("intp"), int(axis.item()) % data.ndim, batch)
 
 
-@gather_7.shapes
-def _(node: Node) -> Shapes:
+def _gather_7_rule(node: Node, lenient: str = "") -> Shapes:
     data, indices = node.shape("data"), node.shape("indices")
     axis = axis_of(node, "C1", len(data))
     batch = common_dims(node, "C2", "C3", axis)
-    node.within("C4", "indices", 0, fresh() if axis is None else data[axis])
+    node.within("C4", "indices", 0, fresh() if axis is None else data[axis], lenient=lenient)
     return {"output": gathered_shape(data, indices, axis, batch)}
 
 
+gather_7.shapes(_gather_7_rule)
+gather_7.folds(rule=partial(_gather_7_rule, lenient=WRAPS))
 gather_7.lowers("Gather-1", batch_dims=0)
 
 

@@ -504,6 +504,7 @@ class Op:
     rule: Rule | None = None
     doc: str | None = None
     lowering: Lowering | None = field(default=None, init=False)
+    folded: Op | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.type, _, version = self.name.rpartition("-")
@@ -590,6 +591,13 @@ class Op:
         """
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in only.items()}
         self.lowering = Lowering(older, values, tuple(natural), upwards, arrange)
+
+    def folds(self, **changes: Any) -> None:
+        """Say what is other where all inputs are constants, as OpenVINO computes such layers before a run.
+
+        No variation takes that over.
+        """
+        self.folded = variation(self.name, self, self.doc, **changes)
 
     def __call__(self, *inputs: Array | None, **attrs: Any) -> Any:
         """Check the inputs, then compute. Raises `Violation`."""

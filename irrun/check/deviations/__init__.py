@@ -14,8 +14,9 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
+from irrun.check.constancy import constant_layers
 from irrun.check.deviations.conditions import decide
-from irrun.check.deviations.facts import Facts, constant_layers
+from irrun.check.deviations.facts import Facts
 from irrun.check.infer import Inference
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, limited

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.check.constancy import is_constant, is_known
 from irrun.check.deviations.properties import Property
 from irrun.check.infer import Inference, InferredLayer
 from irrun.ir.graph import Layer, Value
@@ -18,9 +19,6 @@ from irrun.spec.traits import Reading, Storing
 
 ABSENT: Any = object()
 """An input that is not connected, or an output that is not there: nothing holds of it."""
-
-MAX_SOURCES = 2000
-"""Layers in front of an input that are looked at to find out whether it is constant."""
 
 Decision = bool | None
 """Whether something holds; None where that is not known yet."""
@@ -185,14 +183,9 @@ class Facts:
         return all(self._constant(self.layer.inputs[n]) for n in numbers)
 
     def _constant(self, value: Value | None) -> bool:
-        if value is None:
-            return False
-        tensor = self.inference.tensor(value)
-        if tensor.known and not _empty(tensor):  # such as the shape of an input whose sizes are known
-            return True
-        if self.constants is not None:
-            return value.layer in self.constants
-        return _depends_on_constants(value.layer, self.inference)
+        if value is None or self.constants is None:
+            return is_constant(value, self.inference)
+        return value.layer in self.constants or is_known(self.inference.tensor(value))
 
     def given_an_input(self, name: str) -> Decision:
         """Whether the variable that is read here stores an input of the model as it is."""
@@ -221,33 +214,3 @@ class Facts:
 
 def _empty(tensor: Tensor) -> bool:
     return any(isinstance(size, int) and size == 0 for size in tensor.shape or ())
-
-
-def constant_layers(inference: Inference) -> set[Layer]:
-    """The layers that depend on no input of the model, variable or random number."""
-    found: set[Layer] = set()
-    for layer in inference.nodes:  # producers first
-        if _stands(layer, inference) and all(value is not None and value.layer in found for value in layer.inputs):
-            found.add(layer)
-    return found
-
-
-def _stands(layer: Layer, inference: Inference) -> bool:
-    """Whether a layer is constant if its inputs are."""
-    node = inference.nodes.get(layer)
-    return layer.type == "Const" or (bool(layer.inputs) and node is not None and node.op.pure)
-
-
-def _depends_on_constants(layer: Layer, inference: Inference) -> bool:
-    """Whether a layer is one of `constant_layers`, by looking at those in front of it; False if they are too many."""
-    seen: set[Layer] = set()
-    pending = [layer]
-    while pending:
-        layer = pending.pop()
-        if layer in seen:
-            continue
-        seen.add(layer)
-        if not _stands(layer, inference) or len(seen) > MAX_SOURCES:
-            return False
-        pending += [value.layer for value in layer.inputs if value is not None]
-    return True

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.deviations.facts import constant_layers
+from irrun.check.constancy import constant_layers
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import IRError
 from irrun.ir.graph import Graph, leading_to
