@@ -440,4 +440,52 @@ CASES += [
     for op, compute in REFUSED.items()
 ]
 
+SUMMED = np.arange(1, 13, dtype=f32).reshape(2, 3, 2)
+SUMS = SUMMED.sum(2, keepdims=True)
+PER_ROW = np.array([[10], [20], [40]], f32)
+
+CASES += [
+    Case(
+        op,
+        f"of sums and a constant per row{title}",
+        lambda a, b, build=build, keep=keep: build(opset1.reduce_sum(a, np.array([2]), keep), b),
+        [SUMMED, Const(PER_ROW if keep else PER_ROW[:, 0])],
+        deviates=Departure(
+            "takes the elements of the constant for those of another axis, as it is computed in one with the reduction"
+            "; on the page they go with the axes from the last one on",
+            f"a is made by a reduction; b is constant; {shaped}",
+        ),
+        expected=[compute(SUMS, PER_ROW) if keep else compute(SUMS, PER_ROW)[..., 0]],
+    )
+    for op, build, compute in (
+        ("Add-1", opset1.add, np.add),
+        ("Divide-1", opset1.divide, np.divide),
+        ("Multiply-1", opset1.multiply, np.multiply),
+        ("Subtract-1", opset1.subtract, np.subtract),
+    )
+    for keep, title, shaped in (
+        (
+            True,
+            "",
+            "rank of result = 3; axis 2 of result = 1; axis 0 of result > 1; axis 1 of result > 1; size of b > 1",
+        ),
+        (False, ", without the axis", "rank of result = 2; axis 0 of result > 1; axis 1 of result > 1; size of b > 1"),
+    )
+]
+
+CASES += [
+    Case(
+        "Divide-1",
+        f"{np.dtype(type).name} of sums",
+        lambda a, b: opset1.divide(opset1.reduce_sum(a, np.array([1]), False), b),
+        [np.array([[7, 8, 9], [1, 2, 2]], type), Const(np.array(7, type))],
+        deviates=Departure(
+            "divides in f32 and rounds to the nearest, as it is computed in one with the reduction; the page floors",
+            "a is made by a reduction; a is i32, i64; b is constant",
+        ),
+        expected=[np.array([3, 0], type)],
+    )
+    for type in (i32, i64)
+]
+
 test_agrees_with_openvino = conformance(CASES)

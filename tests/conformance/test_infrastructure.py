@@ -147,6 +147,23 @@ CASES = [
         ),
         expected=[SUMS := ROW + np.cumsum(rows(4, 2)[:3], 0), SUMS[-1:]],
     ),
+    *(
+        Case(
+            "TensorIterator-1",
+            f"backwards {title}",
+            partial(start=start, end=end, stride=-1),
+            [rows(4, 2), ROW],
+            deviates=Departure(
+                "refuses, because it is off by one, against its own shapes; on the page both ends are inclusive",
+                when,
+            ),
+            expected=[SUMS := (ROW + np.cumsum(rows(4, 2)[::-1], 0))[::-1], SUMS[:1]],
+        )
+        for title, start, end, when in (
+            ("from the number of a row", 3, 0, "start of backward slices >= 0"),
+            ("to a row counted from the end", -1, -4, "end of backward slices < 0"),
+        )
+    ),
     Case("TensorIterator-1", "two inputs", two_sliced, [rows(3, 2), rows(3, 2) + 1]),
     Case("TensorIterator-1", "an input that stays", scaled, [rows(2, 3), np.array(3, np.float32)]),
     Case("TensorIterator-1", "sizes unknown", running_sum, [rows(3, 2), ROW], dynamic=True),

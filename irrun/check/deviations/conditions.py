@@ -5,6 +5,7 @@ A clause is a text that people can read:
     data is i8, u8                  its element type
     indices is empty                also: constant, connected, a scalar, dynamic, dynamic at axis 1, dynamic from
     axes is not constant            axis 2, handed out (to a result of the graph), read twice; `layer is constant`
+    a is made by a reduction        which devices compute in one with what reads it
     dilations is left out           an attribute that the file does not have
     data has nan                    one of the properties in `properties.py`; `layer` is all its inputs and outputs
     mode = linear, cubic            attributes, inputs and outputs by name, compared element by element: any will do
@@ -62,6 +63,7 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "empty": lambda facts, name: _equal(facts.part("size", name), 0),
     "of unknown rank": Facts.of_unknown_rank,
     "handed out": Facts.handed_out,
+    "made by a reduction": Facts.made_by_a_reduction,
     "read twice": Facts.read_twice,
     "left out": Facts.left_out,
     "given an input of the model": Facts.given_an_input,

@@ -15,7 +15,7 @@ from irrun.ir.graph import Layer, Value
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Reading, Storing
+from irrun.spec.traits import Reading, Reduction, Storing
 
 ABSENT: Any = object()
 """An input that is not connected, or an output that is not there: nothing holds of it."""
@@ -171,6 +171,12 @@ class Facts:
         """Whether what is made here is a result of the graph as it is."""
         readers = (layer for n in self._connected_outputs(name) for layer, _ in self.layer.outputs[n].consumers)
         return any(layer.type == "Result" for layer in readers)
+
+    def made_by_a_reduction(self, name: str) -> Decision:
+        """Whether an input is what a reduction of data gives."""
+        given = (self.layer.inputs[where] for kind, where in self.places(name) if kind == "input")
+        makers = [self.inference.nodes.get(value.layer) for value in given if value is not None]
+        return any(node is not None and node.op.trait(Reduction) is not None for node in makers)
 
     def _connected_outputs(self, name: str) -> list[int]:
         return [n for kind, n in self.places(name) if kind == "output" and n < len(self.layer.outputs)]
