@@ -17,6 +17,7 @@ from irrun.run.results import Results
 from irrun.run.session import Event, Observer
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
+from irrun.spec.traits import Reading
 from irrun.tools.compare.blocks import is_number
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
@@ -69,9 +70,11 @@ class Beside:
     def computed_in(self, event: Event, other: Array) -> str:
         """What the other side has computed a tensor in: as it says, or holds it in if that is less precise.
 
-        Of a layer with bodies it tells nothing, as what it says is of the number of iterations.
+        Of a layer with bodies it tells nothing, as what it says is of the number of iterations, and neither of one that
+        reads a variable: that is held as whatever wrote it and whatever reads it like it.
         """
-        entry = None if event.path or event.layer.bodies else self.runtime.get(event.layer.name)
+        untold = event.path or event.layer.bodies or _reads_a_variable(event)
+        entry = None if untold else self.runtime.get(event.layer.name)
         said = self.precision or self.least if entry is None or entry.precision is None else entry.precision
         held = element_type(other.dtype)
         return held if said in DIGITS and held in DIGITS and DIGITS[held] > DIGITS[said] else said
@@ -85,6 +88,8 @@ class Beside:
         op, attributes, inputs = calculation.op, calculation.attributes, calculation.inputs
         shapes = [None if array is None else array.shape for array in inputs]
         count = terms(op, attributes, shapes, event.array.shape)
+        if _reads_a_variable(event):
+            count = max(count, 1.0)  # what was written there is computed, and nobody sees it before it is read
         return own(precision, count, grid_step(op, attributes, inputs))
 
     def standing(self, other: Array | None, ours: Array) -> Array | None:
@@ -141,6 +146,10 @@ class Beside:
             return replaced
 
         self.run(course, observer)
+
+
+def _reads_a_variable(event: Event) -> bool:
+    return event.calculation.op.trait(Reading) is not None
 
 
 def unknown_names(model: Model, tolerances: Given) -> list[str]:

@@ -227,6 +227,39 @@ def test_steps_of_a_session_and_runs_apart():
     assert {(result.runs, result.differing) for result in found.outputs} == {(2, 1)}
 
 
+def remembering(tmp_path):
+    """What is read of a variable, times 2, plus the input, which the variable holds next."""
+    b = Builder()
+    x = b.parameter("x", "f32", (1, 4))
+    kept = {"variable_id": "v", "variable_shape": "1,4", "variable_type": "f32"}
+    (old,) = b.layer("ReadValue", [b.constant(np.full((1, 4), 0.3, F32))], [("f32", (1, 4))], "opset6", "read", **kept)
+    (twice,) = b.layer("Multiply", [old, b.constant(F32([2]))], [("f32", (1, 4))], name="twice")
+    (new,) = b.layer("Add", [twice, x], [("f32", (1, 4))], name="new")
+    b.layer("Assign", [new], [("f32", (1, 4))], "opset6", **kept)
+    b.result(new)
+    return b.save(tmp_path)
+
+
+@pytest.mark.parametrize(("precision", "off"), [("f32", 5e-7), ("bf16", 3e-3)])
+def test_a_state_that_is_rounded_is_not_at_fault(tmp_path, precision, off):
+    """Whatever type its reader says: nobody sees what a variable holds before it is read."""
+    model = remembering(tmp_path)
+    wrong = {"read:0": lambda a: a * F32(1 + off), "twice:0": lambda a: a * F32(3)}
+    side = Made(model, wrong, runtime={"read": Runtime("f32", "unknown_f32", ("read",))})
+    side.precision = precision
+    steps = [{"x": np.linspace(1, 2, 4, dtype=F32)[None]}] * 2
+    found = irrun.compare(model, side, steps, consecutive=True)
+    assert (found.first.layer.name, found.cause) == ("twice", "N205")
+    assert [result.layer.name for result in found.tensors if not result.agrees] == ["twice"]
+
+
+def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
+    model = remembering(tmp_path)
+    side = Made(model, {"read:0": lambda a: a + F32(1e-3)})
+    found = irrun.compare(model, side, {"x": np.ones((1, 4), F32)})
+    assert (found.first.layer.name, found.first.own.metrics.mismatches) == ("read", 4)
+
+
 def test_bodies_are_looked_into_where_the_other_side_shows_them():
     key = "Loop_13276/body[2]/Tanh_13267:0"
     found = irrun.compare(LOOP, Made(LOOP, {key: lambda x: -x}), inputs_of("stateful-loop"))
