@@ -25,6 +25,7 @@ from irrun.spec.op import Array
 from irrun.tools.compare import findings
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import decide
+from irrun.tools.compare.causes.ties import TIE
 from irrun.tools.compare.locating import first_wrong
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.observed import Context, Observed
@@ -35,6 +36,7 @@ from irrun.tools.compare.results import Comparison, Measured, OutputResult, Tens
 from irrun.tools.compare.sides.contract import Observation, Options, Side, SideFailed, Stepwise
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
+from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
 
 MAX_REASONS = 10
@@ -178,7 +180,7 @@ class _Flow:
             return
         cured, caused = self._watched(course, theirs, observed, results)
         self._tell(f"irrun replays {course.name} layer by layer")
-        self._replayed(course, observed, accumulated, caused)
+        self._replayed(course, observed, accumulated, failing, caused)
         if failing and cured is not None and not self._rounded():
             self._tell(f"{side.name} runs models that end earlier")
             self._located(course, cured, observed[cured])
@@ -196,7 +198,8 @@ class _Flow:
         causes = {key: seen.cause for key, seen in self._tensors.items() if seen.cause is not None}
         told = [*self._notes, *findings.of_layers(path, self._side.name, tensors, causes)]
         failing = any(not result.agrees for result in tensors)
-        told += findings.of_outputs(path, self._side.name, outputs, self._watching, failing=failing)
+        tied = any(cause.code == TIE for cause in causes.values())
+        told += findings.of_outputs(path, self._side.name, outputs, self._watching, failing=failing, tied=tied)
         return Comparison(path, self._side.name, outputs, tensors, told, self._watching, dict(self._side.untapped))
 
     def _tensor(self, key: str, order: int, seen: _Seen) -> TensorResult:
@@ -340,10 +343,13 @@ class _Flow:
         course: Course,
         observed: Sequence[Observation],
         accumulated: Sequence[Mapping[str, Measured]],
+        failing: bool,
         caused: bool,
     ) -> None:
-        """Take down the own error of every layer, and why the first ones are off."""
+        """Take down the own error of every layer, and why the first ones are off; where outputs are `failing` also
+        which choices rounding has tipped, in layers that are right."""
         wrong: dict[str, int] = {}
+        tipped: dict[str, int] = {}
 
         def told(event: Event, other: Array, measured: Measured) -> None:
             key, step = event.name, measured.where.step
@@ -353,16 +359,33 @@ class _Flow:
                 seen.accumulated = accumulated[step].get(key)
             if not measured.holds and key not in wrong and seen.cause is None:
                 wrong[key] = step
+            elif failing and measured.holds and key not in tipped and self._tips(event, accumulated[step]):
+                tipped[key] = step
 
         self._beside.replay(course, observed, told)
         first = {key: wrong[key] for key in self._tensors if key in wrong}
         first = dict(list(first.items())[:MAX_REASONS])
-        if not first:
+        right = dict([(key, step) for key, step in tipped.items() if key not in wrong][:MAX_REASONS])
+        if not first and not right:
             return
         self._tell("why layers are off")
-        found = reasons(self._beside, self._side, course, observed, first, caused)
+        found = reasons(self._beside, self._side, course, observed, first | right, caused)
         for name, cause in found.items():
-            self._tensors[name].cause = cause
+            if name in first or cause.code == TIE:
+                self._tensors[name].cause = cause
+
+    def _tips(self, event: Event, accumulated: Mapping[str, Measured]) -> bool:
+        """Whether a tensor has come further from ours than an output may, and nothing that its layer reads has."""
+        read = [key(value.layer, value.index, event.path) for value in event.layer.inputs if value is not None]
+        return not self._near(accumulated.get(event.name)) and all(self._near(accumulated.get(name)) for name in read)
+
+    def _near(self, measured: Measured | None) -> bool:
+        """Whether what has come together on the way to a tensor is no more than outputs may be off; so is nothing."""
+        if measured is None:
+            return True
+        floats = measured.metrics.expected_type in DIGITS
+        allowed = of_outputs([self._beside.least, *self._beside.grids]) if floats else EXACT
+        return measured.metrics.would_be_within(allowed)
 
     def _folded(self) -> None:
         """What is known of layers that outputs come from and no tensor shows, as they are computed of constants."""

@@ -109,9 +109,10 @@ def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, firs
 
 
 def of_outputs(
-    path: Path, side: str, outputs: Sequence[OutputResult], watching: float | None, *, failing: bool
+    path: Path, side: str, outputs: Sequence[OutputResult], watching: float | None, *, failing: bool, tied: bool
 ) -> Iterator[Diagnostic]:
-    """What there is to say of outputs; `failing` says that layers are at fault, which explains much."""
+    """What there is to say of outputs; `failing` says that layers are at fault, which explains much, `tied` that
+    choices on the way are ties."""
     for output in outputs:
         metrics, notes = output.worst.metrics, [Note(text) for text in _facts(side, output)]
         said = partial(Diagnostic, span=output.span, layer=output.layer, notes=tuple(notes), file=str(path))
@@ -128,8 +129,11 @@ def of_outputs(
             message = f"no layer does more than round, and at full precision output `{output.name}` agrees"
             yield said("N102", message)
         message = f"output `{output.name}` differs in {_extent(output)}"
-        help = "see the layers above" if failing else _advice(output)
+        help = "see the layers above" if failing else _TIED if tied else _advice(output)
         yield said("N200", message, help=help)
+
+
+_TIED = "see the tie above: what follows from a choice differs with it; compare on inputs with clear winners"
 
 
 def _advice(output: OutputResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irrun.tools.compare.causes.ties import TIE
 from irrun.tools.compare.findings import of_outputs
 from irrun.tools.compare.replay import Given
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
@@ -17,7 +18,8 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
     """The comparison with other tolerances for outputs and layers by the names that they are for; None is all outputs.
 
     Of several runs the worst one counts, which is all that is known of them. What is said of layers and outputs that
-    agree now is left out. Raises ValueError for a tolerance with outliers: they were counted for another one.
+    agree now is left out, but for ties. Raises ValueError for a tolerance with outliers: they were counted for another
+    one.
     """
     for _, tolerance in tolerances:
         if tolerance.outliers and tolerance.sqnr is None:
@@ -30,9 +32,10 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
     told = [
         found
         for found in comparison.diagnostics
-        if found.code not in OF_OUTPUTS and (found.layer not in judged or found.layer in at_fault)
+        if found.code not in OF_OUTPUTS and (found.code == TIE or found.layer not in judged or found.layer in at_fault)
     ]
-    told += of_outputs(comparison.model, comparison.other, outputs, comparison.watching, failing=bool(at_fault))
+    failing, tied = bool(at_fault), any(found.code == TIE for found in told)
+    told += of_outputs(comparison.model, comparison.other, outputs, comparison.watching, failing=failing, tied=tied)
     return replace(comparison, outputs=outputs, tensors=tensors, diagnostics=told)
 
 

@@ -76,6 +76,43 @@ def test_equal_elements_may_be_chosen_in_any_order():
     assert not decide(layer.observed(i64(3)), layer.context()).explained
 
 
+def test_zeros_may_be_chosen_in_any_order():
+    """A step of their precision moves none of them."""
+    attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i64"}
+    layer = Planted(find("TopK-3"), [F32([0, 3, 0, 0, 1]), i64(3)[0]], attrs, port=1)
+    assert layer.right.tolist() == [1, 4, 0]
+    assert decide(layer.observed(i64(1, 4, 3)), layer.context()).code == "N103"
+    assert not decide(layer.observed(i64(4, 1, 3)), layer.context()).explained
+
+
+def test_boxes_of_which_rounding_has_chosen_more_are_a_tie():
+    """How many are above a score differs, and so does the shape."""
+    ours, theirs = F32([0.9, 0.1, -1e-7, 0.3]), F32([0.9, 0.1, 1e-7, 0.3])
+    layer = Planted(find("NonZero-3"), [np.maximum(theirs, 0)], {"output_type": "i64"})
+    before = [np.maximum(ours, 0)]
+    observed = layer.observed(layer.right, reference=layer.compute(before)[0], reference_inputs=before)
+    found = decide(observed, layer.context())
+    assert (found.code, found.evidence) == (
+        "N103",
+        (
+            "it is [1, 4] in shape, and [1, 3] in our own run",
+            "our own kernel chooses so, too, of the inputs there, which differ from ours by 1e-07 at most",
+        ),
+    )
+    far = [F32([0.9, 0.1, 0, 0])]
+    apart = layer.observed(layer.right, reference=layer.compute(far)[0], reference_inputs=far)
+    assert decide(apart, layer.context()).code == "N102"
+
+
+def test_codes_of_few_bits_that_rounding_moves_are_no_choice():
+    ours, theirs = F32([1.0, 2.9999998, 7.0]), F32([1.0, 3.0, 7.0])
+    layer = Planted(find("Convert-1"), [theirs], {"destination_type": "u8"})
+    before = layer.compute([ours])[0]
+    observed = layer.observed(layer.right, reference=before, reference_inputs=[ours])
+    assert (layer.right.tolist(), before.tolist()) == ([1, 3, 7], [1, 2, 7])
+    assert decide(observed, layer.context()).code == "N102"
+
+
 def test_a_half_that_is_rounded_to_the_other_side_is_a_tie():
     values = np.linspace(0, 40, 400, dtype=F32)
     values[7] = 2.5

@@ -260,6 +260,41 @@ def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
     assert (found.first.layer.name, found.first.own.metrics.mismatches) == ("read", 4)
 
 
+def choosing(tmp_path):
+    """The largest of four numbers, and where it stands."""
+    b = Builder()
+    x = b.parameter("x", "f32", (1, 4))
+    (scores,) = b.layer("Multiply", [x, b.constant(F32([3]))], [("f32", (1, 4))], name="scores")
+    given = {"axis": "1", "mode": "max", "sort": "value", "index_element_type": "i64"}
+    one = b.constant(np.int64(1))
+    ends = [("f32", (1, 1)), ("i64", (1, 1))]
+    top = b.layer("TopK", [scores, one], ends, "opset3", "top", ["best", "place"], **given)
+    for each in top:
+        b.result(each)
+    return b.save(tmp_path)
+
+
+def test_a_choice_that_rounding_has_tipped_is_told_though_its_layer_is_right(tmp_path):
+    model = choosing(tmp_path)
+    side = Made(model, {"scores:0": lambda a: a * F32([[1, 1, 1, 1 + 3e-7]])})
+    found = irrun.compare(model, side, {"x": F32([[0.1, 0.5, 0.2, 0.5]])})
+    assert [(d.code, d.layer.name) for d in found.diagnostics] == [("N103", "top"), ("N200", "Result_6")]
+    tie, output = found.diagnostics
+    assert tie.message.startswith("`top:1` differs, which is explained: a tie")
+    assert tie.notes[0].message == "1 of 1 value chosen otherwise"
+    assert output.help.startswith("see the tie above")
+    assert (found.agrees, found.first) == (False, None)
+    again = rejudged(found, [parse("f32")])
+    assert [d.code for d in again.diagnostics] == ["N103", "N200"]
+
+
+def test_a_choice_behind_a_fault_is_no_tie(tmp_path):
+    model = choosing(tmp_path)
+    side = Made(model, {"scores:0": lambda a: a * F32([[1, 1, 1, 2]])})
+    found = irrun.compare(model, side, {"x": F32([[0.1, 0.5, 0.2, 0.5]])})
+    assert (found.first.layer.name, "N103" in codes(found)) == ("scores", False)
+
+
 def test_bodies_are_looked_into_where_the_other_side_shows_them():
     key = "Loop_13276/body[2]/Tanh_13267:0"
     found = irrun.compare(LOOP, Made(LOOP, {key: lambda x: -x}), inputs_of("stateful-loop"))

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.tools.compare.blocks import is_exact, is_number, numbers
 from irrun.tools.compare.causes.case import Case, Cause, number, values
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.steps import DIGITS, floating
+from irrun.tools.compare.tolerances import INTEGERS
+
+TIE = "N103"
+"""The code of what is found here."""
 
 TRIES = 12
 HIT = 1 / 3
@@ -18,6 +23,9 @@ HIT = 1 / 3
 
 FEW = 0.25
 """Of all elements may jump, where these are no choices: more is a layer that magnifies what comes in."""
+
+LEAST = 2 * float(np.finfo(np.float32).tiny)
+"""What zeros move by where they are chosen from, as no part of them does: nothing that anybody computes is so small."""
 
 LARGE = 1e-2
 """Of the rms of an input: errors that come in above it are more than rounding."""
@@ -28,44 +36,81 @@ def own_tie(case: Case) -> Cause | None:
     if case.metrics.nonfinite_differing and case.numeric:
         return None
     digit = DIGITS[floating(case.observed.precision)]
-    amounts = [_relative(array, digit) for array in case.observed.inputs]
+    amounts = [_relative(array, digit, least=case.exact) for array in case.observed.inputs]
     return _unstable(case, case.observed.inputs, amounts, case.expected, case.wrong, "a step of its precision")
 
 
 def inherited_tie(case: Case) -> Cause | None:
     """The error that came in with the inputs has tipped a choice; the layer itself is right."""
     seen = case.observed
-    if not case.right or len(seen.inputs) != len(seen.reference_inputs) or seen.actual.shape != seen.reference.shape:
+    if not case.right or len(seen.inputs) != len(seen.reference_inputs):
         return None
     total = measure(seen.actual, seen.reference, case.tolerance, seen.precision)
     if total.within(case.tolerance) or total.nonfinite_differing:
         return None
-    amounts: list[Array | None] = []
-    for theirs, ours in zip(seen.inputs, seen.reference_inputs, strict=True):
-        if theirs is None or ours is None or is_exact(ours) or not is_number(ours) or theirs.shape != ours.shape:
-            if theirs is not None and ours is not None and not np.array_equal(theirs, ours):
-                return None
-            amounts.append(None)
-            continue
-        with np.errstate(all="ignore"):
-            error = np.abs(numbers(theirs) - numbers(ours))
-        rms = float(np.sqrt(np.mean(numbers(ours) ** 2))) if ours.size else 0.0
-        if not np.isfinite(error).all() or (error.size and error.max() > LARGE * max(rms, 1e-30) * 10):
-            return None
-        amounts.append(np.maximum(error, error.max(initial=0.0) / 2))
-    if case.exact or not case.numeric:
-        wrong = np.asarray(seen.actual != seen.reference)
-    else:
-        apart = np.abs(numbers(seen.actual) - numbers(seen.reference))
-        wrong = apart > case.tolerance.times(2).allowed(np.abs(numbers(seen.reference)), total.rms)
+    pairs = list(zip(seen.inputs, seen.reference_inputs, strict=True))
+    if not all(_near(theirs, ours) for theirs, ours in pairs):
+        return None
+    amounts = [_apart(theirs, ours) for theirs, ours in pairs]
+    if case.exact or not case.numeric or not total.comparable:
+        return _chosen_otherwise(case, amounts)
+    apart = np.abs(numbers(seen.actual) - numbers(seen.reference))
+    wrong = apart > case.tolerance.times(2).allowed(np.abs(numbers(seen.reference)), total.rms)
     return _unstable(case, seen.reference_inputs, amounts, seen.reference, wrong, "what its inputs differ by")
 
 
-def _relative(array: Array | None, part: float) -> Array | None:
+def _near(theirs: Array | None, ours: Array | None) -> bool:
+    """Whether an input is the same in both runs but for rounding."""
+    if theirs is None or ours is None:
+        return True
+    if theirs.shape != ours.shape or is_exact(ours) or not is_number(ours):
+        return np.array_equal(theirs, ours)
+    error = _error(theirs, ours)
+    rms = float(np.sqrt(np.mean(numbers(ours) ** 2))) if ours.size else 0.0
+    return bool(np.isfinite(error).all()) and float(error.max(initial=0.0)) <= LARGE * max(rms, 1e-30) * 10
+
+
+def _apart(theirs: Array | None, ours: Array | None) -> Array | None:
+    """How far each element of an input may move, by how far it is apart in both runs; None where it is not."""
+    if theirs is None or ours is None or is_exact(ours) or not is_number(ours):
+        return None
+    error = _error(theirs, ours)
+    found: Array = np.maximum(error, error.max(initial=0.0) / 2)
+    return found
+
+
+def _error(theirs: Array, ours: Array) -> Array:
+    with np.errstate(all="ignore"):
+        a, r = numbers(theirs), numbers(ours)
+        found: Array = np.where(a == r, 0.0, np.abs(a - r))
+    return found
+
+
+def _chosen_otherwise(case: Case, amounts: Sequence[Array | None]) -> Cause | None:
+    """A tie where the result is a choice, whole numbers or how many there are, of inputs that rounding has moved.
+
+    As the layer is right, its kernel chooses as the other side does, on what that had. Codes of few bits are no choice.
+    """
+    seen = case.observed
+    largest = _largest(amounts)
+    if not largest or element_type(seen.actual.dtype) in INTEGERS:
+        return None
+    if seen.actual.shape == seen.reference.shape:
+        changed = f"{values(int((seen.actual != seen.reference).sum()), seen.actual.size)} chosen otherwise"
+    else:
+        changed = f"it is {list(seen.actual.shape)} in shape, and {list(seen.reference.shape)} in our own run"
+    because = (
+        f"our own kernel chooses so, too, of the inputs there, which differ from ours by {number(largest)} at most"
+    )
+    return _tie(changed, because)
+
+
+def _relative(array: Array | None, part: float, *, least: bool) -> Array | None:
+    """So large a part of each element; with `least` no less than tells two zeros apart."""
     if array is None or is_exact(array) or not is_number(array):
         return None
     found: Array = np.abs(numbers(array)) * part
-    return found
+    return np.maximum(found, LEAST) if least else found
 
 
 def _unstable(
@@ -103,13 +148,19 @@ def _unstable(
         return None
     if error is not None and float(np.mean(jumps)) > FEW + 1 / right.size:
         return None
-    largest = max(float(amount.max(initial=0.0)) for amount in amounts if amount is not None)
-    notes = (
-        f"{values(int(wrong.sum()), right.size)} are chosen otherwise",
-        f"all of these change in our own result, too, when its inputs move by {what}, {number(largest)} at most",
-    )
+    changed = f"{values(int(wrong.sum()), right.size)} chosen otherwise"
+    most = f"{number(_largest(amounts))} at most"
+    return _tie(changed, f"all of these change in our own result, too, when its inputs move by {what}, {most}")
+
+
+def _tie(changed: str, because: str) -> Cause:
     help = "which one is chosen means nothing; compare what it leads to, or the elements as a set"
-    return Cause("N103", "a tie: the margin of the choice is below the rounding of its inputs", notes, help)
+    sentence = "a tie: the margin of the choice is below the rounding of its inputs"
+    return Cause(TIE, sentence, (changed, because), help)
+
+
+def _largest(amounts: Sequence[Array | None]) -> float:
+    return max((float(amount.max(initial=0.0)) for amount in amounts if amount is not None), default=0.0)
 
 
 def _moved(array: Array | None, amount: Array | None, chance: np.random.Generator) -> Array | None:
