@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from irrun.ir.graph import Model
 from irrun.records import dataclass
 from irrun.spec.registry import load_ops
-from irrun.tools.compare.sides.contract import SideFailed
+from irrun.tools.compare.sides.contract import Side, SideFailed
 from irrun.tools.compare.sides.process import Worker
 from irrun.tools.compare.sides.serving import Handler, Tell, serve
 from irrun.tools.reduce.outcome import FINE, NOT_MADE, Outcome
@@ -71,15 +73,16 @@ def _stable(message: str) -> str:
 def _diverges(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Whether `irrun compare` says that a model differs on the other side."""
     from irrun.run.arrays import read_npz
-    from irrun.tools.compare.comparison import compare
-    from irrun.tools.compare.sides.contract import Options
+    from irrun.tools.compare.comparison import compared, reference
+    from irrun.tools.compare.replay import Course
     from irrun.tools.compare.tolerances import parse
 
-    options = Options(request["config"], request["timeout"])
     tolerances = [parse(text) for text in request["tolerances"]]
-    inputs = read_npz(Path(request["inputs"]))
+    executor = reference(Path(request["model"]))
+    course = Course("inputs", [executor.named(read_npz(Path(request["inputs"])))])
     try:
-        found = compare(Path(request["model"]), request["other"], inputs, tolerances=tolerances, options=options)
+        with _opened(request, executor.model) as side:
+            found = compared(executor, side, [course], tolerances)
     except SideFailed as error:
         return Outcome(True, {"side": error.signal or f"{error.phase}: {_stable(error.reason)}"}, str(error)).to_dict()
     if found.agrees:
@@ -88,6 +91,26 @@ def _diverges(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     detail = next((found.message for found in found.diagnostics if found.severity == "error"), "")
     signature = {"cause": found.cause or "unknown", **({"op": first.layer.type} if first else {})}
     return Outcome(True, signature, detail, (first.layer.name,) if first else ()).to_dict()
+
+
+_FIRST: list[Side] = []
+"""The device that the first model of this process was held against. Later ones use the process that it has started,
+which takes longer than most checks; one that has died is started again."""
+
+
+@contextmanager
+def _opened(request: dict[str, Any], model: Model) -> Iterator[Side]:
+    from irrun.tools.compare.sides.contract import Options
+    from irrun.tools.compare.sides.opening import open_side
+
+    side = open_side(request["other"], model, Options(request["config"], request["timeout"]), *_FIRST)
+    if side.kind == "device" and not _FIRST:
+        _FIRST.append(side)
+    try:
+        yield side
+    finally:
+        if side not in _FIRST:
+            side.close()
 
 
 def _compiles(request: dict[str, Any], tell: Tell) -> dict[str, Any]:

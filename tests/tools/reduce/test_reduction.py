@@ -1,6 +1,9 @@
 """Reductions by checks in this process: what is left of a model with a fault, how it gets there, and how it goes on."""
 
 import json
+import os
+import signal
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,9 +12,10 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.run.arrays import read_npz
+from irrun.run.arrays import read_npz, write_npz
+from irrun.tools.reduce import judging
 from irrun.tools.reduce.journal import Journal
-from irrun.tools.reduce.judging import Judgement
+from irrun.tools.reduce.judging import HANDLERS, Judgement
 from irrun.tools.reduce.outcome import FINE, Outcome
 from irrun.tools.reduce.reduction import NoFailure, reduce
 from irrun.tools.reduce.trials import Limits
@@ -199,3 +203,48 @@ def test_the_report_names_the_failure_and_the_script_is_short(tmp_path):
     assert "| Softmax_62 | SoftMax (opset1) |" in report
     assert len((tmp_path / "repro.py").read_text().splitlines()) <= 25
     assert not (tmp_path / "work").exists()
+
+
+def diverging(tmp_path):
+    """A request for a check of a model that is off beside OpenVINO by any rounding."""
+    with irrun.build("rounding", opset=13) as g:
+        x = g.Parameter("f32[4,64]", name="x")
+        g.Result(g.Exp(x, name="y"))
+    irrun.write_model(g.model, tmp_path / "model.xml")
+    write_npz(tmp_path / "inputs.npz", {"x": np.linspace(-3, 3, 256, dtype=np.float32).reshape(4, 64)})
+    return {
+        "model": str(tmp_path / "model.xml"),
+        "inputs": str(tmp_path / "inputs.npz"),
+        "timeout": 60,
+        "ops": [],
+        "other": "ov:CPU",
+        "config": {},
+        "tolerances": ["exact"],
+    }
+
+
+def test_a_device_is_started_once_for_all_checks_and_again_when_it_has_died(tmp_path, monkeypatch):
+    monkeypatch.setattr(judging, "_FIRST", [])
+    request = diverging(tmp_path)
+    first = HANDLERS["diverges"](request, lambda _: None)
+    assert first["signature"] == {"cause": "N200"}
+    (side,) = judging._FIRST
+    process = side._worker.pid
+    assert HANDLERS["diverges"](request, lambda _: None) == first
+    assert side._worker.pid == process
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    assert HANDLERS["diverges"](request, lambda _: None) == first
+    assert side._worker.pid != process
+    side.close()
+
+
+def test_a_check_leaves_nothing_behind_where_others_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "others"))
+    (tmp_path / "others").mkdir()
+    request = diverging(tmp_path)
+    check = Judgement("diverges", {name: request[name] for name in ("other", "config", "tolerances")})
+    assert check(Path(request["model"]), Path(request["inputs"])).signature == {"cause": "N200"}
+    assert list((tmp_path / "others").glob("*/*"))
+    check.close()
+    assert not list((tmp_path / "others").iterdir())

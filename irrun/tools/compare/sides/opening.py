@@ -21,8 +21,9 @@ FORMS = (
 """What a text may be."""
 
 
-def open_side(text: str, model: Model, options: Options | None = None) -> Side:
-    """The other side of a comparison with a model.
+def open_side(text: str, model: Model, options: Options | None = None, owner: Side | None = None) -> Side:
+    """The other side of a comparison with a model. An `owner`, of the same text and options for another model, stays
+    open meanwhile: a device is asked in its process then, which need not be started again.
 
     Raises ValueError where the text means none, EngineError where what it names is not installed or not there,
     SideFailed where it cannot be asked.
@@ -35,7 +36,7 @@ def open_side(text: str, model: Model, options: Options | None = None) -> Side:
 
             if not rest:
                 raise EngineError("`ov:` lacks a device, such as ov:CPU")
-            return OpenvinoSide(model, rest, options)
+            return OpenvinoSide(model, rest, options, owner=owner if isinstance(owner, OpenvinoSide) else None)
         from irrun.tools.compare.sides.engine import EngineSide
 
         if kind == "engine":

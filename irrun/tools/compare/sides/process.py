@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import Signals
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Thread
 from typing import IO, Any
 
@@ -48,6 +48,7 @@ class Worker:
         self._module, self._side, self._timeout, self._env = module, side, timeout, dict(env or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
+        self._folder: TemporaryDirectory[str] | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     @property
@@ -100,6 +101,8 @@ class Worker:
             process.wait()
         if self._stderr is not None:
             self._stderr.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def __del__(self) -> None:
         with suppress(Exception):  # the interpreter may be ending
@@ -110,6 +113,7 @@ class Worker:
             return self._process
         self.close()
         self._stderr = TemporaryFile()  # noqa: SIM115, closed with the worker
+        self._folder = TemporaryDirectory(prefix="irrun-", ignore_cleanup_errors=True)  # it may be killed
         here = str(Path(irrun.__file__).parents[1])
         path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
         process = subprocess.Popen(
@@ -118,7 +122,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             cwd=cwd,
-            env={**os.environ, "PYTHONPATH": path, **self._env},
+            env={**os.environ, "PYTHONPATH": path, "TMPDIR": self._folder.name, **self._env},
             start_new_session=True,  # Ctrl-C is for whoever asks
         )
         self._process, self._lines = process, queue.SimpleQueue()
