@@ -22,7 +22,8 @@ _WIDEST = 44
 
 @dataclass(slots=True)
 class Entry:
-    """Layers that are computed together, by the engine `by`: `seconds` of all their `calls`, and of the `first` one."""
+    """Layers that are computed together, by the engine `by`: `seconds` of all their `calls`, and how many of both were
+    in the first run, which prepares what others find: `early` calls in `first` seconds."""
 
     name: str
     type: str
@@ -31,21 +32,19 @@ class Entry:
     operations: int
     calls: int = 0
     seconds: float = 0.0
+    early: int = 0
     first: float = 0.0
-
-    @property
-    def later(self) -> float:
-        """Seconds of a call, on average without the first one, which prepares what the others find."""
-        return (self.seconds - self.first) / (self.calls - 1) if self.calls > 1 else self.seconds
 
 
 @dataclass(slots=True)
 class Profile:
     """What `GraphExecutor.run(..., profile=profile)` takes down, over as many runs as one likes.
 
-    `entries` are in the order of the first run; `events` are (entry, begin, seconds) by a clock that only runs forward.
+    `runs` is how many have begun. `entries` are in the order of the first run; `events` are (entry, begin, seconds) by
+    a clock that only runs forward.
     """
 
+    runs: int = 0
     entries: dict[object, Entry] = field(default_factory=dict)
     events: list[tuple[Entry, float, float]] = field(default_factory=list)
 
@@ -55,9 +54,23 @@ class Profile:
         if entry is None:
             entry = self.entries[key] = _entry(program, instruction, by)
         entry.calls += 1
-        entry.first = entry.first or seconds
         entry.seconds += seconds
+        if self.runs < 2:
+            entry.early += 1
+            entry.first += seconds
         self.events.append((entry, begin, seconds))
+
+    def begin(self) -> None:
+        """Another run begins."""
+        self.runs += 1
+
+    def later(self, entry: Entry) -> float:
+        """Seconds that layers take in a run: in those after the first one on average, if there are any."""
+        return (entry.seconds - entry.first) / (self.runs - 1) if self.runs > 1 else entry.first
+
+    def _calls(self, entry: Entry) -> int:
+        """How many calls `later` is of."""
+        return entry.calls - entry.early if self.runs > 1 else entry.early
 
     def __post_init__(self) -> None:
         import scipy.fft
@@ -66,25 +79,28 @@ class Profile:
     def table(self) -> str:
         """A line for each layer or chain of layers, in the order of the run, and the sums for each op and engine.
 
-        Times are milliseconds of a call: of the first one, and of later ones on average, of which shares and rates are.
+        Times are milliseconds of a run: of the first one, and of later ones on average, of which shares and rates are.
+        They are empty where a layer was not computed so in the first run, or in none of the later ones.
         """
-        total = sum(entry.later for entry in self.entries.values()) or 1.0
+        total = sum(map(self.later, self.entries.values())) or 1.0
         rows = [("layer", "type", "shape", "engine", "calls", "first", "ms", "share", "GFLOP/s")]
         sums: dict[tuple[str, str], list[float]] = {}
         for entry in self.entries.values():
-            rate = f"{entry.operations / entry.later / 1e9:#.3g}" if entry.later and entry.operations else ""
-            times = (_milliseconds(entry.first), _milliseconds(entry.later), f"{entry.later / total:.1%}")
-            rows.append((entry.name, entry.type, entry.shape, entry.by, str(entry.calls), *times, rate))
+            later, calls = self.later(entry), self._calls(entry)
+            speed = entry.operations * calls / max(1, self.runs - 1) / later / 1e9 if later else 0.0
+            first = _milliseconds(entry.first) if entry.early else ""
+            times = (_milliseconds(later), f"{later / total:.1%}", f"{speed:#.3g}" if speed else "")
+            told = times if calls else ("", "", "")
+            rows.append((entry.name, entry.type, entry.shape, entry.by, str(entry.calls), first, *told))
             part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0, 0.0])
-            for position, value in enumerate((1, entry.first, entry.later)):
+            for position, value in enumerate((1, entry.first, later)):
                 part[position] += value
         first = _milliseconds(sum(entry.first for entry in self.entries.values()))
-        ends = (first, _milliseconds(sum(entry.later for entry in self.entries.values())), "100.0%")
+        ends = (first, _milliseconds(sum(map(self.later, self.entries.values()))), "100.0%")
         rows.append(("total", "", "", "", "", *ends, ""))
         heads = [("type", "engine", "layers", "first", "ms", "share")]
-        for (type, by), (count, early, later) in sorted(sums.items(), key=lambda item: -item[1][2]):
-            times = (_milliseconds(early), _milliseconds(later), f"{later / total:.1%}")
-            heads.append((type, by, f"{count:.0f}", *times))
+        for (type, by), (count, early, time) in sorted(sums.items(), key=lambda item: -item[1][2]):
+            heads.append((type, by, f"{count:.0f}", _milliseconds(early), _milliseconds(time), f"{time / total:.1%}"))
         heads.append(("total", "", str(len(self.entries)), *ends))
         return "\n".join([*_columns(rows), "", *_columns(heads), ""])
 

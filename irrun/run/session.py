@@ -167,6 +167,8 @@ class Session:
 
     def _executed(self, part: _Part, arrays: list[Array], run: Run) -> Results:
         self._trail = run.trail
+        if run.profile is not None:
+            run.profile.begin()
         return self._executor.execute(part, arrays, run)
 
     @property

@@ -13,7 +13,7 @@ import irrun
 from irrun.diagnostics import EngineError
 from irrun.engines import load_engines
 from irrun.run.preparation import MAX_KEPT
-from irrun.run.profile import Profile
+from irrun.run.profile import Entry, Profile
 
 SAMPLES = sorted(path.parent for path in (Path(__file__).parents[2] / "samples").glob("*/model.xml"))
 SIZES = (2, 3, 4)
@@ -203,7 +203,8 @@ def test_a_profile_names_layers_shapes_and_engines(engine, tmp_path):
     assert float(first[9]) == pytest.approx(2 * 64 * 32 * 16 / float(first[7]) / 1e6, rel=0.2)
     assert second[0] == "share"
     (product,) = (entry for entry in profile.entries.values() if entry.name == "product")
-    assert product.later == pytest.approx((product.seconds - product.first) / 2)
+    assert (profile.runs, product.calls, product.early) == (3, 3, 1)
+    assert profile.later(product) == pytest.approx((product.seconds - product.first) / 2)
     for table in profile.table().split("\n\n"):
         *parts, total = (line.split() for line in table.strip().splitlines()[1:])
         assert total[0] == "total"
@@ -211,3 +212,28 @@ def test_a_profile_names_layers_shapes_and_engines(engine, tmp_path):
         column = [float(part[part.index(next(cell for cell in part if cell.endswith("%"))) - 1]) for part in parts]
         assert sum(column) == pytest.approx(float(total[place]), abs=0.002)
     assert len(profile.events) == 6
+
+
+def test_what_is_computed_once_takes_no_time_in_later_runs():
+    profile = Profile(runs=3)
+    profile.entries = {
+        "a": Entry("once", "Add", "f32[2]", "kernel", 0, calls=1, seconds=0.5, early=1, first=0.5),
+        "b": Entry("always", "MatMul", "f32[2]", "numpy", 3_000_000, calls=3, seconds=0.018, early=1, first=0.012),
+        "c": Entry("not at first", "Add", "f32[2]", "numpy", 0, calls=2, seconds=0.002),
+    }
+    assert [profile.later(entry) for entry in profile.entries.values()] == pytest.approx([0, 0.003, 0.001])
+    assert [line.split() for line in profile.table().splitlines()] == [
+        ["layer", "type", "shape", "engine", "calls", "first", "ms", "share", "GFLOP/s"],
+        ["once", "Add", "f32[2]", "kernel", "1", "500.000"],
+        ["always", "MatMul", "f32[2]", "numpy", "3", "12.000", "3.000", "75.0%", "1.00"],
+        ["not", "at", "first", "Add", "f32[2]", "numpy", "2", "1.000", "25.0%"],
+        ["total", "512.000", "4.000", "100.0%"],
+        [],
+        ["type", "engine", "layers", "first", "ms", "share"],
+        ["MatMul", "numpy", "1", "12.000", "3.000", "75.0%"],
+        ["Add", "numpy", "1", "0.000", "1.000", "25.0%"],
+        ["Add", "kernel", "1", "500.000", "0.000", "0.0%"],
+        ["total", "3", "512.000", "4.000", "100.0%"],
+    ]
+    alone = Profile(runs=1, entries={"a": profile.entries["a"]})
+    assert alone.table().splitlines()[1].split()[4:] == ["1", "500.000", "500.000", "100.0%"]

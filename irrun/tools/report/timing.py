@@ -7,7 +7,7 @@ from typing import Any
 
 from irrun.ir.graph import Layer
 from irrun.run.executor import GraphExecutor
-from irrun.run.profile import Profile
+from irrun.run.profile import Entry, Profile
 from irrun.spec.op import Array
 from irrun.tools.report import texts
 
@@ -23,15 +23,17 @@ def timed(
     """Two runs of the steps, each from a fresh state on, taken down in a new profile: the first one prepares, and the
     second is the one that counts.
 
-    `entries` are layers that are computed together: the numbers of these, what computes them, and microseconds of a
-    call, of the `first` one and of later ones. `events` are the calls of the second run: the number of an entry, the
-    microseconds since it began, and those that it took. Raises InputError and IRError as a run does.
+    `entries` are layers that are computed together: the numbers of these, what computes them, the microseconds that
+    they took in the `first` run, and the `calls` and the `time` in the second one. `events` are these calls: the number
+    of an entry, the microseconds since the run began, and those that it took. Raises InputError and IRError as a run
+    does.
     """
     _run(executor, steps, profile)
     prepared = len(profile.events)
     _run(executor, steps, profile)
     listed = list(profile.entries.items())
     places = {id(entry): number for number, (_, entry) in enumerate(listed)}
+    first, second = _sums(profile.events[:prepared]), _sums(profile.events[prepared:])
     events = profile.events[prepared : prepared + MAX_EVENTS]
     begin = min((start for _, start, _ in events), default=0.0)
     return {
@@ -45,9 +47,9 @@ def timed(
                 "shape": texts.name(entry.shape),
                 "by": entry.by,
                 "operations": entry.operations,
-                "calls": entry.calls,
-                "first": _micro(entry.first),
-                "later": _micro(entry.later),
+                "first": _micro(first.get(id(entry), (0, 0.0))[1]),
+                "calls": second.get(id(entry), (0, 0.0))[0],
+                "time": _micro(second.get(id(entry), (0, 0.0))[1]),
             }
             for key, entry in listed
         ],
@@ -63,6 +65,15 @@ def _run(executor: GraphExecutor, steps: Sequence[Mapping[str, Array]], profile:
     session = executor.session()
     for inputs in steps:
         session.run(inputs, profile=profile)
+
+
+def _sums(events: Sequence[tuple[Entry, float, float]]) -> dict[int, tuple[int, float]]:
+    """How many calls there are of each entry, by its id, and their seconds."""
+    found: dict[int, tuple[int, float]] = {}
+    for entry, _, seconds in events:
+        calls, sum = found.get(id(entry), (0, 0.0))
+        found[id(entry)] = (calls + 1, sum + seconds)
+    return found
 
 
 def _layers(key: object, numbers: Mapping[Layer, int]) -> list[int]:

@@ -166,17 +166,20 @@ def _name(label: LayerName) -> tuple[int, str, str]:
 
 
 def _times(index: _Index, profile: Profile | None) -> tuple[Mapping[Layer, tuple[float, str]], Mapping[Layer, Layer]]:
-    """The seconds of a call of each layer, and what computes it; and layers that are computed with another one."""
+    """The seconds that each layer takes in a run, and what computes it; layers that are computed with another one."""
     times: dict[Layer, tuple[float, str]] = {}
     company: dict[Layer, Layer] = {}
-    for key, entry in ({} if profile is None else profile.entries).items():
+    if profile is None:
+        return times, company
+    for key, entry in profile.entries.items():
         parts = [part for part in key if isinstance(part, Layer)] if isinstance(key, tuple) else []
         layers = [layer for part in parts if (layer := index.find(part.label, part.span)) is not None]
         if not layers:
             continue
         first, *others = layers
-        before, _ = times.get(first, (0.0, ""))
-        times[first] = (before + entry.later, entry.by)
+        before, by = times.get(first, (0.0, ""))
+        taken = profile.later(entry)
+        times[first] = (before + taken, entry.by if taken else by or entry.by)
         company.update({layer: first for layer in others if layer is not first})
     return times, company
 

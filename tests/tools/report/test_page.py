@@ -151,6 +151,19 @@ def test_the_command_writes_a_page_of_everything(tmp_path):
     assert [group["kind"] for group in data["difference"]["groups"]] == ["renamed"]
 
 
+def test_times_are_those_of_the_second_run_alone(tmp_path):
+    """The calls and the microseconds of an entry are the sums of its events, whatever the first run has computed."""
+    output = tmp_path / "report.html"
+    command("report", ROOT / "samples" / "language-model" / "model.xml", "--random", 1, "--profile", "-o", output)
+    profile = embedded(output.read_text())["profile"]
+    sums = [[0, 0.0] for _ in profile["entries"]]
+    for entry, _, micros in profile["events"]:
+        sums[entry][0] += 1
+        sums[entry][1] += micros
+    assert [entry["calls"] for entry in profile["entries"]] == [calls for calls, _ in sums]
+    assert [entry["time"] for entry in profile["entries"]] == pytest.approx([micros for _, micros in sums], abs=1)
+
+
 def test_a_comparison_that_was_written_is_shown(tmp_path):
     results, output = tmp_path / "results.json", tmp_path / "report.html"
     overflow = ROOT / "samples" / "f16-overflow"

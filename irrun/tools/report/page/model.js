@@ -176,7 +176,7 @@ class Model {
     const times = new Map();
     for (const entry of this.data.profile.entries) {
       entry.layers.forEach((layer, number) => {
-        times.set(layer, (times.get(layer) || 0) + (number ? 0 : entry.later * entry.calls / 2));
+        times.set(layer, (times.get(layer) || 0) + (number ? 0 : entry.time));
       });
     }
     return times;

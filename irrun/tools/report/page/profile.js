@@ -4,7 +4,8 @@
 function profileTab(panel, model, selection) {
   const {profile} = model.data;
   const {entries} = profile;
-  const taken = (entry) => entry.later * entry.calls / 2; // of two runs, the one that was prepared for
+  const taken = (entry) => entry.time; // in the second of two runs, which was prepared for
+  const speed = (entry) => (entry.operations && entry.time ? entry.operations * entry.calls / entry.time / 1e3 : null);
   const total = entries.reduce((sum, entry) => sum + taken(entry), 0) || 1;
   const byType = new Map();
   for (const entry of entries) {
@@ -34,10 +35,10 @@ function profileTab(panel, model, selection) {
       {title: "engine", value: (entry) => entry.by},
       {title: "time", value: taken, text: (entry) => micros(taken(entry)), number: true},
       {title: "share", value: (entry) => taken(entry) / total, text: (entry) => `${(100 * taken(entry) / total).toFixed(1)} %`, number: true},
-      {title: "calls", value: (entry) => entry.calls / 2, number: true},
+      {title: "calls", value: (entry) => entry.calls, number: true},
       {title: "first", value: (entry) => entry.first, text: (entry) => micros(entry.first), number: true},
-      {title: "GFLOP/s", value: (entry) => (entry.operations && entry.later ? entry.operations / entry.later / 1e3 : null),
-        text: (entry) => (entry.operations && entry.later ? (entry.operations / entry.later / 1e3).toPrecision(3) : ""), number: true},
+      {title: "GFLOP/s", value: (entry) => speed(entry),
+        text: (entry) => (speed(entry)?.toPrecision(3) ?? ""), number: true},
     ],
   });
   panel.append(

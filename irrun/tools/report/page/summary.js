@@ -42,7 +42,7 @@ function verdicts(data) {
       [difference.equal ? "the same model as " : `${many(difference.groups.length, "kind")} of differences from `, named(difference.models[1])]]);
   }
   if (data.profile) {
-    const sum = data.profile.entries.reduce((total, entry) => total + entry.later * entry.calls / 2, 0);
+    const sum = data.profile.entries.reduce((total, entry) => total + entry.time, 0);
     lines.push(["profile", "ok", [`${micros(sum)} in layers in a run, by ${data.profile.engines}`]]);
   }
   return lines.length ? el("ul", {class: "verdicts"}, lines.map(([title, kind, text]) => el("li", {class: kind}, el("b", {}, title), " ", text))) : null;
