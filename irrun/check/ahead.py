@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.interruption import hand_on
 from irrun.ir.naming import MAX_INVENTED
 from irrun.spec.dims import Dim, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -157,7 +158,8 @@ class _Work:
                 results = self._kernel(*arrays)
             results = results if isinstance(results, tuple | list) else (results,)
             return [_valued(tensor, result) for tensor, result in zip(self._outputs, results, strict=True)]
-        except Exception:  # a question about an unknown dimension, or a failure that the run will report better
+        except Exception as error:  # a question about an unknown dimension, or a failure that the run reports better
+            hand_on(error)
             return None
 
 

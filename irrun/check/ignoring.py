@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, IRError, Note
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.body import Body
@@ -145,6 +146,7 @@ def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
         except (IRError, MemoryError):
             raise
         except Exception as error:
+            hand_on(error)
             raise _refused(op, arrays, attrs, error) from error
         made = results if isinstance(results, tuple | list) else (results,)
         if len(made) < len(outputs):

@@ -22,6 +22,7 @@ from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_out
 from irrun.check.lookup import find_op
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
+from irrun.interruption import hand_on
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
 from irrun.ir.naming import name_sizes
 from irrun.ir.stored import Stored
@@ -223,6 +224,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         outputs = declared_outputs(layer)
         return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
+        hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"
         inference.report(Diagnostic("E309", message, layer.span, layer.label, help))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from irrun.check.attributes import read_attributes
 from irrun.check.infer import Inference, InferredLayer, body_of, with_values
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Value
 from irrun.records import dataclass
 from irrun.spec.dims import Dim, fresh, same
@@ -176,7 +177,8 @@ class _Tracer:
             op.infer(inputs, attrs, self._bodies(layer))
         except Violation as violation:
             return violation
-        except Exception:
+        except Exception as error:
+            hand_on(error)
             return otherwise
         return None
 
@@ -188,7 +190,8 @@ class _Tracer:
         """What would be known of the outputs; nothing where the inputs do not go together, or the rule fails."""
         try:
             inferred = node.op.infer(inputs, node.attrs, self._bodies(node.layer))
-        except Exception:
+        except Exception as error:
+            hand_on(error)
             return []
         scratch = Inference(self.inference.weights)
         return with_values(node.op, node.attrs, inputs, inferred.outputs, inferred.types, node.layer, scratch)

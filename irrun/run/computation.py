@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.check.infer import Inference, violated
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
+from irrun.interruption import hand_on
 from irrun.run.bodies import RunningBody
 from irrun.run.borders import body_inference
 from irrun.run.memory import outputs_text, refusal, tensor_bytes
@@ -105,6 +106,7 @@ class _Layer:
         except IRError:
             raise
         except Exception as error:
+            hand_on(error)
             raise self._kernels.failed(instruction, self._op.name, error) from error
         finally:
             if self._branches is None:

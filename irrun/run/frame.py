@@ -15,6 +15,7 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import Call, Joinable, Layout, Operand, either
+from irrun.interruption import hand_on
 from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
@@ -134,6 +135,7 @@ class Frame:
         except IRError:
             raise
         except Exception as error:
+            hand_on(error)
             instruction = instructions[len(bound) - length_hint(calls) - 1]
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
         else:
@@ -232,6 +234,7 @@ class Frame:
             call = compiled.bind(inputs, outputs, scratch)
             judging = None if compiled.judging is None else compiled.judging(inputs, outputs, scratch)
         except Exception as error:
+            hand_on(error)
             raise EngineFailed(instruction.by, instruction.layer, error) from error
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
@@ -384,6 +387,7 @@ class Frame:
         except ExecutionError as error:
             raise self._kernels.placed(*error.diagnostics) from None
         except Exception as error:
+            hand_on(error)
             raise self._kernels.failed(part, "the observer", error) from error
         if given is None:
             return

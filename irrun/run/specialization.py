@@ -13,6 +13,7 @@ import numpy as np
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
+from irrun.interruption import hand_on
 from irrun.records import NamedTuple
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
@@ -114,6 +115,7 @@ class Specialization:
         except IRError:
             raise
         except Exception as error:
+            hand_on(error)
             raise self._kernels.failed(self._instruction, f"engine {found.engine.name}", error) from error
         if found.compiled.doubtful and not np.isfinite(results[0]).all():
             return KERNEL, self._computed(arrays, run)
@@ -130,6 +132,7 @@ class Specialization:
             try:
                 given = call(arrays)
             except Exception as error:
+                hand_on(error)
                 raise self._kernels.failed(self._instruction, f"engine {by}", error) from error
             if given is None:
                 continue
@@ -167,6 +170,7 @@ class Specialization:
             try:
                 call = engine.open(work)
             except Exception as error:
+                hand_on(error)
                 log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
                 continue
             if call is not None:
@@ -224,6 +228,7 @@ class Specialization:
                 try:
                     return found, self._bound(found, arrays, run)
                 except Exception as error:
+                    hand_on(error)
                     log("engine %s failed to bind layer %s: %r", engine.name, instruction.layer, error)
         return _Specialized(None), None
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.check.deviations.facts import Decision, Facts
+from irrun.interruption import hand_on
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import INTEGER, Array
 
@@ -120,6 +121,7 @@ def _calculated(facts: Facts, arrays: Sequence[Array | None]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             result = op.kernel(*arrays, **facts.node.attrs, **({"types": types} if op.context else {}))
-    except Exception:  # a kernel that takes no such numbers
+    except Exception as error:  # a kernel that takes no such numbers
+        hand_on(error)
         return None
     return np.asarray(result[0] if isinstance(result, tuple | list) else result)

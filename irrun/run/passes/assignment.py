@@ -19,6 +19,7 @@ from irrun.engines.axes import dense_strides, reshaped_strides
 from irrun.engines.memory import data_address
 from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.records import NamedTuple
 from irrun.run.memory import owner_of
@@ -282,7 +283,8 @@ class Assignment:
         arrays = [None if number is None else self._template(number) for number in inputs]
         try:
             results = computed(instruction, arrays)
-        except Exception:  # the run reports it, with its layer
+        except Exception as error:  # the run reports it, with its layer
+            hand_on(error)
             return []
         owner = owner_of(source)
         if not all(result.size and owner_of(result) is owner for result in results):
@@ -412,6 +414,7 @@ class Assignment:
         try:
             compiled = engine.reorder(source, layout)
         except Exception as error:
+            hand_on(error)
             raise EngineFailed(engine.name, layer, error) from error
         copy = self.copy(number, layout, engine, layer)
         work = Work(REORDER.name, {}, [source], [dense_operand(self.program.tensors[copy])])
@@ -471,6 +474,7 @@ def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compil
     try:
         return engine.compile(work)
     except Exception as error:
+        hand_on(error)
         log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
         return None
 

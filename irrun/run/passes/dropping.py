@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.interruption import hand_on
 from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -55,7 +56,8 @@ def _is_constant(instruction: Instruction, program: Program) -> bool:
         return False
     try:
         (result,) = computed(instruction, [array, *(np.empty(0) for _ in instruction.inputs[1:])])
-    except Exception:  # the run reports it, with its layer
+    except Exception as error:  # the run reports it, with its layer
+        hand_on(error)
         return False
     result = result.copy()
     result.flags.writeable = False

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from irrun.check.infer import Inference, with_values
+from irrun.interruption import hand_on
 from irrun.run.borders import body_inference
 from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
@@ -182,7 +183,8 @@ class Folding:
         ]
         try:
             results = computed(instruction, arrays)
-        except Exception:  # the run reports it, with its layer
+        except Exception as error:  # the run reports it, with its layer
+            hand_on(error)
             return False
         self._take(instruction, results)
         program.reserved += wanted

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.run.program import Instruction, Program
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -276,7 +277,8 @@ class Retyping:
         ]
         try:
             inferred: Inferred = op.infer(inputs, attrs)
-        except Exception:  # a violation, or whatever a user's rule makes of types that it has not been asked about
+        except Exception as error:  # a violation, or what a user's rule makes of types it has not been asked about
+            hand_on(error)
             return None
         found = [tensor.type for tensor in inferred.outputs[: len(made)]]
         if found != made or inferred.widened:

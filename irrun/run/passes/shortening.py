@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.interruption import hand_on
 from irrun.records import NamedTuple
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Branch, Branches, Instruction, Program, Quick
@@ -151,7 +152,8 @@ def _computed(parts: Sequence[_Part], views: bool, arrays: Sequence[Array | None
         for part in parts:
             given = [None if n is None else result if n < 0 else arrays[n] for n in part.arguments]
             result = part.kernel(*given)
-    except Exception:  # of which the rule knows more
+    except Exception as error:  # of which the rule knows more
+        hand_on(error)
         return None
     if run.meter is not None and views and run.meter.live + result.nbytes > run.meter.limit:
         return None

@@ -1,0 +1,47 @@
+"""Exceptions that handlers of signals raise, such as the TimeoutError of an alarm, wherever they come in between."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+
+def hand_on(error: Exception) -> None:
+    """Raise an error again that a handler of a signal has raised: it is no failure of what it has interrupted.
+
+    It is told by its traceback, in which the code of a handler is. One of a handler that is none any more, or that is
+    no function of Python, looks like any other error.
+    """
+    if _passed(error, _handlers()):
+        raise error
+
+
+def _handlers() -> set[CodeType]:
+    """The code of all functions that handle signals at present."""
+    import signal
+
+    found = set()
+    for number in signal.valid_signals():
+        code = _code(signal.getsignal(number))
+        if code is not None:
+            found.add(code)
+    return found
+
+
+def _code(handler: Any) -> CodeType | None:
+    """The code that a handler runs: a function's, a method's, that of a partial call or of an object to be called."""
+    handler = getattr(handler, "func", handler)
+    if not hasattr(handler, "__code__") and callable(handler):
+        handler = handler.__call__
+    code = getattr(handler, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _passed(error: Exception, codes: set[CodeType]) -> bool:
+    """Whether an error has come out of any of these."""
+    traceback = error.__traceback__ if codes else None
+    while traceback is not None:
+        if traceback.tb_frame.f_code in codes:
+            return True
+        traceback = traceback.tb_next
+    return False

@@ -1,0 +1,138 @@
+"""Exceptions that handlers of signals raise go through everything; the same ones raised by engines and ops do not."""
+
+import signal
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+from irrun.diagnostics import ExecutionError
+from irrun.interruption import hand_on
+from irrun.run.passes.assignment import compile_work
+from irrun.spec import FLOAT, Array, Input, Output, op
+from irrun.spec.registry import registry
+
+
+def late(*_):
+    raise TimeoutError("late")
+
+
+class Alarm:
+    def late(self, *_):
+        raise TimeoutError("late")
+
+    def __call__(self, *_):
+        raise TimeoutError("late")
+
+
+@pytest.fixture
+def alarm():
+    """Sets the handler of SIGALRM for a test."""
+    before = signal.getsignal(signal.SIGALRM)
+    yield partial(signal.signal, signal.SIGALRM)
+    signal.signal(signal.SIGALRM, before)
+
+
+def interrupted():
+    signal.raise_signal(signal.SIGALRM)
+
+
+@pytest.mark.parametrize("handler", [late, Alarm().late, Alarm(), partial(late, 1)])
+def test_what_a_handler_raises_is_told_from_what_others_do(alarm, handler):
+    alarm(handler)
+    for raising, through in ((interrupted, True), (partial(int, "x"), False)):
+        try:
+            raising()
+        except Exception as error:
+            if through:
+                with pytest.raises(TimeoutError):
+                    hand_on(error)
+            else:
+                hand_on(error)
+
+
+def test_an_alarm_while_an_engine_prepares_a_layer_is_not_its_failure(alarm, caplog):
+    def taking(compile):
+        return compile_work(SimpleNamespace(name="slow", compile=compile), None, SimpleNamespace(layer="a"))
+
+    alarm(late)
+    with pytest.raises(TimeoutError, match="late"):
+        taking(lambda _: interrupted())
+    assert not caplog.messages
+    alarm(signal.SIG_IGN)
+    assert taking(late) is None
+    assert caplog.messages == ["engine slow failed to prepare layer a: TimeoutError('late')"]
+
+
+@pytest.fixture
+def known():
+    """Makes an op known for a test."""
+    registered = registry()
+    added = []
+
+    def add(op):
+        registered.add(op)
+        added.append(op.name)
+
+    yield add
+    for name in added:
+        del registered._ops[name]
+    registered._found.clear()
+
+
+def scaling(where):
+    """An op that an alarm interrupts in its kernel, or in its rule."""
+
+    @op(
+        "Slow-1",
+        types={"T": FLOAT},
+        inputs=[Input("data", "T", "[*shape]")],
+        outputs=[Output("scaled", "T", "[*shape]")],
+        opsets=frozenset(),
+        extension_versions=("extension",),
+    )
+    def slow(data: Array) -> Array:
+        """Twice the data, late."""
+        if where == "kernel":
+            interrupted()
+        return data * 2
+
+    @slow.shapes
+    def _(node):
+        if where == "rule":
+            interrupted()
+
+    return slow
+
+
+@pytest.mark.parametrize("where", ["kernel", "rule"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_an_alarm_while_an_op_computes_is_not_its_failure(alarm, tmp_path, known, where, constant):
+    """Neither in a run, nor where it is computed ahead of one."""
+    known(scaling(where))
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    read = model.constant(np.ones(2, np.float32)) if constant else x
+    (slow,) = model.layer("Slow", [read], [("f32", (2,))], "extension")
+    model.result(model.layer("Add", [slow, x], [("f32", (2,))])[0])
+    path = model.save(tmp_path)
+    alarm(late)
+    with pytest.raises(TimeoutError, match="late"):
+        irrun.GraphExecutor(path).run(np.ones(2, np.float32))
+    alarm(signal.SIG_IGN)
+    assert irrun.GraphExecutor(path).run(np.ones(2, np.float32))[0].tolist() == [3, 3]
+
+
+def test_an_alarm_in_an_observer_is_not_its_failure(alarm, tmp_path):
+    model = Model()
+    model.result(model.layer("ReLU", [model.parameter("x", "f32", (2,))], [("f32", (2,))])[0])
+    executor = irrun.GraphExecutor(model.save(tmp_path))
+    alarm(late)
+    with pytest.raises(TimeoutError, match="late"):
+        executor.run(np.ones(2, np.float32), observer=lambda _: interrupted())
+    alarm(signal.SIG_IGN)
+    with pytest.raises(ExecutionError, match="late"):
+        executor.run(np.ones(2, np.float32), observer=late)
