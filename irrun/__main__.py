@@ -26,6 +26,7 @@ def run() -> None:
 
     For Python to take apart what a command has made, object by object, takes as long as to check a model.
     """
+    _open_streams()
     status: str | int | None = None
 
     def end() -> None:
@@ -48,6 +49,14 @@ def run() -> None:
     except SystemExit as ended:
         status = ended.code
         raise
+
+
+def _open_streams() -> None:
+    """Put nothing in the place of standard streams that whoever has started the process has closed, as daemons do:
+    Python has None there, and what is opened next would be one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115, as long as the process
 
 
 if __name__ == "__main__":

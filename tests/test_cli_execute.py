@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -223,12 +224,50 @@ def test_names_are_completed():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-@pytest.mark.parametrize("command", [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-")])
+@pytest.mark.parametrize("command", [("-h",), ("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-")])
 def test_a_full_disk_behind_standard_output_is_said(command):
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = subprocess.run([*COMMAND, *map(str, command)], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr.decode() == "error: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize("command", [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-"), ("-h",)])
+@pytest.mark.parametrize("both", [False, True])
+def test_nobody_behind_standard_output_is_no_fault_of_a_model(command, both):
+    reading, writing = os.pipe()
+    os.close(reading)
+    stderr = writing if both else subprocess.PIPE
+    done = subprocess.run([*COMMAND, *map(str, command)], stdout=writing, stderr=stderr, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr or b"") == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+@pytest.mark.parametrize(
+    ("command", "closed", "status"),
+    [
+        ("validate", "<&-", 0),
+        ("validate", ">&-", 0),
+        ("validate", ">&- 2>&-", 0),
+        ("execute --random 1 --profile", "2>&-", 0),
+        ("execute --random 1", "<&- >&- 2>&-", 0),
+        ("execute", ">&- 2>&-", 1),
+    ],
+)
+def test_streams_that_are_closed_are_nothing(command, closed, status):
+    name, *options = command.split()
+    python = shlex.join([sys.executable, "-m", "irrun", name, str(CNN), *options])
+    done = subprocess.run(f"{python} {closed}", shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Error" in done.stderr) == (status, False)
+
+
+def test_a_model_from_a_standard_input_that_is_closed_is_none():
+    python = shlex.join([sys.executable, "-m", "irrun", "validate", "-"])
+    done = subprocess.run(f"{python} <&-", shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith("error[E101]: the file has no XML element\n")
 
 
 @pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="the system has no /dev/null")

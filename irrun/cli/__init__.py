@@ -6,8 +6,10 @@ import builtins
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -15,6 +17,9 @@ from irrun.cli.deferred import defer
 
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
+
+UNREAD = 141
+"""The exit status where nobody reads standard output to its end, such as `head`: as shells have it, and no other."""
 
 UNWRITABLE = 2
 """The exit status where standard output, or a file, cannot be written."""
@@ -47,8 +52,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Commands(click.Group):
-    """The commands, of which only the one that runs is loaded, and which an interruption or a full disk behind standard
-    output ends without a traceback."""
+    """The commands, of which only the one that runs is loaded, and which an interruption, and a full disk or nobody
+    behind standard output, end without a traceback."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,19 +69,42 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _unwritten_said():  # help is printed here
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, context: click.Context) -> Any:
         try:
-            return super().invoke(context)
+            with _unwritten_said():
+                return super().invoke(context)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             context.exit(INTERRUPTED)
-        except OSError as error:
-            if error.filename is not None or error.errno not in _FULL:
-                raise
-            click.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
-            with open(os.devnull, "wb") as nothing:  # noqa: PTH123, where what is left of the text may go at the end
-                os.dup2(nothing.fileno(), sys.stdout.fileno())
-            context.exit(UNWRITABLE)
+
+
+@contextmanager
+def _unwritten_said() -> Iterator[None]:
+    """End with a status of its own where standard output cannot be written."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        if error.filename is not None:
+            raise
+        _forget(sys.stdout, sys.stderr)
+        raise SystemExit(UNREAD) from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        click.echo(f"error: standard output cannot be written: {error.strerror}", err=True)
+        _forget(sys.stdout)
+        raise SystemExit(UNWRITABLE) from None
+
+
+def _forget(*streams: TextIO) -> None:
+    """Have what is left of the text of streams go nowhere at the end."""
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123
+        for stream in streams:
+            os.dup2(nothing.fileno(), stream.fileno())
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,6 +113,6 @@ def main() -> None:
     """Validate and run OpenVINO IR models by the written specification, without OpenVINO.
 
     Exit status: 0 fine; 1 the model or its inputs are at fault, or a comparison is; 2 wrong use, or a file that cannot
-    be written; 3 the other side of a comparison failed.
+    be written; 3 the other side of a comparison failed; 130 Ctrl-C; 141 nobody reads what is printed any more.
     """
     defer("numpy")

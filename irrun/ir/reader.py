@@ -301,7 +301,7 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights,
         count = "1 Const has its data" if len(errors) == 1 else f"{len(errors)} Consts have their data"
         message = f"there is no `{path}`, where {count}" if path else f"no weights are given, where {count}"
         help = "put the .bin beside the .xml under the same name, or say where it is"
-        help = help if path else "a model from memory needs its weights, too: give a path, bytes or a file"
+        help = help if path else "give its .bin, too, as a path (--bin on the command line), bytes or an open file"
     elif len(errors) > 1:
         worst = max(errors, key=lambda pair: pair[1].missing)[1]
         message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
