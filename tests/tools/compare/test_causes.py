@@ -104,6 +104,17 @@ def test_boxes_of_which_rounding_has_chosen_more_are_a_tie():
     assert decide(apart, layer.context()).code == "N102"
 
 
+def test_one_large_number_that_is_rounded_by_much_leaves_a_tie_a_tie():
+    """Coordinates of boxes: 8 of 300 is rounding that has added up, though the rms of all is 37."""
+    attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i64"}
+    theirs = np.append(np.full(64, 1, F32), F32([2.001, 2.0, 308]))
+    ours = np.append(np.full(64, 1, F32), F32([2.0, 2.001, 300]))
+    layer = Planted(find("TopK-3"), [theirs, i64(2)[0]], attrs, port=1)
+    before = [ours, layer.inputs[1]]
+    observed = layer.observed(layer.right, reference=layer.compute(before)[1], reference_inputs=before)
+    assert decide(observed, layer.context()).code == "N103"
+
+
 def test_codes_of_few_bits_that_rounding_moves_are_no_choice():
     ours, theirs = F32([1.0, 2.9999998, 7.0]), F32([1.0, 3.0, 7.0])
     layer = Planted(find("Convert-1"), [theirs], {"destination_type": "u8"})

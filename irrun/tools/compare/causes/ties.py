@@ -27,8 +27,9 @@ FEW = 0.25
 LEAST = 2 * float(np.finfo(np.float32).tiny)
 """What zeros move by where they are chosen from, as no part of them does: nothing that anybody computes is so small."""
 
-LARGE = 1e-2
-"""Of the rms of an input: errors that come in above it are more than rounding."""
+LARGE = 0.1
+"""Of an input: errors that come in are more than rounding where they are above that part of it, rms beside rms or the
+largest beside the largest."""
 
 
 def own_tie(case: Case) -> Cause | None:
@@ -65,9 +66,11 @@ def _near(theirs: Array | None, ours: Array | None) -> bool:
         return True
     if theirs.shape != ours.shape or is_exact(ours) or not is_number(ours):
         return np.array_equal(theirs, ours)
-    error = _error(theirs, ours)
-    rms = float(np.sqrt(np.mean(numbers(ours) ** 2))) if ours.size else 0.0
-    return bool(np.isfinite(error).all()) and float(error.max(initial=0.0)) <= LARGE * max(rms, 1e-30) * 10
+    error, size = _error(theirs, ours), np.abs(numbers(ours))
+    if not ours.size or not np.isfinite(error).all():
+        return not ours.size
+    large = LARGE * max(float(size.max()), 1e-30), LARGE**2 * max(float(np.mean(size**2)), 1e-60)
+    return bool(error.max() <= large[0] and np.mean(error**2) <= large[1])
 
 
 def _apart(theirs: Array | None, ours: Array | None) -> Array | None:
