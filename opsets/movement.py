@@ -35,6 +35,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Source,
     Splitting,
     Tensor,
     Undecided,
@@ -105,8 +106,9 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
         C1: axis lies in [-r, r), r the rank of data.
         C2: each index lies in [0, s), s the size of the axis.
 
-    Negative indices into constants, which are constant, too, count from the end with a warning: so OpenVINO folds them.
-    In runs its CPU plugin gives zeros for them. Both give zeros for indices above the axis.
+    Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
+    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
+    zeros, as for indices above the axis.
 
     Source: movement/gather-1.rst
 
@@ -114,6 +116,17 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     [[2, 1, 1], [4, 3, 3]]
     """
     return take(data, indices.astype("intp"), int(axis.item()) % data.ndim, 0)
+
+
+def _counts_from_the_end(inputs: Sequence[Source]) -> bool:
+    """Whether OpenVINO lets negative indices count from the end."""
+    data, indices, axis = inputs
+    if not indices.constant():
+        return False
+    sizes, place = data.tensor.shape, axis.tensor.numbers if axis.tensor.known else None
+    if place and sizes and indices.tensor.shape in ((), (1,)) and -len(sizes) <= place[0] < len(sizes):
+        return isinstance(sizes[place[0]], int) or data.settled()
+    return data.settled()
 
 
 def _gather_1_rule(node: Node, lenient: str = "") -> Shapes:
@@ -124,7 +137,7 @@ def _gather_1_rule(node: Node, lenient: str = "") -> Shapes:
 
 
 gather_1.shapes(_gather_1_rule)
-gather_1.folds(rule=partial(_gather_1_rule, lenient=WRAPS))
+gather_1.folds(_counts_from_the_end, rule=partial(_gather_1_rule, lenient=WRAPS))
 
 
 @op("Gather-7", of=gather_1, attrs=[BATCH_DIMS])
@@ -137,8 +150,9 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
         C3: the first batch_dims dimensions of data and indices are equal.
         C4: each index lies in [0, s), s the size of the axis.
 
-    Negative indices into constants, which are constant, too, count from the end with a warning: so OpenVINO folds them.
-    In runs its CPU plugin gives zeros for them. Both give zeros for indices above the axis.
+    Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
+    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
+    zeros, as for indices above the axis.
 
     Source: movement/gather-7.rst
 
@@ -158,7 +172,7 @@ def _gather_7_rule(node: Node, lenient: str = "") -> Shapes:
 
 
 gather_7.shapes(_gather_7_rule)
-gather_7.folds(rule=partial(_gather_7_rule, lenient=WRAPS))
+gather_7.folds(_counts_from_the_end, rule=partial(_gather_7_rule, lenient=WRAPS))
 gather_7.lowers("Gather-1", batch_dims=0)
 
 

@@ -17,6 +17,7 @@ from irrun.spec import (
     Attr,
     Dim,
     Input,
+    Measuring,
     Node,
     Output,
     Reshaping,
@@ -46,6 +47,7 @@ DATA = Input("data", "T", "...")
     opsets=frozenset({1, 2}),
     symbolic=True,
     self_checking=True,
+    traits=[Measuring()],
 )
 def shape_of_1(data: Array) -> Any:
     """The shape of a tensor.

@@ -42,11 +42,38 @@ def test_constant_indices_into_a_constant_count_from_the_end(version, label, eng
 
 
 @pytest.mark.parametrize(("version", "label"), [("opset1", "C2"), ("opset7", "C4")])
+def test_one_negative_index_counts_from_the_end_where_the_size_is_known(version, label, tmp_path):
+    path = gathering(tmp_path, version, (5,), np.int32([-2]))
+    assert said(path) == [("W951", "warning", label)]
+    (result,) = irrun.GraphExecutor(path).run([np.arange(10, 15, dtype=np.float32)]).values()
+    assert result.tolist() == [13]
+
+
+@pytest.mark.parametrize(("version", "label"), [("opset1", "C2"), ("opset7", "C4")])
 def test_other_negative_indices_are_errors(version, label, tmp_path):
+    """OpenVINO gives zeros for them."""
     error = [("E401", "error", label)]
     assert said(gathering(tmp_path, version, (5,), np.int32([0, -1]))) == error
+    assert said(gathering(tmp_path, version, (-1,), np.int32([-1]))) == error
     assert said(gathering(tmp_path, version, np.zeros(5, np.float32), np.int32([0, -6]))) == error
     assert said(gathering(tmp_path, version, np.zeros(5, np.float32), np.int32([5]))) == error
+
+
+@pytest.mark.parametrize(("version", "label"), [("opset1", "C2"), ("opset7", "C4")])
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "onednn"])
+def test_negative_indices_into_shapes_count_from_the_end(version, label, engine, tmp_path):
+    """As torch.tril is exported."""
+    m = Model()
+    shape = m.layer("ShapeOf", [m.parameter("x", "f32", (-1, -1))], [("i64", (2,))], "opset3")[0]
+    batched = {} if version == "opset1" else {"batch_dims": "0"}
+    given = [shape, m.constant(np.int64([-1, -2])), m.constant(np.int64(0))]
+    m.result(m.layer("Gather", given, [("i64", (2,))], version, **batched)[0])
+    path = m.save(tmp_path)
+    assert said(path) == [("W951", "warning", label)]
+    ours = irrun.GraphExecutor(path, engine=engine)
+    for sizes in ((3, 5), (4, 2)):
+        (result,) = ours.run([np.zeros(sizes, np.float32)]).values()
+        assert tuple(result) == sizes[::-1]
 
 
 def test_a_constant_that_is_too_large_to_be_read_before_the_run_is_one(tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irrun.ir.graph import Layer, Value
-from irrun.spec.op import Tensor
+from irrun.spec.op import Source, Tensor
+from irrun.spec.traits import Measuring
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -30,6 +32,19 @@ def is_constant(value: Value | None, inference: Inference) -> bool:
     return is_known(inference.tensor(value)) or _depends_on_constants(value.layer, inference)
 
 
+def source_of(value: Value | None, inference: Inference) -> Source:
+    """A value as an op asks for it that is another one before a run."""
+    constant = partial(is_constant, value, inference)
+    return Source(inference.tensor(value), constant, partial(_is_settled, value, inference))
+
+
+def _is_settled(value: Value | None, inference: Inference) -> bool:
+    """Whether a value depends on constants and shapes alone; False if too many layers lead to that."""
+    if value is None:
+        return False
+    return is_known(inference.tensor(value)) or _depends_on_constants(value.layer, inference, shapes=True)
+
+
 def is_known(tensor: Tensor) -> bool:
     """Whether a tensor is known before a run and has elements, such as the shape of an input whose sizes are known."""
     return tensor.known and not any(isinstance(size, int) and size == 0 for size in tensor.shape or ())
@@ -41,8 +56,9 @@ def _stands(layer: Layer, inference: Inference) -> bool:
     return layer.type == "Const" or (bool(layer.inputs) and node is not None and node.op.pure)
 
 
-def _depends_on_constants(layer: Layer, inference: Inference) -> bool:
-    """Whether a layer is one of `constant_layers`, by looking at those in front of it; False if they are too many."""
+def _depends_on_constants(layer: Layer, inference: Inference, *, shapes: bool = False) -> bool:
+    """Whether a layer is one of `constant_layers`, or would be if all `shapes` were constants, by looking at those in
+    front of it; False if they are too many."""
     seen: set[Layer] = set()
     pending = [layer]
     while pending:
@@ -50,6 +66,9 @@ def _depends_on_constants(layer: Layer, inference: Inference) -> bool:
         if layer in seen:
             continue
         seen.add(layer)
+        node = inference.nodes.get(layer)
+        if shapes and node is not None and node.op.trait(Measuring) is not None:
+            continue
         if not _stands(layer, inference) or len(seen) > MAX_SOURCES:
             return False
         pending += [value.layer for value in layer.inputs if value is not None]

@@ -15,7 +15,7 @@ from typing import Any
 from irrun.check.ahead import Spent, computed_ahead, invented
 from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
-from irrun.check.constancy import is_constant
+from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
@@ -201,8 +201,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(problem)
     if attrs is None or layer.broken:
         return None
-    if op.folded is not None and all(is_constant(value, inference) for value in layer.inputs):
-        op = op.folded
+    if op.folded is not None and op.folded.when([source_of(value, inference) for value in layer.inputs]):
+        op = op.folded.op
     inputs = [inference.tensor(value) for value in layer.inputs]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()} if layer.bodies else {}
     try:

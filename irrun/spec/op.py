@@ -504,7 +504,7 @@ class Op:
     rule: Rule | None = None
     doc: str | None = None
     lowering: Lowering | None = field(default=None, init=False)
-    folded: Op | None = field(default=None, init=False)
+    folded: Folded | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.type, _, version = self.name.rpartition("-")
@@ -592,12 +592,13 @@ class Op:
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in only.items()}
         self.lowering = Lowering(older, values, tuple(natural), upwards, arrange)
 
-    def folds(self, **changes: Any) -> None:
-        """Say what is other where all inputs are constants, as OpenVINO computes such layers before a run.
+    def folds(self, when: Callable[[Sequence[Source]], bool] | None = None, **changes: Any) -> None:
+        """Say what is other where OpenVINO computes, or changes, such layers before a run: as it does those of
+        constants alone, or else `when` that is true of the inputs.
 
         No variation takes that over.
         """
-        self.folded = variation(self.name, self, self.doc, **changes)
+        self.folded = Folded(variation(self.name, self, self.doc, **changes), when or _are_constant)
 
     def __call__(self, *inputs: Array | None, **attrs: Any) -> Any:
         """Check the inputs, then compute. Raises `Violation`."""
@@ -830,6 +831,26 @@ def op(
     if of is None:
         return lambda kernel: Op(name, kernel, **declaration)
     return lambda kernel: variation(name, of, None, kernel=kernel, **declaration)
+
+
+class Source(NamedTuple):
+    """What is known of an input of a layer, and, for who asks, whether it is `constant`, which is what depends on no
+    input of the model, or `settled`, which is what depends on constants and on shapes alone."""
+
+    tensor: Tensor
+    constant: Callable[[], bool]
+    settled: Callable[[], bool]
+
+
+class Folded(NamedTuple):
+    """What an op is `when` that is true of its inputs."""
+
+    op: Op
+    when: Callable[[Sequence[Source]], bool]
+
+
+def _are_constant(inputs: Sequence[Source]) -> bool:
+    return all(source.constant() for source in inputs)
 
 
 def variation(name: str, of: Op, doc: str | None, **changes: Any) -> Op:

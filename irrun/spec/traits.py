@@ -48,6 +48,10 @@ class Converting:
     """The elements of the first input as another element type."""
 
 
+class Measuring:
+    """The result is the shape of the first input, whatever its elements are."""
+
+
 class Retyping:
     """Each output is the input of its number, as another element type, which the types of all inputs decide."""
 
@@ -295,6 +299,7 @@ Trait = (
     | Joining
     | Lookup
     | MatrixProduct
+    | Measuring
     | Quantizing
     | Reading
     | Repeating
