@@ -84,6 +84,19 @@ def order_of(operand: Operand) -> list[int] | None:
     return order if all(size == 1 or step == own for size, step, own in axes) else None
 
 
+def spread_order(operand: Operand) -> list[int] | None:
+    """As `order_of`, where there may be gaps between lines of elements that are neighbours; None where elements are no
+    neighbours along any axis, or where lines overlap or lie backwards."""
+    shape, extent = operand.shape, numpy_dtype(operand.type).itemsize
+    steps = canonical_strides(shape, operand.strides, extent)
+    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    for number, axis in enumerate(axis for axis in reversed(order) if shape[axis] != 1):
+        if steps[axis] < extent or (number == 0 and steps[axis] != extent):
+            return None
+        extent = steps[axis] * shape[axis]
+    return order
+
+
 def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> tuple[int, ...]:
     """The strides of an array whose axes lie in memory in `order`, of sizes `moved`, without gaps."""
     dense = dense_strides(moved, item)

@@ -128,9 +128,24 @@ def test_the_result_lies_as_the_data_do():
     assert not compiled("ReLU-1", [np.ascontiguousarray(data)])[1].gives
 
 
+@pytest.mark.parametrize("lying", ["C order", "channels last"])
+@pytest.mark.parametrize(
+    "cut", [np.s_[:, :20], np.s_[:, 20:], np.s_[:, :, 1:], np.s_[:, :, :, 3:8], np.s_[:, 8:, 1:]], ids=str
+)
+def test_a_part_of_data_has_gaps_that_the_result_has_not(lying, cut):
+    data = numbers(np.random.default_rng(0), 2, 40, 7, 9)
+    part = (last(data) if lying == "channels last" else data)[cut]
+    check("Sigmoid-1", [part, part], [Post("Multiply-1", {"auto_broadcast": "numpy"}, 1)])
+    _, found, _ = compiled("Sigmoid-1", [part])
+    packed = last(part) if lying == "channels last" else np.ascontiguousarray(part)
+    assert (found.gives[0].strides if found.gives else np.ascontiguousarray(part).strides) == packed.strides
+
+
 def test_what_is_left_to_others():
     data = np.zeros((4, 32), np.float32)
     assert compiled("ReLU-1", [data[:, ::2]])[1] is None
+    assert compiled("ReLU-1", [data[::-1]])[1] is None
+    assert compiled("ReLU-1", [np.broadcast_to(data[:1], data.shape)])[1] is None
     assert compiled("Add-1", [data, data], [Post("Erf-1", {})])[1] is None
     assert compiled("Subtract-1", [data[:1], data])[1] is None  # where the data are taken away
     assert compiled("Add-1", [data[:1], data[:, :1]])[1] is None

@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from irrun.engines.axes import dense_strides, given_alike, merged, order_of
+from irrun.engines.axes import dense_strides, given_alike, merged, ordered_strides, spread_order
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.engine import ELEMENTWISE
@@ -38,7 +38,7 @@ SHARED = 1 << 15
 """Elements from which on threads share them."""
 
 AXES = ("matrix", "row")
-"""Along which operands are told their bytes from one to the next."""
+"""Along which the data and operands are told their bytes from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,20 @@ class ElementKind:
 
     @property
     def form(self) -> Form:
-        """Matrices of `rows` rows of `columns` columns, which lie without gaps; a row has `blocks` of `block` columns,
-        and `items` are `chunk` of all these `parts`."""
-        names = ("items", "chunk", "parts", "blocks", "block", "rows", "columns", "data", "target")
-        return Form((*names, *operand_names(self.posts, AXES)))
+        """Matrices of `rows` rows of `columns` columns, which the result has without gaps; a row has `blocks` of `block`
+        columns, and `items` are `chunk` of all these `parts`."""
+        names = ("items", "chunk", "parts", "blocks", "block", "rows", "columns", "target", "data")
+        return Form((*names, *(f"data_{axis}" for axis in AXES), *operand_names(self.posts, AXES)))
 
 
 def element_wise(work: Work, team: Team) -> Compiled | None:
-    """An op of one or two inputs with all its posts; the result lies as the input does that is as large."""
+    """An op of one or two inputs with all its posts; the result lies as the input does that is as large, without the
+    gaps that this may have."""
     found = _data(work)
     if found is None:
         return None
     (position, data, head), output = found, work.outputs[0]
-    order = order_of(data)
+    order = spread_order(data)
     if data.type != "f32" or output.type != "f32" or not output.shape or order is None:
         return None
     whole = replace(work, posts=[head, *work.posts])
@@ -69,10 +70,10 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     if len(posts) < len(whole.posts):
         return None
     moved = tuple(output.shape[axis] for axis in order)
-    own = dense_strides(moved)
+    own, lines = dense_strides(moved), tuple(data.strides[axis] for axis in order)
     along = [post.along for post in posts if post.along is not None]
     others = [(*one.strides, ITEM if inner else 0) for one, inner in zip(operands, along, strict=True)]
-    sizes, (_, *steps) = merged(moved, [own, *others])
+    sizes, (_, lines, *steps) = merged(moved, [own, lines, *others])
     if len(sizes) > len(AXES) + 1 or any(walked and walked[-1] not in (0, ITEM) for walked in steps):
         return None
     lacking = len(AXES) + 1 - len(sizes)
@@ -86,6 +87,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     parts, chunk = matrices * rows * blocks, max(CHUNK // min(columns, PART), 1)
     told = {"items": -(-parts // chunk), "chunk": chunk, "parts": parts, "blocks": blocks, "rows": rows}
     told |= {"block": PART, "columns": columns}
+    told |= dict(zip((f"data_{axis}" for axis in AXES), ((0,) * lacking + lines)[:-1], strict=True))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
@@ -94,7 +96,8 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         held, seconds = (inputs, outputs), size * nanoseconds_of(work) * 1e-9
         return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
 
-    return Compiled(bind, gives=given_alike(data, size * ITEM))
+    result = replace(output, strides=ordered_strides(order, moved, ITEM))
+    return Compiled(bind, gives=given_alike(result, size * ITEM))
 
 
 def _data(work: Work) -> tuple[int, Operand, Post] | None:
@@ -119,8 +122,10 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
         place = b.add(first, number)
         line, begin = b.udiv(place, at["blocks"]), b.mul(b.urem(place, at["blocks"]), at["block"])
         places = {"matrix": b.udiv(line, at["rows"]), "row": b.urem(line, at["rows"])}
-        start = b.mul(b.add(b.mul(line, at["columns"]), begin), long(ITEM))
-        source, target = b.add(at["data"], start), b.add(at["target"], start)
+        target = c.at(at["target"], b.add(b.mul(line, at["columns"]), begin), ITEM)
+        source = c.at(at["data"], begin, ITEM)
+        for axis, place in places.items():
+            source = c.at(source, place, at[f"data_{axis}"])
         count = c.least(at["block"], b.sub(at["columns"], begin))
         whole = b.udiv(count, long(LANES))
 
