@@ -194,6 +194,21 @@ def test_mean_and_variance(mode: dict[str, Any], lies: str) -> None:
 
 
 @pytest.mark.usefixtures("_sharing")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(2, 24, 7, 5), (1, 3, 90, 2), (3, 130, 11), (1, 17, 2, 3, 4)], ids=str)
+def test_channels_that_lie_last(shape: tuple[int, ...], mode: dict[str, Any]) -> None:
+    data, axes, ones = numbers(*shape, lies=LAST, mean=300), np.array([1]), [1] * (len(shape) - 2)
+    check("MVN-6", MVN | mode, data, axes)
+    check("MVN-1", {"normalize_variance": not mode, "eps": 1e-9, "reduction_axes": (1,)}, data)
+    factor, added, other = numbers(shape[1], *ones), numbers(1, shape[1], *ones), numbers(*shape, lies=LAST)
+    posts = [Post("Multiply-1", NUMPY, 2), Post("Add-1", NUMPY, 3), Post("Add-1", NUMPY, 4), Post("ReLU-1", {})]
+    check("MVN-6", MVN | mode, data, axes, factor, added, other, posts=posts)
+    _, compiled = made("MVN-6", MVN, [data, axes])
+    assert compiled is not None
+    assert compiled.gives[0].strides == data.strides
+
+
+@pytest.mark.usefixtures("_sharing")
 @pytest.mark.parametrize("shape", [(1, 1, 768), (5,), (3, 1), (3, 4, 7), (2, 300, 33), (1, 70_001)])
 def test_roots_of_means_of_squares(shape: tuple[int, ...]) -> None:
     name, attrs = "RootMeanSquare-0", {"eps": 1e-6}

@@ -49,8 +49,8 @@ class ElementKind:
 
     @property
     def form(self) -> Form:
-        """Matrices of `rows` rows of `columns` columns, which the result has without gaps; a row has `blocks` of `block`
-        columns, and `items` are `chunk` of all these `parts`."""
+        """Matrices of `rows` rows of `columns` columns, which the result has without gaps; a row has `blocks` of
+        `block` columns, and `items` are `chunk` of all these `parts`."""
         names = ("items", "chunk", "parts", "blocks", "block", "rows", "columns", "target", "data")
         return Form((*names, *(f"data_{axis}" for axis in AXES), *operand_names(self.posts, AXES)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, constant_axes, has_channels_last, is_dense
+from irrun.engines.axes import constant_axes, given_alike, has_channels_last, is_dense
 from irrun.engines.compiled import normalization_channels as channels
 from irrun.engines.compiled import normalization_kernel as rows
 from irrun.engines.compiled.code import LANES
@@ -20,7 +20,7 @@ from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
@@ -65,7 +65,8 @@ def group_normalization(work: Work, team: Team) -> Compiled | None:
 
 
 def mvn(work: Work, team: Team) -> Compiled | None:
-    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes; of images with channels last, too."""
+    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes; of images with channels last, too, and of their
+    channels."""
     (data,), attrs = work.required(1), work.attrs
     rank = len(data.shape)
     if work.name == "MVN-6":
@@ -73,6 +74,10 @@ def mvn(work: Work, team: Team) -> Compiled | None:
     else:
         every = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
         axes = sorted({axis % rank for axis in every})
+    mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
+    if data.type == "f32" and axes == [1] and rank > 2 and not is_dense(data) and has_channels_last(data):
+        extents = _Extents(data.shape[0], prod(data.shape[2:]), 1, data.shape[1])
+        return _compiled(work, team, extents, mode, attrs["eps"], scaled=False, along_channels=True)
     first = rank - len(axes)
     if data.type != "f32" or not axes or axes[0] != first:
         return None
@@ -85,7 +90,6 @@ def mvn(work: Work, team: Team) -> Compiled | None:
         extents = _Extents(data.shape[0], 1, data.shape[1], prod(data.shape[2:]))
     else:
         extents = _Extents(data.shape[0], data.shape[1], 1, prod(behind))
-    mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
     return _compiled(work, team, extents, mode, attrs["eps"], scaled=False)
 
 
@@ -123,16 +127,26 @@ def _images_cut(extents: _Extents) -> _Cut:
 
 
 def _compiled(
-    work: Work, team: Team, extents: _Extents, mode: str, epsilon: float, *, scaled: bool, centred: bool = True
+    work: Work,
+    team: Team,
+    extents: _Extents,
+    mode: str,
+    epsilon: float,
+    *,
+    scaled: bool,
+    centred: bool = True,
+    along_channels: bool = False,
 ) -> Compiled | None:
+    """Where it is `along_channels`, which lie last, the groups are points of images and the points are channels."""
     data = work.required(1)[0]
-    last, along = not is_dense(data), False if scaled else None
+    last, along = not is_dense(data) and not along_channels, False if scaled else None
     if scaled and (last or extents.points == 1):
         along = True
     if not last and extents.points == 1:
         extents = extents._replace(lines=1, points=extents.lines)
     images, groups, lines, points = extents
-    posts, operands = kernel_posts(work, (images, groups * lines, points), (0, 2, 1) if last else None)
+    shape = (images, points, groups) if along_channels else (images, groups * lines, points)
+    posts, operands = kernel_posts(work, shape, (0, 2, 1) if last or along_channels else None)
     if len(posts) < len(work.posts):
         return None
     short = (groups * lines if last else points) < LANES
@@ -167,8 +181,7 @@ def _compiled(
         ]
         return kernels[0] if len(kernels) == 1 else kernels[0].joined(kernels)
 
-    gives: dict[int, Layout] = {0: Strided(data.strides, prod(data.shape) * ITEM)} if last else {}
-    return Compiled(bind, room, gives=gives, shared=True)
+    return Compiled(bind, room, gives=given_alike(data, prod(data.shape) * ITEM), shared=True)
 
 
 COMPILERS = {
