@@ -1,4 +1,4 @@
-"""Element-wise functions of vectors of f32, by `Code.exp`; each takes the code in the making and a vector."""
+"""Element-wise functions of vectors of f32, by `Code.exp`; each takes the code in the making and a vector, or two."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from irrun.engines.vectorized.functions import NORMAL
 
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 """Of Cephes: with them x + x^3 * polynomial(x^2) is tanh(x) where |x| is below 0.625."""
+
+_LOG1P = tuple(2 / power for power in (15, 13, 11, 9, 7, 5, 3))
+"""With them 2s + s^3 * polynomial(s^2) is log((1 + s) / (1 - s)) where s is at most 1/3."""
 
 _TANH_GELU = tuple(2 * math.sqrt(2 / math.pi) * factor for factor in (0.044715, 1))
 
@@ -37,6 +40,39 @@ def tanh(c: Code, x: Any) -> Any:
     far = c.call("llvm.copysign.v16f32", FLOATS, far, x)
     near = c.fma(b.fmul(c.polynomial(_TANH, square), square), x, x)
     return b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
+
+
+def softplus(c: Code, x: Any) -> Any:
+    """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|))."""
+    b = c.b
+    power = c.exp(b.fneg(_magnitude(c, x)))
+    part = b.fdiv(power, b.fadd(power, floats(2.0)))
+    square = b.fmul(part, part)
+    cube = b.fmul(part, square)
+    return b.fadd(relu(c, x), c.fma(c.polynomial(_LOG1P, square), cube, b.fadd(part, part)))
+
+
+def prelu(c: Code, x: Any, slope: Any) -> Any:
+    return c.b.select(c.b.fcmp_ordered("<", x, floats(0.0)), c.b.fmul(x, slope), x)
+
+
+def maximum(c: Code, one: Any, other: Any) -> Any:
+    return _chosen(c, ">", one, other)
+
+
+def minimum(c: Code, one: Any, other: Any) -> Any:
+    return _chosen(c, "<", one, other)
+
+
+def _chosen(c: Code, sign: str, one: Any, other: Any) -> Any:
+    """The first of two where it compares so with the other; NaN where either is."""
+    own = c.b.select(c.b.fcmp_ordered(sign, one, other), one, other)
+    return c.b.select(c.b.fcmp_unordered("uno", one, one), one, own)
+
+
+def _operator(name: str) -> Callable[[Code, Any, Any], Any]:
+    """What LLVM has an operator for."""
+    return lambda c, one, other: getattr(c.b, name)(one, other)
 
 
 def swish(c: Code, x: Any) -> Any:
@@ -76,9 +112,21 @@ _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {
     "HSwish-4": hswish,
     "ReLU-1": relu,
     "Sigmoid-1": sigmoid,
+    "SoftPlus-4": softplus,
     "Swish-4": swish,
     "Tanh-1": tanh,
 }
+
+BINARY: dict[str, Callable[[Code, Any, Any], Any]] = {
+    "Add-1": _operator("fadd"),
+    "Divide-1": _operator("fdiv"),
+    "Maximum-1": maximum,
+    "Minimum-1": minimum,
+    "Multiply-1": _operator("fmul"),
+    "PReLU-1": prelu,
+    "Subtract-1": _operator("fsub"),
+}
+"""Functions of two vectors."""
 
 
 def function_of(name: str, attrs: Mapping[str, Any]) -> Callable[[Code, Any], Any] | None:

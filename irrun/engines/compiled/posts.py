@@ -1,4 +1,4 @@
-"""Posts that kernels of f32 compute on vectors: functions, and sums, differences and products with another tensor."""
+"""Posts that kernels of f32 compute on vectors: functions, and sums, products and the like with another tensor."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from irrun.engines.axes import reshaped_strides
 from irrun.engines.compiled.code import FLOAT, FLOATS, Code
-from irrun.engines.compiled.functions import function_of
+from irrun.engines.compiled.functions import BINARY, function_of
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import operand_strides
 from irrun.engines.work import Post, Work
 from irrun.records import NamedTuple
 
-_BINARY = {"Add-1": "fadd", "Multiply-1": "fmul", "Subtract-1": "fsub"}
-"""Posts with an operand, and LLVM's names for them. Others are those of `function_of`."""
+ORDERED = frozenset({"Divide-1", "PReLU-1", "Subtract-1"})
+"""Posts of which the operand is the second input: the other way round kernels do not compute them."""
 
 
 class KernelPost(NamedTuple):
@@ -55,11 +55,11 @@ def kernel_posts(
 def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...] | None:
     """The strides of the operand of a post; None where there is none, or kernels do not compute it."""
     operand = work.other(post)
-    if operand is None or post.name not in _BINARY:
+    if operand is None or post.name not in BINARY:
         return None
     if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
         return None
-    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name == "Subtract-1"):
+    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name in ORDERED):
         return None
     own = work.outputs[0].shape
     strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
@@ -77,7 +77,7 @@ def posted(c: Code, posts: Sequence[KernelPost], value: Any, read: Callable[[int
             assert function is not None, "others are not posts of a kernel"
             value = function(c, value)
         else:
-            value = getattr(c.b, _BINARY[name])(value, read(number, along))
+            value = BINARY[name](c, value, read(number, along))
     return value
 
 
