@@ -23,6 +23,7 @@ from irrun.spec import (
     Joining,
     Lookup,
     MatrixProduct,
+    Measuring,
     Normalizing,
     Op,
     Padding,
@@ -379,6 +380,12 @@ def test_the_ops_of_the_elementwise_categories_have_the_trait():
     members = {op.name for op in OPS.values() if re.search(r"^Source: (.*)", op.__doc__, re.M)[1].startswith(pages)}
     assert len(members) > 70
     assert {name for name in members if not OPS[name].trait(Elementwise)} == NOT_ELEMENTWISE
+
+
+@ops_that_are(Measuring)
+def test_the_shape_is_measured_whatever_the_elements_are(op):
+    for shape in ((), (0, 3), (2, 3, 4)):
+        assert call(op, np.full(shape, np.nan, np.float32)).tolist() == list(shape)
 
 
 @ops_that_are(Lookup)
