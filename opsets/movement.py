@@ -124,7 +124,8 @@ def _counts_from_the_end(inputs: Sequence[Source]) -> bool:
     if not indices.constant():
         return False
     sizes, place = data.tensor.shape, axis.tensor.numbers if axis.tensor.known else None
-    if place and sizes and indices.tensor.shape in ((), (1,)) and -len(sizes) <= place[0] < len(sizes):
+    one = indices.tensor.shape in ((), (1,))
+    if one and sizes and place and axis.tensor.type in INTEGER and -len(sizes) <= place[0] < len(sizes):
         return isinstance(sizes[place[0]], int) or data.settled()
     return data.settled()
 

@@ -100,3 +100,13 @@ def test_sizes_of_two_types_are_refused_where_both_are_constants(type, constants
     (boxes,) = m.layer(type, given, [("f32", (2, -1))], "opset1", offset="0.5", step="16", **attrs)
     m.result(boxes)
     assert [d.code for d in irrun.validate(m.save(tmp_path)).diagnostics if d.code != "W931"] == [code]
+
+
+@pytest.mark.parametrize(
+    "axis", [np.float32(0.5), np.int64([0, 1]), np.int64(7)], ids=["of another type", "of two elements", "beyond"]
+)
+def test_what_is_no_axis_is_told_as_ever(axis, tmp_path):
+    m = Model()
+    given = [m.parameter("x", "f32", (5,)), m.constant(np.int64([-1])), m.constant(axis)]
+    m.result(m.layer("Gather", given, [("f32", (1,))], "opset1")[0])
+    assert {severity for _, severity, _ in said(m.save(tmp_path))} == {"error"}

@@ -289,7 +289,7 @@ def test_a_text_from_memory_has_no_weights_beside_it(monkeypatch):
     report = irrun.validate(CNN.read_bytes())
     assert [found.code for found in report.errors] == ["E501"]
     assert "no weights are given" in report.errors[0].message
-    assert "give a path, bytes or a file" in report.errors[0].help
+    assert "give its .bin, too, as a path" in report.errors[0].help
     assert str(report.path) == "<model>"
 
 

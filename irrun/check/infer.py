@@ -201,8 +201,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(problem)
     if attrs is None or layer.broken:
         return None
-    if op.folded is not None and op.folded.when([source_of(value, inference) for value in layer.inputs]):
-        op = op.folded.op
+    if op.folded is not None and len(layer.inputs) == len(op.inputs):  # of others the rule says so
+        op = op.folded.op if op.folded.when([source_of(value, inference) for value in layer.inputs]) else op
     inputs = [inference.tensor(value) for value in layer.inputs]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()} if layer.bodies else {}
     try:
