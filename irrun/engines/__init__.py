@@ -28,12 +28,12 @@ SINGLE_RUN = 110_000_000
 
 
 def load_engines(
-    name: str = "auto", threads: int | None = None, *, small: bool = False, once: bool = False
+    name: str = "auto", threads: int | None = None, *, small: bool = False, once: bool = False, fixed: bool = False
 ) -> list[Engine]:
     """The engines that a model is offered to, the first one first, for `threads` threads (None: as `processors` says).
 
     `small` says that so little is to be computed that `auto` had better do without oneDNN, `once` that it is computed
-    once.
+    once, `fixed` that all sizes are known, and the same in all runs.
 
     Raises EngineError where `name` is not one of `ENGINES`, or cannot be loaded.
     """
@@ -49,7 +49,7 @@ def load_engines(
         from irrun.engines import compiled, onednn
 
         compiling = compiled.is_there()
-        engine = onednn.load(count, once=once, compiling=compiling)
+        engine = onednn.load(count, once=once, fixed=fixed, compiling=compiling)
         if engine is not None:
             found.append(engine)
         elif name == "onednn":

@@ -28,6 +28,7 @@ from engines.onednn_works import (
     work_of,
 )
 
+from irrun.engines.onednn import load
 from irrun.engines.onednn.convolution import _in_rows
 from irrun.engines.onednn.tensors import channels_last as last
 from irrun.engines.work import Operand, Post
@@ -468,3 +469,17 @@ def test_long_rows_of_other_lengths_have_the_same_primitives() -> None:
         counts.append(sum(kind == "convolution_forward" and args[2].shape[1] == 8 for kind, args, *_ in made))
     assert None not in kept
     assert counts[0] == counts[1] == counts[2]
+
+
+@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")
+@pytest.mark.parametrize(("fixed", "once", "whole"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_a_long_row_is_whole_where_its_length_lasts(fixed: bool, once: bool, whole: bool) -> None:
+    engine = load(1, fixed=fixed, once=once)
+    assert engine is not None
+    arrays = [normal(1, 8, 5000), normal(24, 8, 7)]
+    attrs = window(1, pads_begin=(3,), pads_end=(3,))
+    work = work_of("Convolution-1", attrs, arrays, [normal(1, 24, 5000)], [1])
+    kept = engine.compile(work)
+    assert kept is not None
+    lengths = {args[2].shape[2] for kind, args, *_ in engine._library._primitives if kind == "convolution_forward"}
+    assert (5000 in lengths) == whole

@@ -49,7 +49,7 @@ MANY_READS = 12
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """Convolution-1, GroupConvolution-1, ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1."""
-    in_pieces = pieces.compile(library, work, _prepared)
+    in_pieces = None if library.lasting else pieces.compile(library, work, _prepared)
     if in_pieces is not None:
         return in_pieces
     found = _prepared(library, work)

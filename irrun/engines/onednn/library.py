@@ -196,11 +196,15 @@ class Library:
     `wide` says that the processor has AVX-512, where channels come last in what is fastest, and else in blocks. `bf16`
     says that it multiplies bf16 itself. `exact` that it adds up products of bytes without saturating them on the way,
     `pairs` that it has what does so with products of numbers of 16 bits.
-    `once` that there will be one run.
+    `once` that there will be one run, `lasting` that primitives will be used in many, as all of these have the same
+    `fixed` sizes.
     """
 
-    def __init__(self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False) -> None:
+    def __init__(
+        self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False, fixed: bool = False
+    ) -> None:
         self.dll, self.threads, self.fpmath, self.once = dll, threads, fpmath, once
+        self.lasting = fixed and not once
         self.threads_used, self.use_threads = load_threads(dll)
         self._parallel = load_parallel(dll)
         self._placement = Placement(1 if once else threads, self._parallel)
@@ -386,7 +390,7 @@ def _argument(value: Any) -> Any:
     return Sizes(*value) if isinstance(value, tuple) else value
 
 
-def open_library(threads: int, fpmath: int, *, once: bool = False) -> Library | None:
+def open_library(threads: int, fpmath: int, *, once: bool = False, fixed: bool = False) -> Library | None:
     """The library, or None where it is not installed or not of the version and the kind that is spoken to."""
     dll = load_functions()
-    return None if dll is None else Library(dll, threads, fpmath, once)
+    return None if dll is None else Library(dll, threads, fpmath, once, fixed)

@@ -19,7 +19,7 @@ from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, ch
 from irrun.records import NamedTuple
 
 LENGTH, LEAST = 1024, 4096
-"""Elements of a piece of the result, and of a result that is computed in pieces: that takes some hundredths longer."""
+"""Elements of a piece of the result, and of a result that is computed in pieces: that takes up to a third longer."""
 UNIT = 256
 """What the length of the last piece is a multiple of; it begins within the one before."""
 
