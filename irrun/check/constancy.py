@@ -25,29 +25,27 @@ def constant_layers(inference: Inference) -> set[Layer]:
     return found
 
 
-def is_constant(value: Value | None, inference: Inference) -> bool:
-    """Whether a value is known before a run, or of a layer that is constant; False if too many layers lead to that."""
+def is_constant(value: Value | None, inference: Inference, *, shapes: bool = False) -> bool:
+    """Whether a value is known before a run, or of a layer that is constant, or would be if all `shapes` were; False if
+    too many layers lead to that."""
     if value is None:
         return False
-    return is_known(inference.tensor(value)) or _depends_on_constants(value.layer, inference)
+    return is_known(inference.tensor(value)) or _depends_on_constants(value.layer, inference, shapes=shapes)
 
 
 def source_of(value: Value | None, inference: Inference) -> Source:
     """A value as an op asks for it that is another one before a run."""
     constant = partial(is_constant, value, inference)
-    return Source(inference.tensor(value), constant, partial(_is_settled, value, inference))
-
-
-def _is_settled(value: Value | None, inference: Inference) -> bool:
-    """Whether a value depends on constants and shapes alone; False if too many layers lead to that."""
-    if value is None:
-        return False
-    return is_known(inference.tensor(value)) or _depends_on_constants(value.layer, inference, shapes=True)
+    return Source(inference.tensor(value), constant, partial(constant, shapes=True))
 
 
 def is_known(tensor: Tensor) -> bool:
     """Whether a tensor is known before a run and has elements, such as the shape of an input whose sizes are known."""
-    return tensor.known and not any(isinstance(size, int) and size == 0 for size in tensor.shape or ())
+    return tensor.known and not is_empty(tensor)
+
+
+def is_empty(tensor: Tensor) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in tensor.shape or ())
 
 
 def _stands(layer: Layer, inference: Inference) -> bool:
@@ -56,7 +54,7 @@ def _stands(layer: Layer, inference: Inference) -> bool:
     return layer.type == "Const" or (bool(layer.inputs) and node is not None and node.op.pure)
 
 
-def _depends_on_constants(layer: Layer, inference: Inference, *, shapes: bool = False) -> bool:
+def _depends_on_constants(layer: Layer, inference: Inference, *, shapes: bool) -> bool:
     """Whether a layer is one of `constant_layers`, or would be if all `shapes` were constants, by looking at those in
     front of it; False if they are too many."""
     seen: set[Layer] = set()

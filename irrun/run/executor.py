@@ -144,7 +144,7 @@ class GraphExecutor:
         if once:
             self.model.weights.map_ahead()
         small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
-        fixed = all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
+        fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
         self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)

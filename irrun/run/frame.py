@@ -210,10 +210,6 @@ class Frame:
             return self._engine_call(instruction)
         if isinstance(specialization, Enclosure):
             return self._enclosed_call(instruction, specialization)
-        if instruction.quick is not None:
-            return self._quick_call(instruction, instruction.quick, specialization)
-        if specialization is not None:
-            return partial(self._by_specialization, instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
             if self._arrays[instruction.outputs[0]] is None:  # of a constant
                 for number, result in zip(
@@ -221,7 +217,12 @@ class Frame:
                 ):
                     self._arrays[number] = result
             return None
-        return self._kernel_call(instruction)
+        call: Call
+        if specialization is None:
+            call = self._kernel_call(instruction)
+        else:
+            call = partial(self._by_specialization, instruction, specialization)
+        return call if instruction.quick is None else self._quick_call(instruction, instruction.quick, call)
 
     def _engine_call(self, instruction: Instruction) -> Call:
         compiled, work = instruction.compiled, instruction.work
@@ -290,14 +291,12 @@ class Frame:
 
         return call
 
-    def _quick_call(self, instruction: Instruction, quick: Quick, specialization: Specialization | None) -> Call:
-        """A call by the quick way, if it knows the arrays. It does no more than it must: steps have many such calls."""
+    def _quick_call(self, instruction: Instruction, quick: Quick, otherwise: Call) -> Call:
+        """A call by the quick way, if it knows the arrays, or else `otherwise`.
+
+        It does no more than it must: steps have many such calls.
+        """
         arrays, operands, store = self._arrays, instruction.operands, self._storing(instruction)
-        otherwise: Call
-        if specialization is None:
-            otherwise = self._kernel_call(instruction)
-        else:
-            otherwise = partial(self._by_specialization, instruction, specialization)
 
         def call() -> None:
             results = quick([None if number is None else arrays[number] for number in operands], self._run)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.constancy import is_constant, is_known
+from irrun.check.constancy import is_constant, is_empty, is_known
 from irrun.check.deviations.properties import Property
 from irrun.check.infer import Inference, InferredLayer
 from irrun.ir.graph import Layer, Value
@@ -110,7 +110,7 @@ class Facts:
         if what == "rank":
             return np.asarray(len(shape))
         if what == "size":
-            return np.asarray(0) if _empty(tensor) else np.asarray(np.prod(shape)) if tensor.static else None
+            return np.asarray(0) if is_empty(tensor) else np.asarray(np.prod(shape)) if tensor.static else None
         if what == "shape":
             along = None if axes is None else self.value(axes)
             if axes is None:
@@ -128,7 +128,7 @@ class Facts:
             if tensor.type in ("string", "boolean") and property.types is None:
                 continue
             if tensor.value is None or not tensor.known:
-                unknown = unknown or not _empty(tensor)
+                unknown = unknown or not is_empty(tensor)
             elif property.holds(tensor.value):
                 return True
         return None if unknown else False
@@ -216,7 +216,3 @@ class Facts:
         if kind != "joins":
             maps = [entry for entry in maps if (entry.stride < 0) is kind.startswith("backward")]
         return np.asarray(len(maps) if what == "number" else [getattr(entry, what) for entry in maps])
-
-
-def _empty(tensor: Tensor) -> bool:
-    return any(isinstance(size, int) and size == 0 for size in tensor.shape or ())
