@@ -13,11 +13,11 @@ from contextlib import contextmanager
 LARGE = 50_000
 """Containers that are worth keeping from the collector: a megabyte of XML makes more."""
 
-FEW, SELDOM = 16_000, 200_000
+FEW, SELDOM = 16_000, 500_000
 """Containers of what is lasting that are made until the next who reads a graph has them looked at, and who makes more;
 the latter after twice as many each time that next to nothing was found, `MOST` times `SELDOM` at most."""
 
-MOST, NEXT_TO_NOTHING = 32, 1000
+MOST, NEXT_TO_NOTHING = 16, 1000
 """See there; the second one in objects."""
 
 _large = False

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
-    from irrun.run.preparation import Preparation
-
-Enclosed = Callable[[Sequence[Array], Run], list[Array]]
-"""Computes the results for the arrays of its inputs. Raises ExecutionError."""
+    from irrun.run.preparation import Iterations, Preparation
 
 
 class Enclosure:
-    """Safe for threads. `preparation` is that of the `enclosed` program of an instruction."""
+    """Safe for threads. `preparation` is that of the `enclosed` program of an instruction.
+
+    Frames share what computes it: the sizes of a model's inputs often come once, those within a row again.
+    """
 
     def __init__(self, preparation: Preparation) -> None:
         self.preparation = preparation
+        self._idle: list[Iterations] = []
 
-    def computation(self) -> Enclosed:
-        """What one frame computes it with, which keeps a frame of its own as bodies do."""
-        iterations = self.preparation.iterations()
-
-        def compute(arrays: Sequence[Array], run: Run) -> list[Array]:
+    def compute(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results for the arrays of its inputs. Raises ExecutionError."""
+        try:
+            iterations = self._idle.pop()
+        except IndexError:  # another thread may have taken the last one just now
+            iterations = self.preparation.iterations()
+        try:
             results = iterations.once(arrays, run)
-            if run.meter is not None:
-                for array in results:
-                    run.meter.add(array)
-            return results
-
-        return compute
+        finally:
+            self._idle.append(iterations)
+        if run.meter is not None:
+            for array in results:
+                run.meter.add(array)
+        return results

@@ -324,7 +324,7 @@ class Frame:
 
     def _enclosed_call(self, instruction: Instruction, enclosure: Enclosure) -> Call:
         """A call of several instructions that are a program of their own."""
-        arrays, inputs, compute = self._arrays, instruction.inputs, enclosure.computation()
+        arrays, inputs, compute = self._arrays, instruction.inputs, enclosure.compute
         store = self._storing(instruction)
 
         def call() -> None:
