@@ -20,6 +20,7 @@ from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.traits import Branching
 
 if TYPE_CHECKING:
     from irrun.run.kernels import Kernels
@@ -183,7 +184,12 @@ class _Layer:
         return body_inference(graph, program, Inference(self._kernels.weights))(tensors)
 
     def _inferred(self) -> dict[str, Body]:
-        """The bodies for the rule: what this run knows is no business of other threads."""
+        """The bodies for the rule: what this run knows is no business of other threads.
+
+        It does not look into branches: only one of them runs, which says itself what is wrong with it.
+        """
+        if self._op.trait(Branching) is not None:
+            return {name: replace(body, infer=None) for name, (body, _) in self._instruction.bodies.items()}
         layer, again = self._instruction.layer, Inference(self._kernels.weights)
         return {
             name: replace(body, infer=body_inference(layer.bodies[name].graph, program, again))

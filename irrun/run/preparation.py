@@ -427,8 +427,10 @@ def _fits(pattern: Shapes, shapes: Shapes) -> bool:
 
 
 def _reads_little(program: Program) -> bool:
-    """Whether most of what a program computes is done sooner by kernels than engines prepare it."""
+    """Whether most of what a program computes is done sooner by kernels than engines prepare it; bodies may do much."""
     computing = [instruction for instruction in program.instructions if instruction.by != VIEW]
+    if any(instruction.bodies for instruction in computing):
+        return False
     return 2 * sum(reads_little(program, instruction) for instruction in computing) >= len(computing)
 
 
