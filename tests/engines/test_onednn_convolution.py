@@ -423,6 +423,8 @@ ONE_ROW = [
     ((1, 16, 6000), (16, 16, 1), {}),
     ((1, 8, 4101), (12, 8, 4), {"auto_pad": "same_upper"}),
     ((1, 8, 7000), (2, 8, 7), {"auto_pad": "same_lower"}),
+    ((1, 8, 1024), (12, 8, 3), {"pads_begin": (1,), "pads_end": (1,)}),
+    ((1, 8, 2049), (12, 8, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (1,)}),
 ]
 
 
@@ -458,12 +460,14 @@ def test_transposed_convolutions_of_a_long_row(
 
 
 @pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")
-def test_long_rows_of_other_lengths_have_the_same_primitives() -> None:
+@pytest.mark.parametrize("lengths", [(5000, 9000, 6024), (1030, 3700, 2150)])
+def test_long_rows_of_other_lengths_have_the_same_primitives(lengths: tuple[int, ...]) -> None:
+    """The last piece of each has more than a fourth, or less, as those of the others."""
     assert ENGINE is not None
     filters, attrs = normal(24, 8, 7), window(1, pads_begin=(3,), pads_end=(3,))
     made = ENGINE._library._primitives
     kept, counts = [], []
-    for length in (5000, 9000, 6024):  # 900 elements and more of the last piece
+    for length in lengths:
         arrays = [normal(1, 8, length), filters]
         kept.append(prepared(work_of("Convolution-1", attrs, arrays, [normal(1, 24, length)], [1])))
         counts.append(sum(kind == "convolution_forward" and args[2].shape[1] == 8 for kind, args, *_ in made))

@@ -18,10 +18,10 @@ from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
 from irrun.records import NamedTuple
 
-LENGTH, LEAST = 1024, 4096
-"""Elements of a piece of the result, and of a result that is computed in pieces: that takes up to a third longer."""
-UNIT = 256
-"""What the length of the last piece is a multiple of; it begins within the one before."""
+PIECES = {1 << 12: 1 << 10, 1 << 10: 1 << 9}
+"""Elements of a piece, for results of so many or more: these take up to a third longer then."""
+PART = 4
+"""The last piece is as long as some of so many parts of another one; it begins within the one before."""
 
 Prepare = Callable[[Library, Work], tuple[Compiled, Primitive] | None]
 
@@ -46,7 +46,7 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
     if work.name not in ("Convolution-1", "ConvolutionBackpropData-1") or not library.wide:
         return None
     (data, filters), result, transposed = work.required(2), work.outputs[0], "Backprop" in work.name
-    if len(result.shape) != 3 or result.shape[0] != 1 or result.shape[2] < LEAST or work.optional(2) is not None:
+    if len(result.shape) != 3 or result.shape[0] != 1 or result.shape[2] < min(PIECES) or work.optional(2) is not None:
         return None
     if data.type != "f32" or result.type != "f32" or filters.value is None or data.layout is not None:
         return None
@@ -97,9 +97,10 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
 
 def _slices(length: int) -> list[slice]:
     """Pieces that cover a length of several of these."""
-    count = (length - 1) // LENGTH
-    last = -(-(length - count * LENGTH) // UNIT) * UNIT
-    return [*(slice(number * LENGTH, (number + 1) * LENGTH) for number in range(count)), slice(length - last, length)]
+    piece = next(piece for least, piece in PIECES.items() if length >= least)
+    count, part = (length - 1) // piece, piece // PART
+    last = -(-(length - count * piece) // part) * part
+    return [*(slice(number * piece, (number + 1) * piece) for number in range(count)), slice(length - last, length)]
 
 
 def _cut(axis: Axis, own: slice) -> _Cut:
