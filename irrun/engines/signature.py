@@ -30,15 +30,16 @@ class Memory:
     """What an engine has made of works, by their signature. Safe for threads, which may make the same twice."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: OrderedDict[Hashable, tuple[Any]] = OrderedDict()
 
     def recall(self, what: str, work: Work, make: Callable[[Work], _Made]) -> _Made:
         """What `make` gives for a work like this one, by the name `what`; it must not look at the values of weights."""
         key = what, signature(work)
-        if key in self._made:
-            found: _Made = self._made[key]
-            return found
-        made = self._made[key] = make(work)
+        found: tuple[_Made] | None = self._made.get(key)
+        if found is not None:
+            return found[0]
+        made = make(work)
+        self._made[key] = (made,)
         while len(self._made) > MAX_KEPT:
             self._made.popitem(last=False)
         return made

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
-from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -21,10 +20,10 @@ from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.assignment import EngineFailed, log
 from irrun.run.passes.setting import Setting
-from irrun.run.program import KERNEL, VIEW, Program
+from irrun.run.program import KERNEL, Program
 from irrun.run.reserve import Reserve
 from irrun.run.session import Run
-from irrun.run.specialization import Specialization, is_typed, is_unsized, reads_little
+from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.run.templates import Templates
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
@@ -92,8 +91,7 @@ class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
     Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
-    for shapes when they come again; until then one does for all, of instructions that are specialised one by one. So
-    does every other one for shapes that follow its first ones, if most of what it computes is little.
+    for shapes when they come again; until then one does for all, of instructions that are specialised one by one.
     """
 
     def __init__(
@@ -107,7 +105,6 @@ class Preparation:
     ) -> None:
         self.program, self._setting, self._kernels, self._comparison = program, setting, kernels, comparison
         self._patient = patient
-        self._little = 0  # elements of inputs up to which most of what a program computes is little
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, None] = OrderedDict()
         self._lock = Lock()
@@ -210,12 +207,7 @@ class Preparation:
             self._patterns[pattern] = worth = made is not self._general and not _reads_weights_openly(made.program)
             if worth:
                 return self._keep((pattern, watched), made)
-        elements = sum(map(prod, shapes))
-        if elements < self._little and not watched:
-            return self._patiently(shapes)
-        made = self._made(shapes, watched)
-        self._little = 2 * elements if _reads_little(made.program) else 0
-        return self._keep((shapes, watched), made)
+        return self._keep((shapes, watched), self._made(shapes, watched))
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
         """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
@@ -261,7 +253,7 @@ class Preparation:
     def _keep(self, key: tuple[Shapes, bool], made: _Prepared) -> _Prepared:
         with self._lock:
             self._kept[key] = made
-            while len(self._kept) > (MAX_PATIENT if self._patient or self._little else MAX_KEPT):
+            while len(self._kept) > (MAX_PATIENT if self._patient else MAX_KEPT):
                 self._kept.popitem(last=False)
         return made
 
@@ -424,14 +416,6 @@ def _fits(pattern: Shapes, shapes: Shapes) -> bool:
             if size != own and (own >= 0 or size < 2 or sizes.setdefault(own, size) != size):
                 return False
     return True
-
-
-def _reads_little(program: Program) -> bool:
-    """Whether most of what a program computes is done sooner by kernels than engines prepare it; bodies may do much."""
-    computing = [instruction for instruction in program.instructions if instruction.by != VIEW]
-    if any(instruction.bodies for instruction in computing):
-        return False
-    return 2 * sum(reads_little(program, instruction) for instruction in computing) >= len(computing)
 
 
 def _reads_weights_openly(program: Program) -> bool:

@@ -28,7 +28,7 @@ MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
 
 
-FEW_READ = 4096
+MAX_SMALL = 4096
 """Elements that are read by an instruction which its kernel computes in less time than an engine prepares it."""
 
 
@@ -55,12 +55,6 @@ class _Bound(NamedTuple):
 def is_unsized(program: Program, instruction: Instruction) -> bool:
     """Whether all is known of an instruction but sizes, so that an engine may compute it when they are there."""
     return is_typed(program, instruction) and not all(tensor.static for tensor in _tensors(program, instruction))
-
-
-def reads_little(program: Program, instruction: Instruction) -> bool:
-    """Whether an instruction is known to read so little that its kernel is to compute it when it comes once."""
-    read = [program.tensors[number] for number in instruction.operands if number is not None]
-    return all(tensor.static for tensor in read) and sum(prod(map(int, own.shape or ())) for own in read) <= FEW_READ
 
 
 def is_typed(program: Program, instruction: Instruction) -> bool:
@@ -100,7 +94,7 @@ class Specialization:
         given = None if self._instruction.posts else self._openly(arrays, run)
         if given is not None:
             return given
-        if sum(array.size for array in arrays if array is not None) <= FEW_READ:
+        if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
             return KERNEL, self._computed(arrays, run)
         key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
         found, bound = self._kept.get(key), None

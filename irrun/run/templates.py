@@ -43,16 +43,23 @@ Pattern = tuple[tuple[int, ...], ...]
 
 
 @dataclass(eq=False, slots=True)
+class _Template:
+    """What was decided, and in which ways programs of it were placed."""
+
+    decided: Decided
+    courses: list[Course] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
 class _Known:
     """What is known of a pattern: shapes that were `seen`, the latest ones first, of which programs were made in full,
-    and the `last` of these until there is a template; how often one was made, `MAX_TRIED` where there can be no other
-    one, and in which ways its programs were placed."""
+    and the `last` of these until somebody makes a template; how often one was made, `MAX_TRIED` where there can be no
+    other one."""
 
     seen: list[Shapes] = field(default_factory=list)
     last: Program | None = None
     tried: int = 0
-    decided: Decided | None = None
-    courses: list[Course] = field(default_factory=list)
+    template: _Template | None = None
 
 
 class Templates:
@@ -71,17 +78,24 @@ class Templates:
             self._kept.move_to_end(pattern)
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        if known.last is not None and len(known.seen) >= (1 if _repeats_itself(known.last) else PATIENCE):
-            known.decided, known.last = self._decided(pattern, (shapes, *known.seen), known.last, setting), None
-            known.tried = MAX_TRIED if known.decided is None else known.tried + 1
-        if known.decided is not None:
-            settled = settle(known.decided, shapes, setting)
+            last, seen = known.last, known.seen
+            if last is not None and len(seen) >= (1 if _repeats_itself(last) else PATIENCE):
+                known.last = None
+            else:
+                last = None
+        if last is not None:
+            decided = self._decided(pattern, (shapes, *seen), last, setting)
+            known.tried = MAX_TRIED if decided is None else known.tried + 1
+            known.template = None if decided is None else _Template(decided)
+        template = known.template  # as it is now: other threads may find that it does not do
+        if template is not None:
+            settled = settle(template.decided, shapes, setting)
             if settled is not None:
-                return self._placed(settled, known, known.decided, setting)
+                return self._placed(settled, template, setting)
         made = decide(self._program, setting)
-        suited = known.decided is not None and known.decided.suits(shapes)  # so that something else is wrong with them
+        suited = template is not None and template.decided.suits(shapes)  # so that something else is wrong with them
         if known.tried < MAX_TRIED and not suited and _is_sound(made):
-            known.seen, known.last, known.decided, known.courses = [shapes, *known.seen[: MAX_SEEN - 1]], made, None, []
+            known.seen, known.last, known.template = [shapes, *known.seen[: MAX_SEEN - 1]], made, None
         return place(made, setting)
 
     def _decided(self, pattern: Pattern, seen: Sequence[Shapes], made: Program, setting: Setting) -> Decided | None:
@@ -96,15 +110,16 @@ class Templates:
         found = decided(decide(self._program, own), open, shapes, setting, presumed)
         return found[0] if found is not None and alike(made, found[1]) else None
 
-    def _placed(self, settled: Program, known: _Known, decided: Decided, setting: Setting) -> Program:
+    def _placed(self, settled: Program, template: _Template, setting: Setting) -> Program:
         """A settled program, placed as one before it, if it can be."""
-        setting = replace(setting, forms=decided.forms)
-        courses = [] if setting.refused else known.courses
+        forms = template.decided.forms
+        setting = replace(setting, forms=forms)
+        courses = [] if setting.refused else template.courses
         placed = repeat(courses, settled, setting) if courses else None
         if placed is None:
             placed = place(settled, setting)
-            course = course_of(settled, placed, decided.forms, setting)
-            known.courses = [] if course is None else [course, *courses[: MAX_COURSES - 1]]
+            course = course_of(settled, placed, forms, setting)
+            template.courses = [] if course is None else [course, *courses[: MAX_COURSES - 1]]
         return placed
 
     def _pattern(self, shapes: Shapes) -> Pattern:

@@ -99,7 +99,7 @@ def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> l
     import irrun
     from irrun.run import specialization
 
-    specialization.FEW_READ = 0  # all of these models are small
+    specialization.MAX_SMALL = 0  # all of these models are small
     name, _, way = engine.partition(" ")
     findings: dict[str, Finding] = {}
     notes: list[str] = []

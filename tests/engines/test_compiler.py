@@ -4,6 +4,9 @@ import ctypes
 import os
 import stat
 import sys
+import time
+from functools import cache
+from threading import Thread
 
 import pytest
 
@@ -124,3 +127,15 @@ def test_old_files_go_where_there_are_too_many(kept, monkeypatch):
         os.utime(max(kept.iterdir(), key=lambda file: file.stat().st_mtime_ns), (kind, kind))
     assert len(list(kept.iterdir())) == 3
     assert results(4, never) == [14, 21]
+
+
+def test_threads_that_come_first_share_one_compiler(monkeypatch):
+    """What another one has compiled would be gone with it, under the feet of those who call that."""
+    made = []
+    monkeypatch.setattr(compiler, "_made", cache(lambda: time.sleep(0.02) or made.append("compiler")))
+    threads = [Thread(target=compiler._compiler) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == ["compiler"]

@@ -28,6 +28,15 @@ class Made:
 
 Kind = Callable[[np.random.Generator], Made]
 
+OTHERS = 24
+"""Inputs of other shapes that a model is given, where any sizes will do."""
+
+
+def drawn(rng: np.random.Generator, *between: tuple[int, int], step: int = 1) -> list[tuple[int, ...]]:
+    """Sizes for `OTHERS` runs: multiples of `step`, each between two numbers, the second one included."""
+    sizes = [step * rng.integers(-(-low // step), high // step + 1, OTHERS) for low, high in between]
+    return [tuple(map(int, own)) for own in zip(*sizes, strict=True)]
+
 
 @torch.no_grad()
 def settled(module: Any, *inputs: torch.Tensor) -> Any:

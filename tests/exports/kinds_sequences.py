@@ -7,7 +7,7 @@ import openvino as ov
 import torch
 import transformers as hf
 from export import Fields, tokens, translation
-from kinds_parts import Kind, Layers, Made, exported, settled, taking
+from kinds_parts import Kind, Layers, Made, drawn, exported, settled, taking
 from openvino import opset16 as op
 from torch import Tensor, nn
 from torch.nn import functional
@@ -24,7 +24,7 @@ def sound(rng: np.random.Generator, samples: int, batch: int = 1) -> np.ndarray:
 
 def bert_any_length(rng: np.random.Generator) -> Made:
     model = hf.BertForSequenceClassification(hf.BertConfig(**SMALL, num_labels=5))
-    sizes = [(1, 48), (2, 31), (1, 77), (3, 20), (1, 120), (2, 64)]
+    sizes = [(1, 48), *drawn(rng, (1, 3), (16, 128))]
     given = [tokens(30522, *size, segments=True)(rng) for size in sizes]
     return exported(Fields(model, given[0], ("logits",)), given[0], dict.fromkeys(given[0], (0, 1)), given[1:])
 
@@ -40,14 +40,14 @@ def t5_any_length(rng: np.random.Generator) -> Made:
     """An encoder and a decoder."""
     sizes = {"d_model": 384, "d_ff": 1024, "num_layers": 4, "num_heads": 6, "d_kv": 64}
     model = hf.T5ForConditionalGeneration(hf.T5Config(**sizes, use_cache=False))
-    given = [translation(32128, *size)(rng) for size in [(1, 40, 24), (2, 33, 17), (1, 90, 40), (1, 21, 30)]]
+    given = [translation(32128, *size)(rng) for size in [(1, 40, 24), *drawn(rng, (1, 2), (16, 96), (8, 48))]]
     return exported(Fields(model, given[0], ("logits",)), given[0], dict.fromkeys(given[0], (0, 1)), given[1:])
 
 
 def wav2vec2(rng: np.random.Generator) -> Made:
     """Speech to letters, of any duration: 1D convolutions, then a transformer."""
     config = hf.Wav2Vec2Config(**SMALL, conv_dim=(256,) * 7, num_conv_pos_embeddings=64, vocab_size=32)
-    given = [{"input_values": sound(rng, samples)} for samples in (32000, 24000, 40000, 16000, 28000)]
+    given = [{"input_values": sound(rng, samples)} for (samples,) in [(32000,), *drawn(rng, (16000, 40000))]]
     model = hf.Wav2Vec2ForCTC(config)
     return exported(Fields(model, given[0], ("logits",)), given[0], {"input_values": (1,)}, given[1:])
 
@@ -82,7 +82,10 @@ class Forecaster(nn.Module):
 
 
 def time_series(rng: np.random.Generator) -> Made:
-    given = [{"past": np.cumsum(rng.standard_normal((1, 336, n), np.float32), axis=1)} for n in (21, 7, 32, 12)]
+    given = [
+        {"past": np.cumsum(rng.standard_normal((1, 336, n), np.float32), axis=1)}
+        for (n,) in [(21,), *drawn(rng, (5, 40))]
+    ]
     return exported(Forecaster(), given[0], {"past": (2,)}, given[1:])
 
 
@@ -126,7 +129,7 @@ class MixtureOfExperts(nn.Module):
 
 
 def mixture_of_experts(rng: np.random.Generator) -> Made:
-    given = [{"ids": rng.integers(0, 8000, (1, size))} for size in (64, 50, 96, 33)]
+    given = [{"ids": rng.integers(0, 8000, (1, size))} for (size,) in [(64,), *drawn(rng, (24, 100))]]
     return exported(MixtureOfExperts(), given[0], {"ids": (1,)}, given[1:])
 
 
@@ -334,7 +337,7 @@ def rnnt_joint(rng: np.random.Generator) -> Made:
             mixed = torch.tanh(self.frames(encoded).unsqueeze(2) + predicted.unsqueeze(1))
             return torch.log_softmax(self.score(mixed), -1)
 
-    sizes = [(50, 20), (37, 12), (64, 9), (41, 25)]
+    sizes = [(50, 20), *drawn(rng, (30, 70), (6, 30))]
     given = [
         {"encoded": rng.standard_normal((1, frames, 512), np.float32), "ids": rng.integers(0, 1024, (1, letters))}
         for frames, letters in sizes
@@ -357,7 +360,9 @@ class Acoustic(nn.Module):
 
 
 def speech(rng: np.random.Generator, cell: type[nn.RNNBase]) -> Made:
-    given = [{"features": rng.standard_normal((1, frames, 40), np.float32)} for frames in (120, 90, 150, 61)]
+    given = [
+        {"features": rng.standard_normal((1, frames, 40), np.float32)} for (frames,) in [(120,), *drawn(rng, (50, 160))]
+    ]
     module = settled(Acoustic(cell), torch.from_numpy(given[0]["features"]))
     return exported(module, given[0], {"features": (1,)}, given[1:])
 
@@ -425,7 +430,7 @@ class LinearAttention(nn.Module):
 
 
 def linear_attention(rng: np.random.Generator) -> Made:
-    given = [{"x": rng.standard_normal((1, size, 256), np.float32)} for size in (128, 96, 200, 57)]
+    given = [{"x": rng.standard_normal((1, size, 256), np.float32)} for (size,) in [(128,), *drawn(rng, (50, 200))]]
     return exported(LinearAttention(), given[0], {"x": (1,)}, given[1:])
 
 
@@ -469,7 +474,7 @@ def keyword_spotting(rng: np.random.Generator) -> Made:
 def fourier_mixing(rng: np.random.Generator) -> Made:
     """FNet: the real part of a DFT over tokens and features in place of attention."""
     layers = Layers(rng)
-    given = [{"x": rng.standard_normal((1, size, 256), np.float32)} for size in (128, 100, 160, 72)]
+    given = [{"x": rng.standard_normal((1, size, 256), np.float32)} for (size,) in [(128,), *drawn(rng, (50, 200))]]
     (x,) = taking(given[0], {"x": (1,)})
     node = x
     for _ in range(4):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import torch
-from kinds_parts import Kind, Layers, Made, exported, taking
+from kinds_parts import Kind, Layers, Made, drawn, exported, taking
 from openvino import opset16 as op
 from torch import Tensor, nn
 
@@ -25,7 +25,7 @@ def sparse_features(rng: np.random.Generator, batch: int) -> dict[str, np.ndarra
 def sparse_embeddings(rng: np.random.Generator) -> Made:
     """Wide and deep, as TensorFlow's frontend writes embedding_lookup_sparse: rows filled, then summed by segments."""
     layers = Layers(rng)
-    given = [sparse_features(rng, batch) for batch in (256, 256, 200, 300, 128)]
+    given = [sparse_features(rng, batch) for (batch,) in [(256,), *drawn(rng, (100, 300))]]
     open_axes = dict.fromkeys(given[0], (0,))
     parameters = taking(given[0], open_axes)
     named = {node.get_friendly_name(): node for node in parameters}
@@ -96,7 +96,7 @@ class Ranker(nn.Module):
 def ranker(rng: np.random.Generator) -> Made:
     given = [
         {"seen": rng.integers(0, 5000, (1, seen)), "offered": rng.integers(0, 5000, (1, offered))}
-        for seen, offered in ((30, 50), (12, 40), (45, 60), (21, 35))
+        for seen, offered in [(30, 50), *drawn(rng, (10, 60), (20, 80))]
     ]
     return exported(Ranker(), given[0], {"seen": (1,), "offered": (1,)}, given[1:])
 
@@ -148,7 +148,7 @@ def graph_network(rng: np.random.Generator) -> Made:
             "edges": rng.integers(0, nodes, (2, edges)),
             "features": rng.standard_normal((edges, 16), np.float32),
         }
-        for nodes, edges in ((2000, 8000), (1500, 7000), (2500, 6000), (1000, 9000))
+        for nodes, edges in [(2000, 8000), *drawn(rng, (1000, 2500), (5000, 9000))]
     ]
     return exported(GraphNet(), given[0], {"nodes": (0,), "edges": (1,), "features": (0,)}, given[1:])
 
@@ -176,7 +176,10 @@ class PointNet(nn.Module):
 
 
 def point_pillars(rng: np.random.Generator) -> Made:
-    given = [{"points": rng.uniform(-1, 1, (count, 4)).astype(np.float32)} for count in (20000, 15000, 24000, 18000)]
+    given = [
+        {"points": rng.uniform(-1, 1, (count, 4)).astype(np.float32)}
+        for (count,) in [(20000,), *drawn(rng, (12000, 26000))]
+    ]
     return exported(PointNet(), given[0], {"points": (0,)}, given[1:])
 
 
@@ -209,7 +212,9 @@ def nearest_points(rng: np.random.Generator) -> Made:
 def distinct_items(rng: np.random.Generator) -> Made:
     """A session of clicks: its distinct items with their counts, those that matter, and where each had stood."""
     layers = Layers(rng)
-    given = [{"items": (rng.zipf(1.3, count) % 3000).astype(np.int64)} for count in (20000, 15000, 24000, 9000)]
+    given = [
+        {"items": (rng.zipf(1.3, count) % 3000).astype(np.int64)} for (count,) in [(20000,), *drawn(rng, (9000, 26000))]
+    ]
     (items,) = taking(given[0], {"items": (0,)})
     unique = op.unique(items, None, True, "i64", "i64")
     counts = op.convert(unique.output(3), "f32")
@@ -231,7 +236,7 @@ def strings(rng: np.random.Generator) -> Made:
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     given = [
         {"words": np.array(["".join(rng.choice(letters, rng.integers(3, 13))) for _ in range(count)])}
-        for count in (2000, 1500, 2600, 900)
+        for (count,) in [(2000,), *drawn(rng, (900, 2600))]
     ]
     words = op.parameter(ov.PartialShape([-1]), ov.Type.string, name="words")
     words.output(0).set_names({"words"})

@@ -7,7 +7,7 @@ import torch
 import torchvision
 import transformers as hf
 from export import Fields, scaled
-from kinds_parts import Kind, Layers, Made, exported, settled, taking
+from kinds_parts import Kind, Layers, Made, drawn, exported, settled, taking
 from openvino import opset16 as op
 from torch import Tensor, nn
 from torch.nn import functional
@@ -183,7 +183,7 @@ class Upscaler(nn.Module):
 
 
 def super_resolution(rng: np.random.Generator) -> Made:
-    sizes = [(96, 112), (120, 80), (64, 144), (104, 104)]
+    sizes = drawn(rng, (64, 144), (64, 144), step=8)
     given = [{"image": rng.uniform(0, 1, (1, 3, *size)).astype(np.float32)} for size in [(128, 128), *sizes]]
     return exported(Upscaler(), given[0], {"image": (2, 3)}, given[1:])
 
@@ -220,7 +220,7 @@ def swin_batches(rng: np.random.Generator) -> Made:
 
 def segformer_any_size(rng: np.random.Generator) -> Made:
     model = hf.SegformerForSemanticSegmentation(hf.SegformerConfig(num_labels=19))
-    sizes = [(256, 256), (192, 256), (288, 224), (320, 160), (224, 224)]
+    sizes = [(256, 256), *drawn(rng, (160, 320), (160, 320), step=32)]
     given = [image(rng, 1, 3, *size, name="pixel_values") for size in sizes]
     return exported(Fields(model, given[0], ("logits",)), given[0], {"pixel_values": (2, 3)}, given[1:])
 
@@ -283,7 +283,7 @@ class TextDetector(nn.Module):
 
 
 def text_detector(rng: np.random.Generator) -> Made:
-    sizes = [(320, 320), (256, 384), (320, 224), (192, 416), (288, 288)]
+    sizes = [(320, 320), *drawn(rng, (192, 416), (192, 416), step=32)]
     given = [image(rng, 1, 3, *size) for size in sizes]
     return exported(settled(TextDetector(), *tensors(given[0])), given[0], {"image": (2, 3)}, given[1:])
 

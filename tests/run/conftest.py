@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _nothing_is_small(monkeypatch):
-    monkeypatch.setattr("irrun.run.specialization.FEW_READ", 0)
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
     monkeypatch.setattr("irrun.run.executor.MAX_EXPANDED", -1)

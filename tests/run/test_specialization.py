@@ -373,7 +373,7 @@ def test_an_engine_binds_what_it_has_made_for_new_sizes_once(tmp_path, monkeypat
     ours, bound = irrun.GraphExecutor(saved(chosen_rows(()), tmp_path), engine="numpy"), []
     run(ours, 1, 2)
     product = specialization(ours)
-    monkeypatch.setattr("irrun.run.specialization.FEW_READ", 0)
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
     real = type(product)._bound
     monkeypatch.setattr(type(product), "_bound", lambda self, *given: bound.append(self) or real(self, *given))
     assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()

@@ -328,3 +328,19 @@ def test_rows_of_which_the_data_tell_the_sizes_are_prepared_once_for_all_lengths
             prepared |= {id(each.enclosed) for each in own.instructions if each.enclosed is not None}
     assert counts["settled"] >= 3
     assert len(prepared) == 1
+
+
+def test_a_template_that_another_thread_takes_away_is_used_to_the_end(tmp_path, counts):
+    executor, real = irrun.GraphExecutor(attention(tmp_path), engine="numpy"), templates.settle
+
+    def meanwhile(*given):
+        for known in executor._whole.preparation._templates._kept.values():
+            known.template = None
+        return real(*given)
+
+    with patch.object(templates, "settle", meanwhile):
+        for length in (3, 4, 5, 6):
+            x = np.random.default_rng(length).standard_normal((2, length, 4), np.float32)
+            (result,) = executor.run([x]).values()
+            np.testing.assert_allclose(result, expected(x), rtol=1e-5)
+    assert counts["settled"] >= 1

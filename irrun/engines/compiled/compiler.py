@@ -116,7 +116,18 @@ class _Compiler:
         return code
 
 
-_compiler = cache(_Compiler)
+_first = Lock()
+
+
+@cache
+def _made() -> _Compiler:
+    return _Compiler()
+
+
+def _compiler() -> _Compiler:
+    """The only one there is: what another one has compiled, which threads might make at first, would go with it."""
+    with _first:
+        return _made()
 
 
 def _sources() -> list[bytes]:
