@@ -310,7 +310,9 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     if isinstance(rounds, int) and rounds < 2:
         return
     scratch = Inference(inference.weights)
+    scratch.repeated = inference.repeated  # one account: of loops in loops, each would infer all that are within again
     infer_graph(body.graph, scratch, known | starts)
+    inference.repeated = scratch.repeated
     for edge in body.back_edges:
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
         if first is None or first.shape is None or then.shape is None or not contradict(first, then):
