@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import NUMERIC, Array
+from irrun.spec import BOOLEAN, NUMERIC, Array
 
 from ._elementwise import binary, unary
-
-BOOLEAN = frozenset({"boolean"})
 
 logical_and = binary(
     "LogicalAnd-1",

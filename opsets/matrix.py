@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.spec import (
     BOOL,
+    BOOLEAN,
     FLOAT,
     INDEX,
     NUMERIC,
@@ -53,6 +54,7 @@ def _operations(shapes: Sequence[Shape], attrs: Mapping[str, Any], result: Shape
 @op(
     "MatMul-1",
     types={"T": NUMERIC},
+    lenient_types={"T": BOOLEAN},
     inputs=[Input("A", "T", "[*a_rows, a_columns]"), Input("B", "T", "[*b_rows, b_columns]")],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("transpose_a", BOOL, False), Attr("transpose_b", BOOL, False)],
@@ -62,7 +64,8 @@ def matmul(A: Array, B: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """Multiply matrices, the last two axes of each input; the axes before them are broadcast.
 
     A 1-D input is a row vector on the left and a column vector on the right, whose extra axis the result lacks; it is
-    never transposed. 16-bit floats are summed in f32 and rounded once; integers wrap around.
+    never transposed. 16-bit floats are summed in f32 and rounded once; integers wrap around. Of booleans, which
+    converters write and OpenVINO takes, a sum of products is whether there is a pair of which both are true.
 
     Constraints:
         C1: after the transpositions the rows of A are as long as the columns of B.
@@ -77,6 +80,8 @@ def matmul(A: Array, B: Array, *, transpose_a: bool, transpose_b: bool) -> Any:
     """
     left = A.swapaxes(-1, -2) if transpose_a and A.ndim > 1 else A
     right = B.swapaxes(-1, -2) if transpose_b and B.ndim > 1 else B
+    if A.dtype.kind == "b":
+        return left @ right
     if A.dtype.kind in "iu":
         return _integer_product(left, right)
     return _product(widened(left), widened(right)).astype(A.dtype, copy=False)

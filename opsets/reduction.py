@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.spec import (
     BOOL,
+    BOOLEAN,
     INTEGER,
     NUMERIC,
     Array,
@@ -62,7 +63,6 @@ L1 = """f16 and bf16 are computed in f32 and rounded once; integers wrap around.
 Without axes the result is the absolute value, as in OpenVINO; the page says that it is the element itself."""
 L2 = """f16 and bf16 are computed in f32 and rounded once; for integers the fraction is dropped.
 Without axes the result is the absolute value, as in OpenVINO; the page says that it is the element itself."""
-BOOLEAN = frozenset({"boolean"})
 
 Reduce = Callable[[Array, tuple[int, ...], bool], Any]
 Limit = Callable[["np.dtype[Any]"], Any]

@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.spec import (
     BOOL,
+    BOOLEAN,
     FLOAT,
     FLOAT_NUMBER,
     INDEX,
@@ -66,7 +67,7 @@ Constraints:
     C2: k lies in [1, the size of data along axis]; it may be 0 for data without elements.
 {more}
 Of equal elements the one with the lower index comes first and is taken first, whatever the mode and `stable`. NaN is
-smaller than any number, as the page of TopK-3 says: last for `max`, first for `min`. sort=none is sort=value.
+smaller than any number, as the page of TopK-3 says: last for `max`, first for `min`. sort=none is sort=value.{booleans}
 
 Deviation: the place of NaN in OpenVINO depends on the order of the elements, and so does that of sort=none.
 
@@ -76,6 +77,10 @@ Source: sort/top-k-{version}.rst
 >>> values.tolist(), indices.tolist()
 ([5, 3, 1, 2], [0, 1, 2, 3])
 """
+
+
+BOOLEANS_SORTED = """ Of
+booleans, which converters write and OpenVINO takes, false is the smaller one."""
 
 
 def _top_k(data: Array, k: Array, *, axis: int, mode: str, sort: str, index_element_type: str) -> Any:
@@ -118,7 +123,7 @@ def _top_k_stable(
 def _ranks(data: Array, mode: str) -> Array:
     """Integers in the order of the data, the element wanted first being the lowest."""
     ranks = data
-    if data.dtype.kind not in "iu":
+    if data.dtype.kind not in "iub":
         numbers = data.astype(np.float64 if data.dtype == np.float64 else np.float32) + 0  # -0 becomes 0
         ranks = numbers.view(f"i{numbers.itemsize}")
         limits = np.iinfo(ranks.dtype)
@@ -175,10 +180,12 @@ def _declared(version: int, k_types: frozenset[str], stable: bool = False) -> Op
             *((Attr("sort", SORTS), Attr("stable", BOOL, False)) if stable else (Attr("sort", SORTS, assumed="none"),)),
         ),
         types={"T": NUMERIC, "T_K": k_types},
+        lenient_types={"T": BOOLEAN if stable else frozenset()},
         rule=_top_k_stable_shapes if stable else _top_k_shapes,
         doc=TOP_K_DOC.format(
             version=version,
             stable=", stable=True" if stable else "",
+            booleans=BOOLEANS_SORTED if stable else "",
             more="    C3: what is stable is sorted: sort is not none.\n" if stable else "",
         ),
     )

@@ -78,6 +78,7 @@ from irrun.spec.dims import (
 from irrun.spec.dtypes import NF4, element_type, numpy_dtype
 from irrun.spec.op import (
     ANY,
+    BOOLEAN,
     FLOAT,
     INDEX,
     INTEGER,
@@ -133,6 +134,7 @@ from irrun.spec.traits import (
 __all__ = [
     "ANY",
     "BOOL",
+    "BOOLEAN",
     "ELEMENT_TYPE",
     "FLOAT",
     "FLOATS",

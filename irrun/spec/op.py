@@ -29,6 +29,7 @@ from irrun.spec.traits import Trait
 TypeSet = frozenset[str]
 Kind = TypeVar("Kind", bound=Trait)
 
+BOOLEAN = TypeSet({"boolean"})
 FLOAT = TypeSet({"f16", "bf16", "f32", "f64"})
 SIGNED = TypeSet({"i8", "i16", "i32", "i64"})
 INTEGER = SIGNED | {"u8", "u16", "u32", "u64"}

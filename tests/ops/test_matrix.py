@@ -51,6 +51,15 @@ class TestMatMul:
         matrices = np.arange(12.0).reshape(2, 2, 3)
         assert matmul(matrices, np.array([1.0, 0.0, 10.0])).tolist() == [[20, 53], [86, 119]]
 
+    def test_of_booleans_any_pair_of_which_both_are_true(self):
+        with pytest.warns(UserWarning, match="is boolean.*and so does irrun") as told:
+            result = matmul(np.array([[1, 1, 0], [0, 0, 1]], bool), np.array([[1, 0], [1, 0], [0, 0]], bool))
+        assert result.tolist() == [[True, False], [False, False]]
+        assert len(told) == 2
+
+    def test_a_boolean_and_a_number_are_no_pair(self):
+        assert "is f32, but `A` is boolean" in message(matmul, np.ones((2, 2), bool), np.ones((2, 2), np.float32))[1]
+
     def test_vectors_are_never_transposed(self):
         row = np.array([1.0, 2.0])
         assert matmul(row, np.array([[3.0, 4.0]]), transpose_a=True, transpose_b=True).tolist() == [11]

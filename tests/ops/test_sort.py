@@ -41,6 +41,14 @@ def test_top_k_orders_by_value_or_index(op):
     assert chosen(data, 3, 0, "min", "index", op) == ([5, 1, 3], [0, 2, 4])
 
 
+@pytest.mark.filterwarnings("ignore:.*`data` is boolean")
+def test_top_k_11_of_booleans():
+    data = [False, True, False, True, True]
+    assert chosen(data, 4, 0, "max") == ([True, True, True, False], [1, 3, 4, 0])
+    assert chosen(data, 3, 0, "min") == ([False, False, True], [0, 2, 1])
+    assert chosen(data, 1, 0, "max") == ([True], [1])
+
+
 @pytest.mark.parametrize("stable", [False, True])
 def test_top_k_takes_the_lower_index_of_equal_elements_first(stable):
     data = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]

@@ -67,6 +67,8 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     no("reads the same in `output_roi`, which the page does not have", r"ROIPooling-1", "E306", "`pooled_.`"),
     yes(DEFAULT, ".*", "E306"),
     # element types
+    yes("whether both of any pair are true", "MatMul-1", "E303", "is boolean"),
+    yes("false is the smaller one", "TopK-11", "E303", "is boolean"),
     no(BOOLEANS, ".*", "E303", "is boolean"),
     no("texts are no numbers, and their elements are lost", ".*", "E303", "is string"),
     yes("the largest elements are exact", "AdaptiveMaxPool-8", "E303", "^T is"),
