@@ -1464,7 +1464,8 @@ def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int, seq_ax
         C1: batch_axis lies in [-r, r), r the rank of data.
         C2: seq_axis lies in [-r, r) and is another axis than batch_axis.
         C3: seq_lengths has one element for each batch.
-        C4: each length lies in [1, s], s the size of seq_axis.
+        C4: each length lies in [1, s], s the size of seq_axis. One of 0 is that of a sequence of padding: it reverses
+            nothing, as 1 does.
 
     Source: movement/reverse-sequence-1.rst
 
@@ -1488,7 +1489,11 @@ def _(node: Node) -> None:
     count = node.dims.get("batch", data[batch])
     message = f"`seq_lengths` has {count} elements for {data[batch]} batches"
     node.require("C3", count == data[batch], message, "seq_lengths")
-    node.within("C4", "seq_lengths", 1, data[along] + 1)
+    node.within("C4", "seq_lengths", 0, data[along] + 1)
+    lengths = node.numbers("seq_lengths") or []
+    if 0 in lengths:
+        message = f"`seq_lengths[{lengths.index(0)}]` is 0, expected 1 or more"
+        node.tolerate("C4", "reverses nothing there, as with 1", message, "seq_lengths")
 
 
 @op(

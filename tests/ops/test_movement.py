@@ -1682,8 +1682,15 @@ def test_reversesequence_1_c3_wrong_number_of_lengths():
 
 
 def test_reversesequence_1_c4_length_outside_the_sequence():
-    refuses(reverse_sequence, "C4", "`seq_lengths[1]` is 3, outside [1, 3)", f32([[1, 2], [3, 4]]), i64(1, 3))
-    refuses(reverse_sequence, "C4", "`seq_lengths[0]` is 0, outside [1, 3)", f32([[1, 2], [3, 4]]), i64(0, 1))
+    refuses(reverse_sequence, "C4", "`seq_lengths[1]` is 3, outside [0, 3)", f32([[1, 2], [3, 4]]), i64(1, 3))
+    refuses(reverse_sequence, "C4", "`seq_lengths[0]` is -1, outside [0, 3)", f32([[1, 2], [3, 4]]), i64(-1, 1))
+
+
+def test_reversesequence_1_c4_a_sequence_of_length_0_stays_as_it_is():
+    data = f32([[1, 2], [3, 4]])
+    found = tolerated(reverse_sequence, data, i64(2, 0))
+    assert found == ("C4", "`seq_lengths[1]` is 0, expected 1 or more")
+    assert reverse_sequence.kernel(data, i64(2, 0), batch_axis=0, seq_axis=1).tolist() == [[2, 1], [3, 4]]
 
 
 def test_shufflechannels_interleaves_groups():

@@ -121,6 +121,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes(WRAPS, "ScatterNDUpdate-3", "C3", "is -1, outside"),
     yes(ARITHMETIC, "Swish-4", "C1"),
     yes("buckets that are empty", "Bucketize-3", "C1", "is 5, not below .*, 5$"),
+    yes("a sequence of padding", "ReverseSequence-1", "C4", "is 0, expected 1 or more"),
     no("what a search finds in numbers that do not ascend", "Bucketize-3", "C1"),
     yes(SHAPES, "ScaledDotProductAttention-13", "C3|C4"),
     yes(SHAPES, "Broadcast-1", "C3"),
