@@ -730,7 +730,8 @@ class Op:
             if tensor.type not in self.lenient_types.get(port.type, ()):
                 raise violation
             whole = allowed <= INTEGER
-            node.tolerated.append(Tolerated(violation, WHOLE if whole else AS_THEY_ARE, "W952"))
+            if node.types.get(port.type) != tensor.type:  # else the port before has said it
+                node.tolerated.append(Tolerated(violation, WHOLE if whole else AS_THEY_ARE, "W952"))
             if whole:
                 node.widened[port.type] = "i64"
         first = node.types.setdefault(port.type, tensor.type)
