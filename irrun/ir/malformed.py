@@ -69,7 +69,12 @@ _CHILDREN: dict[str, frozenset[str]] = {
 """What stands in the elements of an IR; the entries of port maps have the tags of lists of ports."""
 
 _LOOKED_BACK = 1 << 12
-"""Bytes before a tag in which comments that belong to it are looked for."""
+"""Bytes before a tag in which comments that belong to it, or a value that is not closed, are looked for."""
+
+_UNQUOTED = re.compile(
+    rb"""<[^\s/>"'<]+(?:\s+[^\s=/>"'<]+\s*=\s*(?:"[^"]*"|'[^']*'))*+\s+([^\s=/>"'<]+)\s*=\s*(["'])"""
+)
+"""A start tag up to the value that is not closed in it."""
 
 _ONNX = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
 """A version of the format, and the next field of a protobuf message that is a model."""
@@ -124,8 +129,20 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         return _mismatch(source, data.rfind(b"<", 0, offset + 1), stack)
     if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
         return Diagnostic("E101", "the bytes here are not UTF-8", span, help=UTF8)
+    if name == expat.errors.XML_ERROR_INVALID_TOKEN and (value := _unquoted(data, offset)):
+        place, end = value.start(1), data.find(b"\n", value.start(1))
+        message = f"the value of `{value[1].decode('utf-8', 'replace')}` has no closing quote"
+        help = f"write `{value[2].decode()}` at its end; it goes on to the next `<`"
+        return Diagnostic("E101", message, source.span(place, end - place), help=help, notes=note)
     message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
     return Diagnostic("E101", message, span, help=help, notes=note)
+
+
+def _unquoted(data: bytes, offset: int) -> re.Match[bytes] | None:
+    """The attribute of the tag before the `<` at byte `offset` whose value goes on to it, over the end of a line."""
+    start = data.rfind(b"<", max(offset - _LOOKED_BACK, 0), offset)
+    found = _UNQUOTED.match(data, start, offset) if start >= 0 else None
+    return found if found and data[offset : offset + 1] == b"<" and b"\n" in data[found.end() : offset] else None
 
 
 def _before_root(data: bytes) -> int | None:
