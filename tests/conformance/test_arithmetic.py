@@ -3,9 +3,9 @@
 import ml_dtypes
 import numpy as np
 from openvino import opset1, opset4, opset5, opset16, opset17
-from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance, without_input
+from conformance.pdpd import REFUSES, departing, from_axis
 
 i8, i32, i64, u8 = np.int8, np.int32, np.int64, np.uint8
 f16, f32, f64 = np.float16, np.float32, np.float64
@@ -126,9 +126,35 @@ INTEGERS = [
         [np.array([-7, 7], i32), np.array([2, 2], i32)],
         deviates=Departure(
             "truncates whatever m_pythondiv says; the page floors where it is true, as it is by default",
-            "a is i8, i16, i32, i64; m_pythondiv = true; a has negative numbers | b has negative numbers",
+            "a is i16, i32, i64; m_pythondiv = true; a has negative numbers | b has negative numbers",
         ),
         expected=[np.array([-4, 3], i32)],
+    ),
+    Case(
+        "Divide-1",
+        "u8 of unknown sizes",
+        opset1.divide,
+        [np.array([8, 8, 7], np.uint8), np.array([3, 5, 2], np.uint8)],
+        dynamic=True,
+        deviates=Departure(
+            "divides in f32 and rounds to the nearest; on the page quotients of integers are rounded down",
+            "a is i8, u8; a is dynamic | b is dynamic",
+        ),
+        expected=[np.array([2, 1, 3], np.uint8)],
+    ),
+    *(
+        Case(
+            op,
+            "i32 beyond 2**24",
+            build,
+            [np.array([100_000_007], i32), np.array([10], i32)],
+            deviates=Departure(
+                "computes in f32; the reference computes in the type itself",
+                "a is i32, i64, u32, u64; a has numbers beyond 2**24",
+            ),
+            expected=[np.array([7], i32)],
+        )
+        for op, build in (("Mod-1", opset1.mod), ("FloorMod-1", opset1.floor_mod))
     ),
     Case(
         "Add-1",
@@ -420,24 +446,19 @@ CASES += [
 ]
 
 
-def from_axis_1(op):
-    attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}
-    return lambda a, b: NodeFactory("opset1").create(op.removesuffix("-1"), [a.output(0), b.output(0)], attrs)
-
-
 BOX, COLUMN = np.arange(1, 25, dtype=f32).reshape(2, 3, 4), np.array([1, 2, 3], f32)
-REFUSED = {"Subtract-1": np.subtract, "Divide-1": np.divide, "Mod-1": np.fmod}
-CASES += [Case(op, "pdpd from axis 1", from_axis_1(op), [BOX, COLUMN]) for op in BINARY if op not in REFUSED]
+REFUSED = ("Subtract-1", "Divide-1", "Mod-1")
+CASES += [Case(op, "pdpd from axis 1", from_axis(op, 1), [BOX, COLUMN]) for op in BINARY if op not in REFUSED]
+CASES += departing("Subtract-1", np.subtract, f32) + departing("Divide-1", np.divide, f32)
 CASES += [
     Case(
-        op,
+        "Mod-1",
         "pdpd from axis 1",
-        from_axis_1(op),
+        from_axis("Mod-1", 1),
         [BOX, COLUMN],
-        deviates=Departure("refuses pdpd from an inner axis; the page has it", "auto_broadcast = pdpd"),
-        expected=[compute(BOX, COLUMN[:, None])],
+        deviates=REFUSES,
+        expected=[np.fmod(BOX, COLUMN[:, None])],
     )
-    for op, compute in REFUSED.items()
 ]
 
 SUMMED = np.arange(1, 13, dtype=f32).reshape(2, 3, 2)

@@ -4,6 +4,7 @@ import numpy as np
 from openvino import opset13, opset15
 
 from conformance.harness import Case, Departure, conformance
+from conformance.pdpd import departing
 
 i32, i64, i8, u8 = np.int32, np.int64, np.int8, np.uint8
 
@@ -86,6 +87,16 @@ CASES += [
         deviates=MODULO,
         expected=[np.array([0, -1], i32)],
     ),
+]
+
+CASES += [
+    case
+    for op, compute in (
+        ("BitwiseAnd-13", np.bitwise_and),
+        ("BitwiseOr-13", np.bitwise_or),
+        ("BitwiseXor-13", np.bitwise_xor),
+    )
+    for case in departing(op, compute, i32)
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -2,9 +2,9 @@
 
 import numpy as np
 from openvino import opset1, opset10
-from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import WIDE, Case, Const, Departure, conformance
+from conformance.pdpd import departing
 
 f16, f32, f64, i32, i64 = np.float16, np.float32, np.float64, np.int32, np.int64
 inf, nan = np.inf, np.nan
@@ -141,23 +141,8 @@ CASES += [
 ]
 
 
-def from_axis_1(op):
-    attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1}
-    return lambda a, b: NodeFactory("opset1").create(op.removesuffix("-1"), [a.output(0), b.output(0)], attrs)
-
-
-BOX, COLUMN = np.arange(12, dtype=f32).reshape(2, 3, 2), np.array([1, 2, 8], f32)
 CASES += [
-    Case(
-        op,
-        "pdpd from axis 1",
-        from_axis_1(op),
-        [BOX, COLUMN],
-        deviates=Departure(
-            "refuses pdpd from an inner axis; the page has it", "auto_broadcast = pdpd; auto_broadcast_axis != -1"
-        ),
-        expected=[compare(BOX, COLUMN[:, None])],
-    )
+    case
     for op, compare in (
         ("Equal-1", np.equal),
         ("Greater-1", np.greater),
@@ -166,6 +151,7 @@ CASES += [
         ("LessEqual-1", np.less_equal),
         ("NotEqual-1", np.not_equal),
     )
+    for case in departing(op, compare, f32)
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -86,6 +86,16 @@ NAN = np.float32([np.nan, 1, -np.inf])
 CASES += [
     Case("Bucketize-3", "nan, right", bucketize(), [NAN, Const(np.float32([0, 1]))]),
     Case("Bucketize-3", "nan, left", bucketize(with_right_bound=False), [NAN, Const(np.float32([0, 1]))]),
+    Case(
+        "NonZero-3",
+        "a scalar",
+        lambda x: opset3.non_zero(x),
+        [np.array(3, np.float32)],
+        deviates=Departure(
+            "takes a scalar for a vector of one element; on the page it has no axis", "data is a scalar"
+        ),
+        expected=[np.zeros((0, 1), np.int64)],
+    ),
     Case("NonZero-3", "nan and negative zero", lambda x: opset3.non_zero(x), [np.float32([np.nan, 0, -0.0, 1])]),
     Case(
         "Select-1",

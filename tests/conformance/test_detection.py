@@ -305,9 +305,9 @@ CASES += [
 
 CASES += [
     differs(
-        "PriorBox-8",
+        op,
         "max_size without scale_all_sizes",
-        lambda g, i: opset8.prior_box(
+        lambda g, i, build=build: build(
             g, i, {"offset": 0.5, "step": 1.0, "min_size": [0.5], "max_size": [0.9], "scale_all_sizes": False}
         ),
         [Const(np.array([1, 1])), Const(np.array([8, 8]))],
@@ -318,6 +318,7 @@ CASES += [
         [np.array([[0.25, 0.25, 0.75, 0.75], [0.1, 0.1, 0.1, 0.1]], np.float32)],
         crashes=True,
     )
+    for op, build in (("PriorBox-1", opset1.prior_box), ("PriorBox-8", opset8.prior_box))
 ]
 
 

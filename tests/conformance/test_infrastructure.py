@@ -107,6 +107,11 @@ def nested(trips, initial):
     return [op.get_iter_value(results[1].output(0), -1)]
 
 
+def from_the_second_row(root):
+    (entry,) = (entry for entry in root.iter("input") if entry.get("axis"))
+    entry.set("start", "1")
+
+
 def partial(**attributes):
     return lambda *nodes: running_sum(*nodes, **attributes)
 
@@ -177,6 +182,15 @@ CASES = [
     Case("Loop-5", "sizes unknown", lambda *n: counting(*n, join=False), [np.int64(4), TRUE, rows(2)], dynamic=True),
     Case("Loop-5", "carries a growing value", growing, [Const(np.int64(3)), rows(2)], dynamic=True),
     Case("Loop-5", "slices", sliced_loop, [Const(np.int64(3)), rows(3, 2)]),
+    Case(
+        "Loop-5",
+        "slices from the second row on",
+        sliced_loop,
+        [Const(np.int64(2)), rows(3, 2)],
+        edit=from_the_second_row,
+        deviates=Departure("takes rows from the first on; the page begins at start", "start of forward slices > 0"),
+        expected=[np.exp(rows(3, 2)[1:])],
+    ),
     Case("Loop-5", "in a loop", nested, [Const(np.int64(3)), rows(2)]),
     Case("Loop-5", "no iterations", counting, [np.int64(0), np.array(True), rows(2)]),
     Case("Loop-5", "false from the start", counting, [np.int64(2), np.array(False), rows(2)]),

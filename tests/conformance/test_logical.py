@@ -5,6 +5,7 @@ from openvino import opset1
 from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, conformance
+from conformance.pdpd import departing
 
 BINARY = {
     "LogicalAnd-1": opset1.logical_and,
@@ -34,6 +35,17 @@ CASES = [
         ("scalar", np.array(True), False),
         ("folded", Const(A), False),
     )
+]
+
+CASES += [
+    case
+    for op, compute in (
+        ("LogicalAnd-1", np.logical_and),
+        ("LogicalOr-1", np.logical_or),
+        ("LogicalXor-1", np.logical_xor),
+        ("Xor-1", np.logical_xor),
+    )
+    for case in departing(op, compute, bool, (0, 1, 0))
 ]
 
 test_agrees_with_openvino = conformance(CASES)

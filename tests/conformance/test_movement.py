@@ -465,6 +465,17 @@ PARENTS = random.integers(0, 3, (5, 2, 3)).astype(np.int32)
 END = np.array(4, np.int32)
 
 OTHERS = [
+    Case(
+        "Slice-8",
+        "backwards from before the first one",
+        opset8.slice,
+        [np.float32([1, 2, 3]), c(-9), c(-12), c(-1), c(0)],
+        deviates=Departure(
+            "begins at the first element; by the rules of Python, which the page has, nothing lies before it",
+            "step < 0; (start lies before the first element)",
+        ),
+        expected=[np.zeros(0, np.float32)],
+    ),
     *cases(
         "GatherTree-1",
         opset1.gather_tree,

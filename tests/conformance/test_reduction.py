@@ -79,6 +79,11 @@ CASES += [
         expected=[np.array(-56, np.int8)],
     ),
     reduce(
+        *("ReduceProd-1", "u8 overflow", np.array([5, 6, 7, 8], np.uint8), [0]),
+        deviates=Departure("saturates; the reference wraps around", "data is i8, u8; result overflows"),
+        expected=[np.array(144, np.uint8)],
+    ),
+    reduce(
         *("ReduceMax-1", "-infinity", np.array([-INF, -INF], np.float32), [0]),
         deviates=Departure("starts at the lowest finite number; the page gives an element", "result has -infinity"),
         expected=[np.array(-INF, np.float32)],

@@ -1,0 +1,45 @@
+"""Cases of binary ops with the broadcasting of PaddlePaddle, from an inner axis on, of which OpenVINO knows little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from openvino.utils.node_factory import NodeFactory
+
+from conformance.harness import Case, Departure
+
+_INNER = "auto_broadcast = pdpd; auto_broadcast_axis != -1"
+REFUSES = Departure("refuses pdpd from an inner axis; the page has it", _INNER)
+_MISTAKES = Departure(
+    "aligns the last axes, as numpy does, where their sizes let it; the page aligns axes from the given one on",
+    f"{_INNER}; (the last axes fit as well)",
+)
+
+
+def from_axis(op: str, axis: int) -> Callable[..., Any]:
+    """Builds `op` of two inputs so."""
+    type, version = op.rsplit("-", 1)
+    attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": axis}
+    return lambda a, b: NodeFactory(f"opset{version}").create(type, [a.output(0), b.output(0)], attrs)
+
+
+def departing(op: str, compute: Callable[..., Any], type: Any, column: Sequence[int] = (1, 2, 8)) -> list[Case]:
+    """Where the plugin refuses a column of three numbers for a box of `type`, and takes it for a row of a square."""
+    numbers = np.array(column).astype(type)
+    box, square = ((np.arange(size) % 7).astype(type) for size in (12, 9))
+    return [
+        Case(
+            op,
+            title,
+            from_axis(op, axis),
+            [data, numbers],
+            deviates=departure,
+            expected=[compute(data, numbers[:, None])],
+        )
+        for title, axis, data, departure in (
+            ("pdpd from axis 1", 1, box.reshape(2, 3, 2), REFUSES),
+            ("pdpd from axis 0 of a square", 0, square.reshape(3, 3), _MISTAKES),
+        )
+    ]
