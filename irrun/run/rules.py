@@ -81,7 +81,7 @@ class Rule:
 
     def _checked(self, shapes: Hashable, arrays: Sequence[Array | None]) -> Answer:
         """The answer for data that only the rule can judge; if they change no size, they alone are looked at."""
-        sized = self._open[shapes]
+        sized = self._open.get(shapes)  # which another thread may have made room in just now
         if sized is None:
             return self._whole(arrays)
         bound, answer = sized
