@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from irrun.spec import INTEGER, UNSPECIFIED, Node, Shapes, numpy_dtype
+from irrun.spec import BOOLEAN, INTEGER, UNSPECIFIED, Node, Shapes, numpy_dtype
 
 from ._elementwise import binary, broadcast_rule, unary
 
-BITS = INTEGER | {"boolean"}
+BITS = INTEGER | BOOLEAN
 
 bitwise_and = binary(
     "BitwiseAnd-13",

@@ -1,8 +1,8 @@
-"""Cases of binary ops with the broadcasting of PaddlePaddle, from an inner axis on, of which OpenVINO knows little."""
+"""Cases of ops with the broadcasting of PaddlePaddle, from an inner axis on, of which OpenVINO knows little."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,17 @@ _MISTAKES = Departure(
 
 
 def from_axis(op: str, axis: int) -> Callable[..., Any]:
-    """Builds `op` of two inputs so."""
+    """Builds `op` so."""
     type, version = op.rsplit("-", 1)
     attrs = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": axis}
-    return lambda a, b: NodeFactory(f"opset{version}").create(type, [a.output(0), b.output(0)], attrs)
+    return lambda *nodes: NodeFactory(f"opset{version}").create(type, [node.output(0) for node in nodes], attrs)
 
 
-def departing(op: str, compute: Callable[..., Any], type: Any, column: Sequence[int] = (1, 2, 8)) -> list[Case]:
-    """Where the plugin refuses a column of three numbers for a box of `type`, and takes it for a row of a square."""
+def departing(computed: Mapping[str, Callable[..., Any]], type: Any, column: Sequence[int] = (1, 2, 8)) -> list[Case]:
+    """Where the plugin refuses a column of three numbers for a box of `type`, and takes it for a row of a square.
+
+    `computed` has numpy's function for each op.
+    """
     numbers = np.array(column).astype(type)
     box, square = ((np.arange(size) % 7).astype(type) for size in (12, 9))
     return [
@@ -38,6 +41,7 @@ def departing(op: str, compute: Callable[..., Any], type: Any, column: Sequence[
             deviates=departure,
             expected=[compute(data, numbers[:, None])],
         )
+        for op, compute in computed.items()
         for title, axis, data, departure in (
             ("pdpd from axis 1", 1, box.reshape(2, 3, 2), REFUSES),
             ("pdpd from axis 0 of a square", 0, square.reshape(3, 3), _MISTAKES),

@@ -89,14 +89,8 @@ CASES += [
     ),
 ]
 
-CASES += [
-    case
-    for op, compute in (
-        ("BitwiseAnd-13", np.bitwise_and),
-        ("BitwiseOr-13", np.bitwise_or),
-        ("BitwiseXor-13", np.bitwise_xor),
-    )
-    for case in departing(op, compute, i32)
-]
+CASES += departing(
+    {"BitwiseAnd-13": np.bitwise_and, "BitwiseOr-13": np.bitwise_or, "BitwiseXor-13": np.bitwise_xor}, i32
+)
 
 test_agrees_with_openvino = conformance(CASES)

@@ -141,17 +141,16 @@ CASES += [
 ]
 
 
-CASES += [
-    case
-    for op, compare in (
-        ("Equal-1", np.equal),
-        ("Greater-1", np.greater),
-        ("GreaterEqual-1", np.greater_equal),
-        ("Less-1", np.less),
-        ("LessEqual-1", np.less_equal),
-        ("NotEqual-1", np.not_equal),
-    )
-    for case in departing(op, compare, f32)
-]
+CASES += departing(
+    {
+        "Equal-1": np.equal,
+        "Greater-1": np.greater,
+        "GreaterEqual-1": np.greater_equal,
+        "Less-1": np.less,
+        "LessEqual-1": np.less_equal,
+        "NotEqual-1": np.not_equal,
+    },
+    f32,
+)
 
 test_agrees_with_openvino = conformance(CASES)

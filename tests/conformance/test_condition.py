@@ -4,9 +4,9 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset3
 from openvino.op import if_op
-from openvino.utils.node_factory import NodeFactory
 
 from conformance.harness import Case, Const, Departure, conformance
+from conformance.pdpd import REFUSES, from_axis
 
 RNG = np.random.default_rng(0)
 TRUE, FALSE = np.array(True), np.array(False)
@@ -100,15 +100,9 @@ CASES += [
     Case(
         "Select-1",
         "pdpd from axis 1",
-        lambda c, a, b: NodeFactory("opset1").create(
-            "Select",
-            [c.output(0), a.output(0), b.output(0)],
-            {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 1},
-        ),
+        from_axis("Select-1", 1),
         [np.array([True, False]), np.zeros((2, 2, 2), np.float32), np.float32([1, 2])],
-        deviates=Departure(
-            "refuses pdpd from an inner axis; the page has it", "auto_broadcast = pdpd; auto_broadcast_axis != -1"
-        ),
+        deviates=REFUSES,
         expected=[np.float32([[[0, 0], [2, 2]]] * 2)],
     ),
 ]

@@ -37,15 +37,15 @@ CASES = [
     )
 ]
 
-CASES += [
-    case
-    for op, compute in (
-        ("LogicalAnd-1", np.logical_and),
-        ("LogicalOr-1", np.logical_or),
-        ("LogicalXor-1", np.logical_xor),
-        ("Xor-1", np.logical_xor),
-    )
-    for case in departing(op, compute, bool, (0, 1, 0))
-]
+CASES += departing(
+    {
+        "LogicalAnd-1": np.logical_and,
+        "LogicalOr-1": np.logical_or,
+        "LogicalXor-1": np.logical_xor,
+        "Xor-1": np.logical_xor,
+    },
+    bool,
+    (0, 1, 0),
+)
 
 test_agrees_with_openvino = conformance(CASES)

@@ -117,11 +117,7 @@ class _Compiler:
 
 
 _first = Lock()
-
-
-@cache
-def _made() -> _Compiler:
-    return _Compiler()
+_made = cache(_Compiler)
 
 
 def _compiler() -> _Compiler:
