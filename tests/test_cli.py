@@ -108,6 +108,22 @@ def test_numpy_loads_without_its_docstrings_and_with_all_else():
     assert done.stdout.startswith("3 ")
 
 
+def test_numpy_has_its_types_where_somebody_asks_for_them():
+    script = (
+        "import sys\n"
+        "from irrun.cli.deferred import defer, defer_part\n"
+        "defer('numpy')\n"
+        "defer_part('numpy', '_typing', NDArray=list)\n"
+        "import numpy\n"
+        "numpy.linalg\n"
+        "print('numpy._typing._array_like' in sys.modules)\n"
+        "import numpy.typing\n"
+        "print(numpy.typing.NDArray is not list, numpy._typing is sys.modules['numpy._typing'], numpy.typing.ArrayLike)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("False\nTrue True ")
+
+
 def loaded(*arguments):
     """`["numpy"]` where a command loads that, and does not only make it ready to be loaded."""
     script = (
@@ -115,7 +131,7 @@ def loaded(*arguments):
         "from irrun.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print(sorted({name.partition('.')[0] for name in sys.modules if name.startswith('numpy.')}))"
+        "print(['numpy'] if {'numpy._core', 'numpy.core'} & set(sys.modules) else [])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return ast.literal_eval(done.stdout.splitlines()[-1])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
@@ -26,7 +27,22 @@ def defer(name: str) -> None:
     """Have the package `name` loaded by whoever uses it first, or imports a part of it, in the thread that does."""
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        module = module_from_spec(spec)
-        del module.__path__  # for which is asked where a part of it is imported
-        module.__class__ = _Deferred
-        sys.modules[name] = module
+        del _put(spec).__path__  # for which is asked where a part of it is imported
+
+
+def defer_part(package: str, name: str, **known: object) -> None:
+    """The same of a package in one that is deferred; what is `known` of it can be had without."""
+    parent = sys.modules.get(package)
+    if isinstance(parent, _Deferred):
+        assert parent.__spec__ is not None
+        spec = PathFinder.find_spec(f"{package}.{name}", parent.__spec__.submodule_search_locations)
+        if spec is not None:
+            module = vars(parent)[name] = _put(spec)
+            vars(module).update(known)
+
+
+def _put(spec: ModuleSpec) -> ModuleType:
+    module = module_from_spec(spec)
+    module.__class__ = _Deferred
+    sys.modules[spec.name] = module
+    return module
