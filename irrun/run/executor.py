@@ -169,8 +169,8 @@ class GraphExecutor:
         self._doubtful = [node for node in inference.nodes.values() if node.complete and node.doubts]
         self._parts: dict[tuple[str, ...], _Part] = {}
         self._whole = self._part(names_of_results(graph), None)
-        self.variable_types = self._whole.preparation.program.variables
-        self.stateful = _is_stateful(self._whole.preparation.program)
+        self.variable_types = self._whole.preparation.built.variables
+        self.stateful = _is_stateful(self._whole.preparation.built)
         self.memories = Memories()
         self._session = self.session()
 
@@ -340,15 +340,17 @@ class GraphExecutor:
                 self._setting.bf16 = computed_in_bf16(program, self._engines)
                 if self._engines and emulated(program, self._setting.bf16):
                     warnings.warn(EMULATED, stacklevel=3)
-            program = prepare(program, replace(self._setting, engines=()))
+            fixed = bool(self._engines) and _is_fixed(program)
+            if not fixed:
+                program = prepare(program, replace(self._setting, engines=()))
+            preparation = Preparation(program, self._setting, self._kernels, self._comparison, ready=not fixed)
+            preparation.prepare_ahead()
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:
             raise self._kernels.placed(*error.diagnostics) from None
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
-        preparation = Preparation(program, self._setting, self._kernels, self._comparison)
-        preparation.prepare_ahead()
         read = range(len(graph.parameters)) if values is None else parameters_of(graph, values)
         return _Part(
             preparation,
@@ -396,6 +398,12 @@ class GraphExecutor:
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
         return self._kernels.placed(Diagnostic("E502", message, help=help))
+
+
+def _is_fixed(program: Program) -> bool:
+    """Whether all inputs have one shape only, so that nobody may need the program for any others; bodies do."""
+    fixed = all(program.tensors[number].static for number in program.parameters)
+    return fixed and not any(instruction.bodies for instruction in program.instructions)
 
 
 def _is_stateful(program: Program) -> bool:

@@ -92,18 +92,22 @@ class Preparation:
 
     Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
     for shapes when they come again; until then one does for all, of instructions that are specialised one by one.
+
+    `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that.
     """
 
     def __init__(
         self,
-        program: Program,
+        built: Program,
         setting: Setting,
         kernels: Kernels,
         comparison: Comparison | None,
         *,
         patient: bool = False,
+        ready: bool = True,
     ) -> None:
-        self.program, self._setting, self._kernels, self._comparison = program, setting, kernels, comparison
+        self.built, self._kernels, self._comparison = built, kernels, comparison
+        self._setting = replace(setting, anew=False)
         self._patient = patient
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, None] = OrderedDict()
@@ -111,14 +115,24 @@ class Preparation:
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
-        shapes = [program.tensors[number].shape for number in program.parameters]
-        static = all(program.tensors[number].static for number in program.parameters)
-        self._only = tuple(tuple(map(int, shape or ())) for shape in shapes) if static else None
-        self._general = _Prepared(program, {})
+        self._only = _fixed(built)
+        self._any = _Prepared(built, {}) if ready else None
+        self._ready = ready
         self._free: list[_Block] = []
         inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
         self._reserve = None if inner else Reserve()
-        self._templates = Templates(program)
+        self._templates = Templates(built)
+
+    @property
+    def program(self) -> Program:
+        """The program for any inputs. Raises ExecutionError where it takes more memory than it may."""
+        return self._general.program
+
+    @property
+    def _general(self) -> _Prepared:
+        if self._any is None:  # threads that ask at once may make it twice
+            self._any = _Prepared(prepare(self.built, replace(self._setting, engines=(), anew=True)), {})
+        return self._any
 
     def prepare_ahead(self) -> None:
         """Make the program of a graph whose inputs have sizes that are known already."""
@@ -179,7 +193,7 @@ class Preparation:
 
     def release(self, block: _Block) -> None:
         with self._lock:
-            kept = {self._general, self._open, *self._kept.values()}
+            kept = {self._any, self._open, *self._kept.values()}
             block.keep(kept)
             self._free.append(block)
 
@@ -211,7 +225,7 @@ class Preparation:
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
         """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
-        if frame.program is self.program or (self._open is not None and frame.program is self._open.program):
+        if any(prepared is not None and frame.program is prepared.program for prepared in (self._any, self._open)):
             return False
         return meter is None or meter.live + frame.memory.nbytes <= meter.limit
 
@@ -237,7 +251,7 @@ class Preparation:
         if again:
             return self._keep((shapes, False), self._made(shapes, False))
         if self._open is None:
-            tensors = [self.program.tensors[number] for number in self.program.parameters]
+            tensors = [self.built.tensors[number] for number in self.built.parameters]
             self._open = self._prepare(replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors)))
         return self._open
 
@@ -267,6 +281,8 @@ class Preparation:
             shapes = _known(setting)
             if shapes is None or setting.watched:
                 program = prepare(self.program, setting)
+            elif self._only is not None:
+                program = prepare(self.built, replace(setting, anew=not self._ready))
             else:
                 program = self._templates.prepare(setting, shapes)
             if program.peak <= setting.limit:
@@ -297,7 +313,7 @@ class Preparation:
             kept = [*self._kept.values()]
         for prepared in kept:
             for found in prepared.specializations.values():
-                if isinstance(found, Enclosure) and found.preparation.program is program:
+                if isinstance(found, Enclosure) and found.preparation.built is program:
                     return found
         own = replace(self._setting, iterated=False)
         return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
@@ -375,6 +391,14 @@ class Iterations:
         if self._held is not None:
             self._preparation.release(self._held[0])
         self._held, self._before = None, ()
+
+
+def _fixed(program: Program) -> Shapes | None:
+    """The shapes of inputs that can have no others."""
+    tensors = [program.tensors[number] for number in program.parameters]
+    if not all(tensor.static for tensor in tensors):
+        return None
+    return tuple(tuple(map(int, tensor.shape or ())) for tensor in tensors)
 
 
 def _known(setting: Setting) -> Shapes | None:

@@ -46,7 +46,7 @@ FLOATS = ("f16", "bf16", "f32")
 
 def compress(program: Program, setting: Setting) -> Program:
     """Raises ExecutionError where constants that are unpacked take more memory than they may."""
-    if not setting.compressed or setting.shapes is not None:
+    if not setting.compressed or not setting.anew:
         return program
     compression = _Compression(program)
     multiplied = compression.integers() if setting.quantized else {}

@@ -43,7 +43,7 @@ TYPES = {"f32": "bf16"}
 
 
 def narrow(program: Program, setting: Setting) -> Program:
-    if setting.bf16 is None or setting.shapes is not None:
+    if setting.bf16 is None or not setting.anew:
         return program
     chosen = _Choice(program, setting.bf16).chosen
     return _Narrowing(program, chosen).run() if chosen else program

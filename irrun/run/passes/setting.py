@@ -30,7 +30,8 @@ class Form(NamedTuple):
 @dataclass(slots=True, eq=False)
 class Setting:
     """`shapes` are those of the inputs, None while they are what the model declares; a size may be left open in them,
-    then it is a `Dim`. A program may take `limit` bytes.
+    then it is a `Dim`. A program may take `limit` bytes. It is made `anew` of one that was just built, or else again of
+    one for any inputs, on which all that has nothing to do with shapes was done.
 
     `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
     In a program that is `watched` every tensor is made, also those that nobody reads, and has memory of its own, so
@@ -50,6 +51,7 @@ class Setting:
     limit: int
     engines: Sequence[Engine] = ()
     shapes: tuple[Shape, ...] | None = None
+    anew: bool = True
     watched: bool = False
     checked: bool = False
     iterated: bool = False
