@@ -13,7 +13,6 @@ from irrun.check.doubts import refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
-from irrun.check.iterations import check_bodies
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.variables import check_variables
@@ -136,7 +135,11 @@ def validate(
     inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
     problems = refuted(problems, inference.refuted, found.weights)
     declared = compare_declared(inference, sizes=not shapes)
-    bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
+    bodies: list[Diagnostic] = []
+    if len(inference.visited) > 1:
+        from irrun.check.iterations import check_bodies  # most models have none
+
+        bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     whole = chain(bodies, check_variables(inference), check_order(inference))
     later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]

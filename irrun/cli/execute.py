@@ -160,7 +160,6 @@ def execute(
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
-    from irrun.run.expectation import differences
 
     try:
         passed = ignorable(ignore)
@@ -222,7 +221,11 @@ def execute(
                 begin = perf_counter()
                 results = session.run(inputs, measured, number)
                 times.append(perf_counter() - begin)
-        differing = [] if expect is None else differences(results, read_npz(expect, executor.max_memory), rtol, atol)
+        differing = []
+        if expect is not None:
+            from irrun.run.expectation import differences
+
+            differing = differences(results, read_npz(expect, executor.max_memory), rtol, atol)
     session.finish()
     if profile and measured is not None:
         click.echo(measured.table(), err=True)

@@ -24,12 +24,12 @@ from irrun.run.program import KERNEL, Program
 from irrun.run.reserve import Reserve
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_typed, is_unsized
-from irrun.run.templates import Templates
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
+    from irrun.run.templates import Templates
 
 
 MAX_KEPT = 8
@@ -121,7 +121,7 @@ class Preparation:
         self._free: list[_Block] = []
         inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
         self._reserve = None if inner else Reserve()
-        self._templates = Templates(built)
+        self._templates: Templates | None = None
 
     @property
     def program(self) -> Program:
@@ -284,10 +284,18 @@ class Preparation:
             elif self._only is not None:
                 program = prepare(self.built, replace(setting, anew=not self._ready))
             else:
-                program = self._templates.prepare(setting, shapes)
+                program = self._templates_of_all().prepare(setting, shapes)
             if program.peak <= setting.limit:
                 return _Prepared(program, self._specializations(program, setting))
         return self._general
+
+    def _templates_of_all(self) -> Templates:
+        if self._templates is None:
+            from irrun.run.templates import Templates  # which models of fixed sizes do without
+
+            with self._lock:
+                self._templates = self._templates or Templates(self.built)
+        return self._templates
 
     def _paused(self) -> AbstractContextManager[None]:
         """Without the garbage collector, for a program or a frame; those of other shapes make way for others soon."""
