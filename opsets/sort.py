@@ -96,6 +96,13 @@ def _top_k(data: Array, k: Array, *, axis: int, mode: str, sort: str, index_elem
     ranks = np.moveaxis(_ranks(data, mode), axis, -1)
     if count == 1:
         indices = ranks.argmin(-1, keepdims=True)
+    elif (keys := _keys(ranks)) is not None:
+        first = keys if count == keys.shape[-1] else np.partition(keys, count - 1, -1)[..., :count]
+        if sort != "index":
+            first.sort(-1)
+        indices = first & _mask(keys.shape[-1])
+        if sort == "index":
+            indices.sort(-1)
     else:
         indices = _first(ranks, count)
         if sort != "index":
@@ -130,6 +137,28 @@ def _ranks(data: Array, mode: str) -> Array:
         ranks = np.where(ranks < 0, ranks ^ limits.max, ranks)  # negative numbers are stored as sign and magnitude
         ranks[np.isnan(numbers)] = limits.min
     return ~ranks if mode == "max" else ranks
+
+
+def _keys(ranks: Array) -> Array | None:
+    """Integers in the order of the ranks, and where these are equal in that of their indices along the last axis, which
+    are the bits of `_mask`: one sort finds both. None where 64 bits do not hold them."""
+    mask = _mask(ranks.shape[-1])
+    if not ranks.size:
+        return None
+    low = ranks.min()
+    if (int(ranks.max()) - int(low)) * (mask + 1) + mask >= 1 << 63:
+        return None
+    keys = ranks.astype(np.int64)
+    keys -= low.astype(np.int64)
+    keys *= mask + 1
+    keys += np.arange(ranks.shape[-1])
+    return keys
+
+
+def _mask(size: int) -> int:
+    """The bits that indices below `size` have."""
+    mask: int = (1 << (size - 1).bit_length()) - 1
+    return mask
 
 
 def _first(ranks: Array, count: int) -> Array:

@@ -92,8 +92,24 @@ def test_top_k_of_the_extremes_of_integers(type):
 @pytest.mark.parametrize(
     ("axis", "mode", "sort"), list(itertools.product([0, 1, -1], ["min", "max"], ["value", "index"]))
 )
-def test_top_k_agrees_with_a_loop(axis, mode, sort):
-    data = np.random.default_rng(3).integers(-4, 4, (4, 5, 6)).astype(np.float32)
+@pytest.mark.parametrize(
+    ("type", "numbers"),
+    [
+        (np.float32, (-4, 4)),
+        (np.float64, (-4, 4)),
+        (np.int8, (-128, 128)),
+        (np.int64, (-4, 4)),
+        (np.int64, (2**62, 2**62 + 4)),
+        (np.int64, (-(2**63), 2**63 - 1)),  # beside an index they need more than 64 bits
+        (np.int64, (-(2**59), 2**59)),  # the most that do not
+        (np.uint64, (2**64 - 4, 2**64 - 1)),
+        (np.uint64, (0, 2**64 - 1)),
+    ],
+)
+def test_top_k_agrees_with_a_loop(axis, mode, sort, type, numbers):
+    drawn = np.uint64 if type is np.uint64 else np.int64
+    data = np.random.default_rng(3).integers(*numbers, (4, 5, 6), drawn).astype(type)
+    data[1, 2] = data[1, 3]
     for k in (1, 2, 4):
         values, indices = top_k(data, np.array(k), axis=axis, mode=mode, sort=sort)
         rows = np.moveaxis(data, axis, -1).reshape(-1, data.shape[axis])
