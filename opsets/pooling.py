@@ -309,8 +309,13 @@ def adaptive_avg_pool(data: Array, output_shape: Array) -> Array:
         shape = [1] * data.ndim
         shape[number] = count
         result = np.zeros((*sums.shape[:number], count, *sums.shape[number + 1 :]), sums.dtype)
-        for tap in range(index.shape[1]):
-            np.add(result, np.take(sums, index[:, tap], number), out=result, where=(tap < counts).reshape(shape))
+        if count < index.shape[1]:  # few large windows
+            ahead: Any = (slice(None),) * number
+            for window, (first, taps) in enumerate(zip(index[:, 0].tolist(), counts.tolist(), strict=True)):
+                np.add.reduce(sums[(*ahead, slice(first, first + taps))], number, out=result[(*ahead, window)])
+        else:
+            for tap in range(index.shape[1]):
+                np.add(result, np.take(sums, index[:, tap], number), out=result, where=(tap < counts).reshape(shape))
         sums = result / counts.reshape(shape).astype(sums.dtype)
     return sums.astype(data.dtype, copy=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -694,8 +695,13 @@ one_hot.lowers("OneHot-1", negative_indices_mode=("ignore_negative", "ignore-neg
 
 def _one_hot(indices: Array, depth: int, on_value: Array, off_value: Array, axis: int) -> Any:
     axis %= indices.ndim + 1
-    places = np.arange(depth).reshape(-1, *[1] * (indices.ndim - axis))
-    return np.where(np.expand_dims(indices, axis) == places, on_value, off_value)
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    result: Array = np.full(shape, off_value[()], np.result_type(on_value.dtype, off_value.dtype))
+    inner = math.prod(shape[axis + 1 :])
+    found = indices.reshape(-1, inner).astype(np.int64) if inner else indices.reshape(0, 0)
+    rows, columns = np.nonzero((found >= 0) & (found < depth))
+    result.reshape(-1)[(rows * depth + found[rows, columns]) * inner + columns] = on_value[()]
+    return result
 
 
 @op(

@@ -472,6 +472,12 @@ class TestOneHot:
         assert self.one_hot(*arrays, axis=0, negative_indices_mode=mode).tolist() == [[0, 0], [0, 1]]
         assert self.one_hot_1(*arrays, axis=0).tolist() == [[0, 0], [0, 1]]
 
+    def test_indices_beyond_the_depth_leave_all_off(self):
+        indices = np.array([[3, -1, 4], [2**40, 0, 2]])
+        for axis in (0, 1, 2):
+            got = self.one_hot_1(indices, np.array(3), np.array(7), np.array(5), axis=axis)
+            assert np.argwhere(np.moveaxis(got, axis, -1) == 7).tolist() == [[1, 1, 0], [1, 2, 2]]
+
     def test_a_scalar_index_and_no_index(self):
         rest = np.array(3), np.array(1, np.int8), np.array(0, np.int8)
         assert self.one_hot_1(np.array(2, np.int32), *rest, axis=0).tolist() == [0, 0, 1]
