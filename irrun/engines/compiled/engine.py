@@ -57,6 +57,7 @@ MODULES = {
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), "normalization"),
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
+    "Select-1": "choice",
     "MatMul-1": "panels",
     "FakeQuantize-1": "quantization",
     **dict.fromkeys(ELEMENTWISE, "elementwise"),
@@ -79,7 +80,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
-    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Table-0"), 1 << 16),
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Select-1", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
     "CTCLoss-4": 1,
     "FakeQuantize-1": 1 << 16,
