@@ -182,8 +182,8 @@ class Code:
         return total
 
     def exp(self, vector: Any) -> Any:
-        """exp of numbers that are 0 or less, within 2 units in the last place, as are those too small for a normal
-        number; of -inf it is 0, of NaN it is NaN."""
+        """exp of numbers up to 105, within 2 units in the last place, as are those too small for a normal number; of
+        -inf it is 0, of NaN it is NaN."""
         b = self.b
         low = floats(-105.0)  # of which it is 0 already
         x = b.select(b.fcmp_ordered("<", vector, low), low, vector)

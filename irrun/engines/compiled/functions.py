@@ -42,6 +42,18 @@ def tanh(c: Code, x: Any) -> Any:
     return b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
 
 
+def exp(c: Code, x: Any) -> Any:
+    return c.exp(_at_most(105.0, c, x))  # of which it is infinity already
+
+
+def mish(c: Code, x: Any) -> Any:
+    """x * tanh(log(1 + exp(x))), as x * n / (n + 2), where n is exp(x) * (exp(x) + 2); from 20 on that is x."""
+    b = c.b
+    power = c.exp(_at_most(20.0, c, x))
+    odds = b.fmul(power, b.fadd(power, floats(2.0)))
+    return b.fmul(x, b.fdiv(odds, b.fadd(odds, floats(2.0))))
+
+
 def softplus(c: Code, x: Any) -> Any:
     """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|))."""
     b = c.b
@@ -94,6 +106,19 @@ def hswish(c: Code, x: Any) -> Any:
     return c.b.fmul(x, c.b.fmul(clamp(0.0, 6.0, c, c.b.fadd(x, floats(3.0))), floats(1 / 6)))
 
 
+def hsigmoid(c: Code, x: Any) -> Any:
+    return c.b.fmul(clamp(0.0, 6.0, c, c.b.fadd(x, floats(3.0))), floats(1 / 6))
+
+
+def softsign(c: Code, x: Any) -> Any:
+    return c.b.fdiv(x, c.b.fadd(_magnitude(c, x), floats(1.0)))
+
+
+def squared_difference(c: Code, one: Any, other: Any) -> Any:
+    difference = c.b.fsub(one, other)
+    return c.b.fmul(difference, difference)
+
+
 def clamp(least: float, most: float, c: Code, x: Any) -> Any:
     """What is between two limits; NaN is left as it is. A limit that f32 does not hold is none: it is infinity."""
     b = c.b
@@ -103,16 +128,35 @@ def clamp(least: float, most: float, c: Code, x: Any) -> Any:
     return b.select(b.fcmp_ordered(">", above, high), high, above)
 
 
+def _at_most(most: float, c: Code, x: Any) -> Any:
+    return c.b.select(c.b.fcmp_ordered(">", x, floats(most)), floats(most), x)
+
+
+def _root(c: Code, x: Any) -> Any:
+    return c.call("llvm.sqrt.v16f32", FLOATS, x)
+
+
+def _negative(c: Code, x: Any) -> Any:
+    return c.b.fneg(x)
+
+
 def _magnitude(c: Code, x: Any) -> Any:
     return c.call("llvm.fabs.v16f32", FLOATS, x)
 
 
 _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {
+    "Abs-1": _magnitude,
+    "Exp-1": exp,
     "Gelu-2": gelu,
+    "HSigmoid-5": hsigmoid,
     "HSwish-4": hswish,
+    "Mish-4": mish,
+    "Negative-1": _negative,
     "ReLU-1": relu,
     "Sigmoid-1": sigmoid,
     "SoftPlus-4": softplus,
+    "SoftSign-9": softsign,
+    "Sqrt-1": _root,
     "Swish-4": swish,
     "Tanh-1": tanh,
 }
@@ -124,6 +168,7 @@ BINARY: dict[str, Callable[[Code, Any, Any], Any]] = {
     "Minimum-1": minimum,
     "Multiply-1": _operator("fmul"),
     "PReLU-1": prelu,
+    "SquaredDifference-1": squared_difference,
     "Subtract-1": _operator("fsub"),
 }
 """Functions of two vectors."""
