@@ -24,7 +24,8 @@ by."""
 
 
 SINGLE_RUN = 110_000_000
-"""Bytes of weights of a model for which oneDNN pays in a single run already: what it prepares takes 20 to 60 ms."""
+"""Bytes of weights of products, not of convolutions, for which oneDNN pays in a single run already: what it prepares
+takes 20 to 60 ms."""
 
 
 def load_engines(
@@ -49,7 +50,8 @@ def load_engines(
         from irrun.engines import compiled, onednn
 
         compiling = compiled.is_there()
-        engine = onednn.load(count, once=once, fixed=fixed, compiling=compiling)
+        sparing = once and name == "auto"
+        engine = onednn.load(count, once=once, fixed=fixed, compiling=compiling, sparing=sparing)
         if engine is not None:
             found.append(engine)
         elif name == "onednn":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.check.ignoring import ignorable
+from irrun.check.infer import Inference
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
@@ -24,7 +25,7 @@ from irrun.records import NamedTuple
 from irrun.run.frame import Frame
 from irrun.run.inputs import Binding, Inputs, random_inputs
 from irrun.run.kernels import Kernels
-from irrun.run.memory import Meter, available, owner_of, refusal
+from irrun.run.memory import Meter, available, owner_of, refusal, tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.building import build, parameters_of
 from irrun.run.passes.narrowing import computed_in_bf16, emulated
@@ -38,6 +39,7 @@ from irrun.run.variables import Memories
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Convolving
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -143,7 +145,7 @@ class GraphExecutor:
         inference, graph = self.report.inference, self.model.graph
         if once:
             self.model.weights.map_ahead()
-        small = once and (self.model.weights.size or 0) < SINGLE_RUN and precision != "bf16"
+        small = once and precision != "bf16" and _bytes_of_products(self.model, inference) < SINGLE_RUN
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
@@ -398,6 +400,15 @@ class GraphExecutor:
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
         return self._kernels.placed(Diagnostic("E502", message, help=help))
+
+
+def _bytes_of_products(model: Model, inference: Inference) -> int:
+    """The bytes of all weights that are no filters of convolutions, or a few more."""
+    size = model.weights.size or 0
+    if size < SINGLE_RUN:
+        return size
+    nodes = (node for node in inference.nodes.values() if node.op.trait(Convolving) is not None)
+    return size - sum(tensor_bytes(inference.tensor(node.layer.inputs[1])) for node in nodes)
 
 
 def _is_fixed(program: Program) -> bool:

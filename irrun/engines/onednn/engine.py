@@ -52,6 +52,10 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
 VERY_FEW = 4
 """Rows for which oneDNN goes over weights more slowly than memory gives them, however many these are."""
 
+PREPARED_LONG = frozenset({"Convolution-1", "ConvolutionBackpropData-1"})
+"""Works of f32 whose code takes some 5 ms to make, each, and whose weights are laid out anew: in a single run numpy is
+as quick with what needs the most operations, and several times as quick with many of them."""
+
 CODES = frozenset({"u8", "i8"})
 CODED = frozenset(
     {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
@@ -61,14 +65,15 @@ CODED = frozenset(
 
 class OneDNN:
     """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Unless it is `alone` it
-    leaves products of few rows to others, and attention that is worth code of its own. It `leaves_codes` to others
-    where it would not add up products of bytes exactly, but the processor can."""
+    leaves products of few rows to others, and attention that is worth code of its own; one that is `sparing` leaves
+    convolutions. It `leaves_codes` to others where it would not add up products of bytes exactly, but the processor
+    can."""
 
     name = "onednn"
     decodes = False
 
-    def __init__(self, library: Library, *, alone: bool = True) -> None:
-        self._library, self.alone = library, alone
+    def __init__(self, library: Library, *, alone: bool = True, sparing: bool = False) -> None:
+        self._library, self.alone, self._sparing = library, alone, sparing
         self.threads, self.wide = library.threads, library.wide
         self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
 
@@ -90,6 +95,7 @@ class OneDNN:
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
             or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work)))
+            or (self._sparing and work.name in PREPARED_LONG and types == {"f32"})
         ):
             return None
         type = next(type for type in ("f16", "bf16", "f32") if type in types)
