@@ -103,7 +103,7 @@ def tanh_gelu(c: Code, x: Any) -> Any:
 
 
 def hswish(c: Code, x: Any) -> Any:
-    return c.b.fmul(x, c.b.fmul(clamp(0.0, 6.0, c, c.b.fadd(x, floats(3.0))), floats(1 / 6)))
+    return c.b.fmul(x, hsigmoid(c, x))
 
 
 def hsigmoid(c: Code, x: Any) -> Any:
