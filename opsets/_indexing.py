@@ -18,6 +18,9 @@ UFUNCS = {"sum": "add", "sub": "subtract", "prod": "multiply", "min": "minimum",
 FEW = 1 << 9
 """Elements of a mask whose places numpy finds sooner by one call than by several."""
 
+REDUCED = 1 << 16
+"""Elements of rows that are reduced at a time."""
+
 ONCE = "counts an axis once"
 """What OpenVINO does where an axis is listed twice."""
 
@@ -206,18 +209,32 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
         if wide == target.dtype and reduction != "mean":
             if not use_init_val:
                 target[positions] = _neutral(reduction, target.dtype)
-            ufunc.at(target, positions, updates)
+            _reduce(ufunc, target, positions, updates)
             return
         touched, slots = renumbered(positions, len(target))
         total = target[touched].astype(wide)
         if not use_init_val:
             total[...] = _neutral(reduction, wide)
-        ufunc.at(total, slots, updates.astype(wide))
+        _reduce(ufunc, total, slots, updates.astype(wide))
         if reduction == "mean":
             counts = np.bincount(slots, minlength=len(touched)) + use_init_val
             counts = counts.astype(wide).reshape(-1, *[1] * (total.ndim - 1))
             total = total // counts if wide.kind in "iu" else total / counts
         target[touched] = total.astype(target.dtype)
+
+
+def _reduce(ufunc: np.ufunc, target: Array, positions: Array, updates: Array) -> None:
+    """`ufunc.at` on rows, which takes several times as long as on single elements, in the same order."""
+    inner = prod(target.shape[1:])
+    if target.ndim == 1 or not target.flags.c_contiguous or not inner or positions.min(initial=0) < 0:
+        ufunc.at(target, positions, updates)
+        return
+    rows = np.broadcast_to(updates, (len(positions), *target.shape[1:])).reshape(-1, inner)
+    elements, columns = target.reshape(-1), np.arange(inner)
+    some = max(REDUCED // inner, 1)
+    for first in range(0, len(positions), some):
+        part = slice(first, first + some)
+        ufunc.at(elements, (positions[part, np.newaxis] * inner + columns).ravel(), rows[part].ravel())
 
 
 def places_of(mask: Array) -> Any:

@@ -1956,3 +1956,21 @@ def test_extractimagepatches_3_c2_patch_does_not_fit():
     message = "the kernel reaches over 5 elements, but spatial axis 0 has 4 with padding"
     attrs = {"sizes": (3, 3), "strides": (1, 1), "rates": (2, 2), "auto_pad": "valid"}
     refuses(image_patches, "C2", message, np.zeros((1, 1, 4, 4)), **attrs)
+
+
+@pytest.mark.parametrize("some", [1, 10, 1 << 16])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float16])
+@pytest.mark.parametrize("reduction", ["sum", "sub", "prod", "min", "max"])
+def test_scatterndupdate_15_reduces_rows_in_order(reduction, dtype, some, monkeypatch):
+    monkeypatch.setattr("irrun.opsets._indexing.REDUCED", some)
+    rng = np.random.default_rng(3)
+    steps = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+    data, updates = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((4, 3, 2, 5), (7, 2, 5)))
+    indices = rng.integers(0, 3, (7, 2)) - [[4, 0]] * 7
+    wide = np.float32 if dtype is np.float16 else dtype
+    expected = data.astype(wide)
+    for place, update in zip(indices, updates, strict=True):
+        expected[tuple(place)] = steps[reduction](expected[tuple(place)], update.astype(wide))
+    found = scatter_nd_15(data, indices, updates, reduction=reduction)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, expected.astype(dtype))
