@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.work import Engine
+from irrun.engines.work import Compiled, Engine, Work
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.records import NamedTuple, dataclass
@@ -27,6 +27,16 @@ class Form(NamedTuple):
     lying: tuple[int, ...]
 
 
+class Taken(NamedTuple):
+    """What an engine has made of an instruction and `fused` of its posts; `weights` are operands of it, by position."""
+
+    engine: Engine
+    fused: int
+    work: Work
+    compiled: Compiled
+    weights: tuple[int, ...]
+
+
 @dataclass(slots=True, eq=False)
 class Setting:
     """`shapes` are those of the inputs, None while they are what the model declares; a size may be left open in them,
@@ -43,7 +53,8 @@ class Setting:
     product is made one of another type. A program that is to be settled has what is `presumed` of what is open in
     it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
+    results lay that only look at memory, `taken` what engines have made of instructions for sizes that a run has told,
+    `alignment` has copies of constants, `dense` values of compressed weights.
     """
 
     weights: Weights
@@ -64,6 +75,7 @@ class Setting:
     refused: set[tuple[Layer, str]] = field(default_factory=set)
     answers: dict[Hashable, Inferred] = field(default_factory=dict)
     views: dict[Hashable, Views] = field(default_factory=dict)
+    taken: dict[Hashable, Taken] = field(default_factory=dict)
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
 
