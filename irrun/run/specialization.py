@@ -29,9 +29,6 @@ MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
 
 
-MAX_TAKEN = 64
-"""Works that are remembered for instructions which are alike."""
-
 MAX_SMALL = 4096
 """Elements that are read by an instruction which its kernel computes in less time than an engine prepares it."""
 
@@ -239,8 +236,6 @@ class Specialization:
             return again
         found, bound = self._made(arrays, run)
         if found.shared and found.engine is not None and found.work is not None and found.compiled is not None:
-            if len(taken) >= MAX_TAKEN:
-                taken.clear()
             weights = tuple(at for at in self._weights if at < len(found.work.inputs))
             taken[key] = Taken(found.engine, found.posts, found.work, found.compiled, weights)
         return found, bound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Work
@@ -17,6 +18,12 @@ from irrun.spec.op import Array, Inferred, Tensor
 
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
+
+
+MAX_ANSWERS, MAX_TAKEN = 4096, 64
+"""What rules have said and where views lie, and works, as many as are remembered."""
+
+_Value = TypeVar("_Value")
 
 
 class Form(NamedTuple):
@@ -35,6 +42,20 @@ class Taken(NamedTuple):
     work: Work
     compiled: Compiled
     weights: tuple[int, ...]
+
+
+class Kept(dict[Hashable, _Value]):
+    """What programs of one model share. Beyond `most` all is forgotten, which may be made again: each set of input
+    shapes brings more."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: Hashable, value: _Value) -> None:
+        if len(self) >= self._most:
+            self.clear()
+        super().__setitem__(key, value)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,9 +94,9 @@ class Setting:
     presumed: Presumed | None = None
     forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
-    answers: dict[Hashable, Inferred] = field(default_factory=dict)
-    views: dict[Hashable, Views] = field(default_factory=dict)
-    taken: dict[Hashable, Taken] = field(default_factory=dict)
+    answers: dict[Hashable, Inferred] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    views: dict[Hashable, Views] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    taken: dict[Hashable, Taken] = field(default_factory=lambda: Kept(MAX_TAKEN))
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
 
