@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,11 +62,20 @@ def _type(tensor: Tensor) -> str | None:
     return None if tensor.type == "dynamic" else tensor.type
 
 
-def shapes_alone(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> Inferred | None:
-    """What the rule says of arrays of these shapes, whatever they hold unless constant; None where it is broken."""
+def shapes_alone(
+    program: Program, instruction: Instruction, arrays: Sequence[Array | None], unseen: Container[int] = ()
+) -> Inferred | None:
+    """What the rule says of arrays of these shapes, whatever they hold unless constant; None where it is broken.
+
+    It sees nothing of what constants hold at the positions `unseen`.
+    """
     tensors = [
-        None if tensor is None else tensor if number in program.constants else Tensor(tensor.type, tensor.shape)
-        for tensor, number in zip(tensors_of(program, instruction, arrays), instruction.inputs, strict=True)
+        tensor
+        if tensor is None or (number in program.constants and position not in unseen)
+        else Tensor(tensor.type, tensor.shape)
+        for position, (tensor, number) in enumerate(
+            zip(tensors_of(program, instruction, arrays), instruction.inputs, strict=True)
+        )
     ]
     try:
         return instruction.op.infer(tensors, instruction.attrs)

@@ -299,7 +299,7 @@ class Preparation:
 
     def _paused(self) -> AbstractContextManager[None]:
         """Without the garbage collector, for a program or a frame; those of other shapes make way for others soon."""
-        return collector_paused(lasting=len(self._kept) > 1)
+        return collector_paused(lasting=self._patient or len(self._kept) > 1)
 
     def _specializations(self, program: Program, setting: Setting) -> dict[int, Specialization | Enclosure]:
         if all(instruction.by != KERNEL for instruction in program.instructions):

@@ -12,17 +12,18 @@ import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
+from irrun.engines.signature import is_weight
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
-from irrun.run.passes.assignment import compile_work, dense_operand, log, work_of
-from irrun.run.passes.setting import Setting
+from irrun.run.passes.assignment import compile_work, compiled_again, dense_operand, log, work_of
+from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.op import FLOAT, Array, Tensor, Violation
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
@@ -35,7 +36,7 @@ MAX_SMALL = 4096
 class _Specialized(NamedTuple):
     """What an engine made of an instruction for some shapes, its first `posts` included; None where none takes it.
 
-    `checked` says that the rule has to see the data.
+    `checked` says that the rule has to see the data, `shared` that it leaves nothing open whatever weights hold.
     """
 
     engine: Engine | None
@@ -43,6 +44,7 @@ class _Specialized(NamedTuple):
     compiled: Compiled | None = None
     posts: int = 0
     checked: bool = False
+    shared: bool = False
 
 
 class _Bound(NamedTuple):
@@ -88,6 +90,8 @@ class Specialization:
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
+        self._weights = tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
+        self._kind = self._kind_of()
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
@@ -96,7 +100,7 @@ class Specialization:
             return given
         if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
             return KERNEL, self._computed(arrays, run)
-        key = tuple(None if array is None else (array.shape, array.strides) for array in arrays)
+        key = _lying(arrays)
         found, bound = self._kept.get(key), None
         if found is None:
             found, bound = self._specialized(arrays, run)
@@ -202,10 +206,69 @@ class Specialization:
         """What asks the rule about the data, if it has to see them."""
         return partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
 
-    def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
-        """What an engine made of it, and that bound to these arrays."""
+    def _kind_of(self) -> Hashable:
+        """What instructions share of which the same comes for arrays of the same shapes, but for what their weights
+        hold; None for one that is like no other."""
         instruction, program = self._instruction, self._program
-        inferred = shapes_alone(program, instruction, arrays[: len(instruction.inputs)])
+        key: list[Hashable] = [*instruction.form, self._count]
+        for at, number in enumerate(instruction.operands):
+            constant = None if number is None else program.constants.get(number)
+            if number in program.compressed or (constant is not None and is_weight(constant) != (at in self._weights)):
+                return None
+            value = None if constant is None or at in self._weights else constant.tobytes()
+            key += () if number is None else (program.tensors[number].type, constant is None, value)
+        return (*key, *(program.tensors[number].type for number in instruction.results))
+
+    def _is_weight(self, number: int | None) -> bool:
+        """Whether an operand is a constant of which rules look at nothing but the shape, as a rule."""
+        if number is None or number not in self._program.constants:
+            return False
+        return self._program.tensors[number].type in FLOAT and is_weight(self._program.constants[number])
+
+    def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
+        """What an engine made of it, or of one that is alike, and that bound to these arrays."""
+        taken, key = self._setting.taken, (self._kind, _lying(arrays))
+        if self._kind is None:
+            return self._made(arrays, run)
+        before = taken.get(key)
+        again = None if before is None else self._again(before, arrays, run)
+        if again is not None:
+            return again
+        found, bound = self._made(arrays, run)
+        if found.shared and found.engine is not None and found.work is not None and found.compiled is not None:
+            weights = tuple(at for at in self._weights if at < len(found.work.inputs))
+            taken[key] = Taken(found.engine, found.posts, found.work, found.compiled, weights)
+        return found, bound
+
+    def _again(
+        self, taken: Taken, arrays: Sequence[Array | None], run: Run
+    ) -> tuple[_Specialized, _Bound | None] | None:
+        """What an engine made of one that is alike, with the weights of this one; None where it fails."""
+        instruction, work = self._instruction, taken.work
+        inputs = list(work.inputs)
+        for at in taken.weights:
+            number, array = instruction.operands[at], arrays[at]
+            assert number is not None
+            assert array is not None
+            inputs[at] = self._operand(number, array)
+        work = Work(work.name, work.attrs, inputs, work.outputs, work.posts)
+        compiled = compiled_again(work, instruction, taken)
+        if compiled is None:
+            return None
+        found = _Specialized(taken.engine, work, compiled, taken.fused)
+        if not _fit(work, run.meter):  # which the kernels say
+            return found, None
+        bound = self._tried(found, arrays, run)
+        return None if bound is None else (found, bound)
+
+    def _made(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
+        """What an engine makes of it, and that bound to these arrays."""
+        instruction, program = self._instruction, self._program
+        given = arrays[: len(instruction.inputs)]
+        inferred = shapes_alone(program, instruction, given, self._weights)
+        shared = inferred is not None and inferred.complete
+        if not shared and self._weights:  # the rule may look at what they hold
+            inferred = shapes_alone(program, instruction, given)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
         outputs = inferred.outputs[: self._count]
@@ -224,13 +287,21 @@ class Specialization:
                 compiled = compile_work(engine, work, some)
                 if compiled is None:
                     continue
-                found = _Specialized(engine, work, compiled, count, not inferred.complete)
-                try:
-                    return found, self._bound(found, arrays, run)
-                except Exception as error:
-                    hand_on(error)
-                    log("engine %s failed to bind layer %s: %r", engine.name, instruction.layer, error)
+                found = _Specialized(engine, work, compiled, count, not inferred.complete, shared)
+                bound = self._tried(found, arrays, run)
+                if bound is not None:
+                    return found, bound
         return _Specialized(None), None
+
+    def _tried(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound | None:
+        """What an engine made of it, bound to these arrays; None where it fails, which is noted in the log."""
+        assert found.engine is not None
+        try:
+            return self._bound(found, arrays, run)
+        except Exception as error:
+            hand_on(error)
+            log("engine %s failed to bind layer %s: %r", found.engine.name, self._instruction.layer, error)
+            return None
 
     def _operand(self, number: int, array: Array) -> Operand:
         value = self._program.constants.get(number)
@@ -299,6 +370,11 @@ def _fit(work: Work, meter: Meter | None) -> bool:
     """Whether there is room for the outputs; they are allocated also where a kernel would give views."""
     outputs = [Tensor(output.type, output.shape) for output in work.outputs]
     return meter is None or meter.live + sum(map(tensor_bytes, outputs)) <= meter.limit
+
+
+def _lying(arrays: Sequence[Array | None]) -> Hashable:
+    """The shapes and strides of arrays."""
+    return tuple([None if array is None else (array.shape, array.strides) for array in arrays])
 
 
 def _shape(array: Array | None) -> tuple[int, ...] | None:

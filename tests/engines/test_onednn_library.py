@@ -10,12 +10,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines.onednn_works import ENGINE, needs_onednn, normal, room
+from engines.onednn_works import ENGINE, needs_onednn, normal, room, work_of
 from numpy.lib.stride_tricks import as_strided
 
 from irrun.engines.onednn import bindings, load, tensors
-from irrun.engines.onednn.library import DST, INFERENCE, SRC, Library
+from irrun.engines.onednn.library import (
+    BIAS,
+    DST,
+    INFERENCE,
+    POST,
+    SCRATCHPAD,
+    SRC,
+    SRC_1,
+    WEIGHTS,
+    Descriptor,
+    Library,
+)
 from irrun.engines.onednn.posts import TANH
+from irrun.engines.work import Post, Work
 
 PLANTED = """
 #include <stdio.h>
@@ -216,6 +228,7 @@ import numpy as np
 from irrun.engines.onednn import load
 from irrun.engines.onednn.library import DST, INFERENCE, SRC
 from irrun.engines.onednn.posts import TANH
+from irrun.engines.work import Post, Work
 
 def call(engine):
     library = engine._library
@@ -333,3 +346,54 @@ print(memories[0] is memories[1], memories[0] is memories[2])
 @needs_onednn
 def test_threads_bind_and_drop_memories_of_the_same_arrays(tmp_path: Path) -> None:
     assert process(BINDING, tmp_path) == "True False\n"
+
+
+def _works(seed: int) -> list[Work]:
+    """Works of all kinds of primitives, at sizes of their own, with posts that read tensors."""
+    rng = np.random.default_rng(seed)
+    rows, columns, channels, size = (int(number) for number in rng.integers((2, 8, 1, 5), (40, 40, 20, 20)))
+    left, right, image = normal(2, rows, 24), normal(24, columns), normal(1, channels, size, size + 1)
+    filters = normal(channels, channels, 3, 3)
+    product, bias, thin = normal(2, rows, columns), normal(columns), normal(2, rows, 1)
+    added, moved = Post("Add-1", {"auto_broadcast": "numpy"}, 2), Post("Multiply-1", {"auto_broadcast": "numpy"}, 3)
+    spatial = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1)}
+    pooled = {"strides": (1, 1), "kernel": (3, 3), "pads_begin": (1, 1), "pads_end": (1, 1), "exclude_pad": True}
+    turned = np.moveaxis(normal(1, size, size + 1, channels), -1, 1)
+    return [
+        work_of("MatMul-1", {}, [left, right, bias, product], [product], (1, 2), [added, moved]),
+        work_of("MatMul-1", {}, [left, right, thin], [product], (), [added]),
+        work_of("Convolution-1", spatial, [image, filters, image], [image], (1,), [added]),
+        work_of("ConvolutionBackpropData-1", spatial, [image, filters], [image], (1,)),
+        work_of("AvgPool-1", pooled, [image], [image]),
+        work_of("SoftMax-8", {"axis": -1}, [product], [product]),
+        work_of("Add-1", {}, [product, bias], [product]),
+        work_of("Tanh-1", {}, [product, thin], [product], (), [Post("Multiply-1", {"auto_broadcast": "numpy"}, 1)]),
+        work_of("Abs-1", {}, [product], [product]),
+        work_of("Multiply-1", {}, [turned, image], [image]),
+        work_of("Transpose-1", {}, [product, np.int64([0, 2, 1])], [product.transpose(0, 2, 1).copy()], (1,)),
+    ]
+
+
+@needs_onednn
+@pytest.mark.parametrize("seed", range(5))
+def test_layouts_that_primitives_are_made_for_are_those_that_they_have(seed: int) -> None:
+    """They are not asked for them, nor are layouts by strides for what they were made of."""
+    assert ENGINE is not None
+    library = ENGINE._library
+    kept = [compiled for work in _works(seed) if (compiled := ENGINE.compile(work)) is not None]
+    assert len(kept) >= 6
+    primitives = [*library._primitives.values()]
+    assert {number for primitive in primitives for number in primitive._layouts} >= {
+        SRC,
+        WEIGHTS,
+        BIAS,
+        DST,
+        POST + SRC_1,
+    }
+    for primitive in primitives:
+        assert primitive.scratch == library.layout_of(primitive._descriptor, SCRATCHPAD).nbytes
+        for number, layout in primitive._layouts.items():
+            found = library.layout_of(primitive._descriptor, number)
+            assert found == layout
+            told = Descriptor(library, library.made("memory_desc_clone", "memory_desc_destroy", layout))
+            assert (told.shape, told.type, told.strides) == (layout.shape, layout.type, layout.strides)

@@ -1,6 +1,7 @@
 """Instructions whose sizes only a run tells are computed by engines, specialised for each set of shapes they see."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -380,3 +381,99 @@ def test_an_engine_binds_what_it_has_made_for_new_sizes_once(tmp_path, monkeypat
     assert bound.count(product) == 1
     assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()
     assert bound.count(product) == 2
+
+
+def experts(tables, factors):
+    """For each (table, bias) the rows of x chosen for it, times the table, plus the bias, cut at 0, by the factor."""
+    b = model()
+    x = anything(b, "f4", (-1, 24))
+    for (table, bias), factor in zip(tables, factors, strict=True):
+        places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (-1,))), i64(b, [0]))
+        y = b.one("MatMul-1", b.one("Gather-8", x, places, i64(b, 0), batch_dims=0), b.constant(table), **PLAIN)
+        y = b.one("ReLU-1", b.one("Add-1", y, b.constant(bias), **ADD))
+        b.result(b.one("Multiply-1", y, b.constant(F32(factor)), **ADD))
+    return b
+
+
+def counted(rng, rows, counts):
+    """Rows, and which of them are chosen for each."""
+    chosen = [rng.permutation(np.arange(rows) < count).astype(F32) for count in counts]
+    return [rng.integers(-4, 5, (rows, 24)).astype(F32), *chosen]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", None])
+@pytest.mark.parametrize("seed", range(3))
+def test_instructions_that_are_alike_share_what_engines_made_of_one(engine, seed, tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    rng = np.random.default_rng(seed)
+    sizes = [(24, 40), (24, 40), (24, 40), (24, 8), (24, 8), (24, 1)]
+    tables = [(rng.integers(-4, 5, size).astype(F32), rng.integers(-9, 9, size[1:]).astype(F32)) for size in sizes]
+    path = saved(experts(tables, (3, 3, 5, 2, 2, 2)), tmp_path)
+    given = [counted(rng, rows, rng.integers(0, rows + 1, 6)) for rows in (6, 30, 31, 70, 1)]
+    given += [counted(rng, 40, counts) for counts in ((26,) * 6, (3,) * 6, (1,) * 6, (40,) * 6)]
+    options = {"engine": engine} if engine else {}
+    together = irrun.GraphExecutor(path, **options)
+    found = [[*together.run(arrays).values()] for arrays in given]
+    again = [[*together.run(arrays).values()] for arrays in given]
+    monkeypatch.setattr("irrun.run.specialization.Specialization._kind_of", lambda self: None)
+    apart, plain = irrun.GraphExecutor(path, **options), irrun.GraphExecutor(path, engine="reference")
+    for arrays, ours, later in zip(given, found, again, strict=True):
+        for one, other, alone, right in zip(
+            ours, later, apart.run(arrays).values(), plain.run(arrays).values(), strict=True
+        ):
+            assert one.tobytes() == other.tobytes() == alone.tobytes()
+            np.testing.assert_array_equal(one, right)
+
+
+class Choosy(Odd):
+    """Takes no posts, and notes what it is offered."""
+
+    def __init__(self, change):
+        super().__init__(change)
+        self.offered = []
+
+    def compile(self, work):
+        self.offered.append(work)
+        return None if work.posts else super().compile(work)
+
+
+def test_what_engines_refuse_is_offered_for_one_of_those_that_are_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    rng = np.random.default_rng(5)
+    tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(4)]
+    choosy = Choosy(unchanged)
+    path = saved(experts(tables, (2,) * 4), tmp_path)
+    ours, plain = executor(path, [choosy], monkeypatch), irrun.GraphExecutor(path, engine="reference")
+    for count in (3, 7):
+        arrays = counted(rng, 9, (count,) * 4)
+        for one, right in zip(ours.run(arrays).values(), plain.run(arrays).values(), strict=True):
+            np.testing.assert_array_equal(one, right)
+    for count in (3, 7):
+        offered = [work for work in choosy.offered if work.name == "MatMul-1" and work.inputs[0].shape[0] == count]
+        assert len([work for work in offered if work.posts]) == 3
+        assert len({id(work.inputs[1].value) for work in offered if not work.posts}) == 4
+
+
+def test_one_that_cannot_be_bound_again_is_made_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    rng = np.random.default_rng(6)
+    tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(3)]
+    bound = []
+
+    def once(work, compiled):
+        def bind(*given):
+            bound.append(work)
+            if len(bound) % 2 == 0:
+                raise ValueError("not again")
+            return compiled.bind(*given)
+
+        return replace(compiled, bind=bind) if work.name == "MatMul-1" else compiled
+
+    path = saved(experts(tables, (2,) * 3), tmp_path)
+    engines = [Odd(once), Odd(unchanged, "other")]
+    ours, plain = executor(path, engines, monkeypatch), irrun.GraphExecutor(path, engine="reference")
+    for count in (3, 7):
+        arrays = counted(rng, 9, (count,) * 3)
+        for one, right in zip(ours.run(arrays).values(), plain.run(arrays).values(), strict=True):
+            np.testing.assert_array_equal(one, right)
+    assert len(bound) > 3

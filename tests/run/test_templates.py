@@ -344,3 +344,19 @@ def test_a_template_that_another_thread_takes_away_is_used_to_the_end(tmp_path, 
             (result,) = executor.run([x]).values()
             np.testing.assert_allclose(result, expected(x), rtol=1e-5)
     assert counts["settled"] >= 1
+
+
+def test_of_what_rules_have_said_no_more_is_remembered_than_some_hundred_shapes_bring(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.passes.setting.MAX_ANSWERS", 12)
+    b = model()
+    x = b.one("ReLU-1", anything(b, "f4", (-1, -1)))
+    b.result(b.one("Transpose-1", b.one("Reshape-1", x, i64(b, [0, -1]), special_zero=True), i64(b, [1, 0])))
+    ours = irrun.GraphExecutor(saved(b, tmp_path))
+    setting = ours._whole.preparation._setting
+    for size in range(2, 40):
+        given = np.arange(-3, size * 5 - 3, dtype=np.float32).reshape(size, 5)
+        (result,) = ours.run([given]).values()
+        np.testing.assert_array_equal(result, np.maximum(given, 0).T)
+        assert len(setting.answers) <= 12
+        assert len(setting.views) <= 12
+    assert setting.answers

@@ -61,6 +61,17 @@ _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
 _STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _TYPE, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 258, 262, 263
 _NAMES = {code: name for name, code in DATA_TYPES.items()}
 _REFERENCE = ("ref", "simple")
+_TOLD = {
+    "matmul": (SRC, WEIGHTS, BIAS, DST),
+    "binary": (None, SRC, SRC_1, DST),
+    "eltwise_forward": (None, None, SRC, DST),
+    "softmax_forward": (None, None, SRC, DST),
+    "pooling_forward": (None, None, SRC, DST),
+    "convolution_forward": (None, None, SRC, WEIGHTS, BIAS, DST),
+    "deconvolution_forward": (None, None, SRC, WEIGHTS, BIAS, DST),
+    "reorder": (SRC, DST),
+}
+"""Which arguments the layouts are of that primitives are made for, in the order in which these are given."""
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
 _AVX2, _AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x7, 0x27, 0x67, 0xE7
@@ -79,10 +90,11 @@ class _Handle:
 
 
 class Descriptor:
-    """How a tensor lies in memory: a memory descriptor of oneDNN. `nbytes` are those it takes, padding included."""
+    """How a tensor lies in memory: a memory descriptor of oneDNN. `nbytes` are those it takes, padding included; one
+    that is `open` leaves all but the shape and the type to a primitive."""
 
-    def __init__(self, library: Library, handle: _Handle) -> None:
-        self._library, self._as_parameter_ = library, handle
+    def __init__(self, library: Library, handle: _Handle, *, open: bool = False) -> None:
+        self._library, self._as_parameter_, self.open = library, handle, open
         self.nbytes = int(library.size_of(handle))
 
     def __eq__(self, other: object) -> bool:
@@ -138,12 +150,14 @@ class Primitive:
     """A computation, for a number of threads, that oneDNN compiles when it is first bound: others are often asked for
     only to see what they would be. `scratch` is how many bytes a call takes."""
 
-    def __init__(self, library: Library, descriptor: _Handle, implementation: str, threads: int) -> None:
+    def __init__(
+        self, library: Library, descriptor: _Handle, implementation: str, threads: int, given: dict[int, Descriptor]
+    ) -> None:
         self.library, self._descriptor, self.implementation = library, descriptor, implementation
         self._threads = threads
-        self._layouts: dict[int, Descriptor] = {}
+        self._layouts = given
         self._execute: Callable[[c_int, bytes, object], object] | None = None
-        self.scratch = self.layout(SCRATCHPAD).nbytes
+        self.scratch = int(library.size_of(library.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, SCRATCHPAD)))
 
     def _compiled(self) -> Callable[[c_int, bytes, object], object]:
         """What computes it. Raises OneDNNError."""
@@ -253,7 +267,7 @@ class Library:
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], type: str = "f32") -> Descriptor | None:
         """The layout of an array by numpy's strides; None where oneDNN has none such, as for repeated elements."""
-        key = (tuple(shape), tuple(strides), type)
+        key = (tuple(shape), type, tuple(strides))
         layout = self._layouts.get(key)
         if layout is None:
             item = numpy_dtype(type).itemsize
@@ -267,6 +281,7 @@ class Library:
                 return None
             _make_room(self._layouts)
             layout = self._layouts[key] = Descriptor(self, found)
+            layout.shape, layout.type, layout.strides = key  # so that nobody has to ask for them
         return layout
 
     def dense(self, shape: Sequence[int], type: str = "f32") -> Descriptor:
@@ -282,7 +297,7 @@ class Library:
             sizes = (len(shape), key[0], DATA_TYPES[type], _ANY)
             found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", *sizes)
             _make_room(self._layouts)
-            layout = self._layouts[key] = Descriptor(self, found)
+            layout = self._layouts[key] = Descriptor(self, found, open=True)
         return layout
 
     def retyped(self, layout: Descriptor | None, type: str) -> Descriptor | None:
@@ -345,12 +360,14 @@ class Library:
         found = self._primitives.get(key)
         if found is None:
             self.use_threads(threads)
-            found = self._compile(kind, args, self._attributes(posts, quantities), threads)
+            found = self._compile(kind, args, self._attributes(posts, quantities), threads, posts)
             if found is not None:
                 self._primitives[key] = found
         return found
 
-    def _compile(self, kind: str, args: Sequence[Any], attributes: _Handle, threads: int) -> Primitive | None:
+    def _compile(
+        self, kind: str, args: Sequence[Any], attributes: _Handle, threads: int, posts: Sequence[tuple[Any, ...]]
+    ) -> Primitive | None:
         places = (args[0], self.engine, args[1], self.engine) if kind == "reorder" else (self.engine, *args)
         descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
@@ -360,7 +377,7 @@ class Library:
         implementation = (name.value or b"").decode()
         if kind not in ("reorder", *_RECURRENT) and implementation.startswith(_REFERENCE):
             return None
-        return Primitive(self, descriptor, implementation, threads)
+        return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts))
 
     def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
@@ -384,6 +401,13 @@ def _make_room(kept: dict[Any, Any], most: int = MAX_LAYOUTS) -> None:
     """Forget all where there is too much: what is in use is held by others, and may be made again."""
     if len(kept) >= most:
         kept.clear()
+
+
+def _given(kind: str, args: Sequence[Any], posts: Sequence[tuple[Any, ...]]) -> dict[int, Descriptor]:
+    """The layouts of arguments that a primitive is told, by their numbers."""
+    told = [*zip(_TOLD.get(kind, ()), args, strict=False)]
+    told += [((n + 1) * POST + SRC_1, post[-1]) for n, post in enumerate(posts) if post[0] == "binary"]
+    return {number: own for number, own in told if number and isinstance(own, Descriptor) and not own.open}
 
 
 def _argument(value: Any) -> Any:

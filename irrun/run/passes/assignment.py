@@ -21,11 +21,10 @@ from irrun.engines.signature import is_weight
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
-from irrun.records import NamedTuple
 from irrun.run.memory import owner_of
 from irrun.run.passes.folding import computed
 from irrun.run.passes.kinds import Kinds
-from irrun.run.passes.setting import Setting, Views
+from irrun.run.passes.setting import Setting, Taken, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
 from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -55,16 +54,6 @@ def assign(program: Program, setting: Setting) -> Program:
     for instruction in program.instructions:
         assignment.add(instruction)
     return assignment.finish()
-
-
-class Taken(NamedTuple):
-    """What an engine has made of an instruction and `fused` of its posts; `weights` are operands of it, by position."""
-
-    engine: Engine
-    fused: int
-    work: Work
-    compiled: Compiled
-    weights: tuple[int, ...]
 
 
 class Assignment:
@@ -183,7 +172,7 @@ class Assignment:
         if not taken.weights:
             return taken.work, taken.compiled
         work = self._weighted(instruction, taken)
-        found = self._compiled_again(work, instruction, taken)
+        found = compiled_again(work, instruction, taken)
         return None if found is None or not _alike(found, taken.compiled) else (work, found)
 
     def weights(self, instruction: Instruction) -> tuple[int, ...]:
@@ -192,15 +181,6 @@ class Assignment:
 
     def _is_weight(self, number: int | None) -> bool:
         return number in self.program.constants and is_weight(self.program.constants[number])
-
-    def _compiled_again(self, work: Work, instruction: Instruction, taken: Taken) -> Compiled | None:
-        """What comes of the work of one of a kind with weights of its own, perhaps the same ones."""
-        pairs = [(work.inputs[at], taken.work.inputs[at]) for at in taken.weights]
-        same = all(own is not None and other is not None and own.value is other.value for own, other in pairs)
-        if same or taken.compiled.shared:
-            return taken.compiled
-        again = taken.compiled.again
-        return again(work) if again is not None else compile_work(taken.engine, work, instruction)
 
     def _weighted(self, instruction: Instruction, taken: Taken) -> Work:
         """The work of one of a kind with the weights of another one."""
@@ -477,6 +457,16 @@ def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compil
         hand_on(error)
         log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
         return None
+
+
+def compiled_again(work: Work, instruction: Instruction, taken: Taken) -> Compiled | None:
+    """What comes of the work of one of a kind with weights of its own, perhaps the same ones."""
+    pairs = [(work.inputs[at], taken.work.inputs[at]) for at in taken.weights]
+    same = all(own is not None and other is not None and own.value is other.value for own, other in pairs)
+    if same or taken.compiled.shared:
+        return taken.compiled
+    again = taken.compiled.again
+    return again(work) if again is not None else compile_work(taken.engine, work, instruction)
 
 
 def work_of(instruction: Instruction, operands: Sequence[Operand | None], outputs: Sequence[Operand]) -> Work:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from irrun.records import NamedTuple
-from irrun.run.passes.assignment import REORDER, Assignment, Taken
+from irrun.run.passes.assignment import REORDER, Assignment
 from irrun.run.passes.planning import Span, lay_out, spans
-from irrun.run.passes.setting import Form, Setting
+from irrun.run.passes.setting import Form, Setting, Taken
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
 from irrun.spec.traits import Reshaping
 

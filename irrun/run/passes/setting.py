@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.work import Engine
+from irrun.engines.work import Compiled, Engine, Work
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 from irrun.records import NamedTuple, dataclass
@@ -19,12 +20,42 @@ Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
+MAX_ANSWERS, MAX_TAKEN = 4096, 64
+"""What rules have said and where views lie, and works, as many as are remembered."""
+
+_Value = TypeVar("_Value")
+
+
 class Form(NamedTuple):
     """What is known of an instruction whatever open sizes are: those with one `number` are of one kind where their
     tensors `lying` lie in one way."""
 
     number: int
     lying: tuple[int, ...]
+
+
+class Taken(NamedTuple):
+    """What an engine has made of an instruction and `fused` of its posts; `weights` are operands of it, by position."""
+
+    engine: Engine
+    fused: int
+    work: Work
+    compiled: Compiled
+    weights: tuple[int, ...]
+
+
+class Kept(dict[Hashable, _Value]):
+    """What programs of one model share. Beyond `most` all is forgotten, which may be made again: each set of input
+    shapes brings more."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: Hashable, value: _Value) -> None:
+        if len(self) >= self._most:
+            self.clear()
+        super().__setitem__(key, value)
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +75,8 @@ class Setting:
     product is made one of another type. A program that is to be settled has what is `presumed` of what is open in
     it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, `alignment` has copies of constants, `dense` values of compressed weights.
+    results lay that only look at memory, `taken` what engines have made of instructions for sizes that a run has told,
+    `alignment` has copies of constants, `dense` values of compressed weights.
     """
 
     weights: Weights
@@ -64,8 +96,9 @@ class Setting:
     presumed: Presumed | None = None
     forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
-    answers: dict[Hashable, Inferred] = field(default_factory=dict)
-    views: dict[Hashable, Views] = field(default_factory=dict)
+    answers: dict[Hashable, Inferred] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    views: dict[Hashable, Views] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    taken: dict[Hashable, Taken] = field(default_factory=lambda: Kept(MAX_TAKEN))
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
 
