@@ -20,7 +20,7 @@ Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
-MAX_ANSWERS, MAX_TAKEN = 4096, 64
+MAX_ANSWERS, MAX_TAKEN = 1 << 14, 64
 """What rules have said and where views lie, and works, as many as are remembered."""
 
 _Value = TypeVar("_Value")
