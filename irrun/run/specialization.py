@@ -265,9 +265,10 @@ class Specialization:
         """What an engine makes of it, and that bound to these arrays."""
         instruction, program = self._instruction, self._program
         given = arrays[: len(instruction.inputs)]
-        inferred = shapes_alone(program, instruction, given, self._weights)
+        inferred = None if self._kind is None else shapes_alone(program, instruction, given, self._weights)
         shared = inferred is not None and inferred.complete
-        if not shared and self._weights:  # the rule may look at what they hold
+        if not shared:  # the rule may look at what weights hold, or at data
+            self._kind = None
             inferred = shapes_alone(program, instruction, given)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
