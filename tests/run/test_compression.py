@@ -101,6 +101,35 @@ def test_lookups(name, engine, tmp_path):
 
 
 @ENGINES
+@EACH
+@pytest.mark.parametrize("outside", [False, True])
+def test_lookups_at_constant_places_are_constant(name, outside, engine, tmp_path):
+    """As positions are, for each length of its own. Where not all are inside of the table the run looks."""
+    chain = CHAINS[name]
+    if chain.turned:
+        pytest.skip("a transposed table is looked up in columns")
+    model = Model()
+    table = chain.added(model)
+    size = chain.shape[0]
+    places = np.int64([[0, size - 1, size // 2], [1, 1, 2]]) % size
+    places[1, 2] += size * outside
+    x = model.parameter("x", "f32", ("?", *places.shape, chain.shape[1]))
+    (y,) = model.layer("Add", [x, lookup(model, table, model.constant(places))], [x[2:]], auto_broadcast="numpy")
+    model.result(y)
+    model.result(lookup(model, table, model.constant(np.zeros((2, 0), np.int64))))
+    ours = executor(model, tmp_path, engine)
+    expected = chain.values()[places % size]
+    expected[1, 2] *= not outside
+    for rows in (2, 1, 2):
+        found, none = run(ours, np.ones((rows, *x[3][1:]), np.float32))
+        np.testing.assert_allclose(found, np.broadcast_to(expected + 1, found.shape), 4e-7, 4e-7)
+        assert none.shape == (2, 0, chain.shape[1])
+    (*_, kept) = ours._whole.preparation._kept.values()
+    looked = [part for i in kept.program.instructions for part in i.parts if part.op.type == "Gather"]
+    assert outside or not any(kept.program.tensors[part.outputs[0]].shape == expected.shape for part in looked)
+
+
+@ENGINES
 def test_the_reference_computes_what_the_graph_says(engine, tmp_path):
     """In f16: 1 / 3 of 3 codes is rounded there, and not by others."""
     chain = CHAINS["u8 asymmetric"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, Size, key_of
 from irrun.spec.op import FLOAT, Array, Inferred, Op, Tensor, Violation
 from irrun.spec.sizes import Sizes
+from irrun.spec.traits import Lookup
 
 MAX_FOLDED = 1 << 28
 """Bytes that a constant result may have; larger ones are computed in the run, where they can be freed again."""
@@ -56,7 +58,7 @@ class Folding:
             inputs = [self._tensor(number) for number in instruction.inputs]
             if self.setting.shapes is not None and (instruction.open or not self._settled(instruction)):
                 instruction = self._asked(instruction, inputs)
-            if not self._known(instruction) and not self._computed(instruction, inputs):
+            if not (self._known(instruction) or self._computed(instruction, inputs) or self._looked_up(instruction)):
                 self.program.instructions.append(instruction)
             elif self.setting.watched and instruction.ports != ():
                 settled.append(instruction)
@@ -187,6 +189,25 @@ class Folding:
             hand_on(error)
             return False
         self._take(instruction, results)
+        program.reserved += wanted
+        return True
+
+    def _looked_up(self, instruction: Instruction) -> bool:
+        """Look rows of compressed weights up whose places are constant, all of them inside; False for what is none."""
+        program, trait = self.program, instruction.op.trait(Lookup)
+        weights = None if trait is None else program.compressed.get(instruction.inputs[0] or -1)
+        places = None if weights is None else program.constants.get(instruction.inputs[1] or -1)
+        if weights is None or places is None or instruction.open or not instruction.plain:
+            return False
+        if not places.size or places.min() < 0 or places.max() >= weights.shape[0]:
+            return False
+        shape = (*places.shape, *weights.shape[1:])
+        wanted = prod(shape) * np.dtype(np.float32).itemsize
+        if wanted > MAX_FOLDED or program.reserved + wanted > self.setting.limit:
+            return False
+        result = np.empty(shape, np.float32)
+        weights.take(places.reshape(-1).astype(np.intp), result.reshape(places.size, *weights.shape[1:]))
+        self._take(instruction, [result])
         program.reserved += wanted
         return True
 
