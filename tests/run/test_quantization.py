@@ -178,6 +178,20 @@ def test_products_of_two_quantized_tensors(limits, tmp_path):
         assert program == ["Quantize", "Quantize", "MatMul"]
 
 
+@pytest.mark.parametrize("limits", [U8, (-0.5, 2.05)])
+def test_products_of_two_quantized_tensors_of_which_the_second_has_no_signed_codes(limits, tmp_path):
+    """Nothing is gained by codes that nobody multiplies: there are none, and the numbers are made at once."""
+    model = Model()
+    a = fake_quantize(model, model.parameter("a", "f32", (3, 5, 40)), *I8)
+    b = fake_quantize(model, model.parameter("b", "f32", (3, 40, 7)), *limits)
+    model.result(product(model, a, b, turned=False))
+    inputs = {"a": image(3, 5, 40), "b": image(3, 40, 7)}
+    inputs["a"][0, 0, :3] = np.inf, -np.inf, 0.0
+    (found,), (expected,), program = results(model.save(tmp_path), inputs, "auto")
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    assert program == ["FakeQuantize", "FakeQuantize", "MatMul"]
+
+
 @needs_integers
 def test_weights_that_are_quantized_in_the_graph(tmp_path):
     """As older tools write them: f32 with a FakeQuantize of 255 levels, scaled for each feature."""
