@@ -194,10 +194,12 @@ class Folding:
 
     def _looked_up(self, instruction: Instruction) -> bool:
         """Look rows of compressed weights up whose places are constant, all of them inside; False for what is none."""
-        program, trait = self.program, instruction.op.trait(Lookup)
-        weights = None if trait is None else program.compressed.get(instruction.inputs[0] or -1)
-        places = None if weights is None else program.constants.get(instruction.inputs[1] or -1)
-        if weights is None or places is None or instruction.open or not instruction.plain:
+        if instruction.op.trait(Lookup) is None or instruction.open or not instruction.plain:
+            return False
+        program, (table, at, *_) = self.program, instruction.inputs
+        weights = None if table is None else program.compressed.get(table)
+        places = None if at is None else program.constants.get(at)
+        if weights is None or places is None or program.tensors[instruction.outputs[0]].type != "f32":
             return False
         if not places.size or places.min() < 0 or places.max() >= weights.shape[0]:
             return False
