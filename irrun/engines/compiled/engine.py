@@ -59,6 +59,7 @@ MODULES = {
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
     "Select-1": "choice",
+    "Convert-1": "halves",
     "MatMul-1": "panels",
     "FakeQuantize-1": "quantization",
     **dict.fromkeys(ELEMENTWISE, "elementwise"),
@@ -81,7 +82,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
-    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Select-1", "Table-0"), 1 << 16),
+    **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Convert-1", "Select-1", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
     "CTCLoss-4": 1,
     "FakeQuantize-1": 1 << 16,
@@ -157,6 +158,8 @@ class CompiledEngine:
         """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
         if work.name not in LEAST:
             return True
+        if work.name == "Convert-1" and {own.type for own in (*work.required(1), *work.outputs)} != {"f16", "f32"}:
+            return False
         if work.name in MOVING and all(own is None or is_dense(own) for own in work.inputs):
             return False
         size = prod(work.outputs[0].shape)

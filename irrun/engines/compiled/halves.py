@@ -1,0 +1,94 @@
+"""f16 made f32, and f32 made f16, by the processor's own instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Any
+
+from llvmlite import binding, ir
+
+from irrun.engines.axes import given_alike, is_dense, order_of, ordered_strides
+from irrun.engines.compiled.code import FLOAT, LANES, Code, Form, long
+from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.sequence import Kernel
+from irrun.engines.compiled.team import Team
+from irrun.engines.memory import data_address
+from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.records import dataclass
+from irrun.spec.dtypes import numpy_dtype
+
+HALF = ir.HalfType()
+
+CHUNK = 1 << 13
+"""Elements that a thread takes at once."""
+
+SHARED = 1 << 16
+"""Elements from which on threads share them."""
+
+ELEMENT_NANOSECONDS = 0.2
+"""What an element takes about."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalvesKind:
+    """Whether f32 are made f16, or the other way round."""
+
+    narrows: bool
+
+    @property
+    def form(self) -> Form:
+        return Form(("items", "count", "data", "target"))
+
+
+def convert(work: Work, team: Team) -> Compiled | None:
+    """Convert-1 between f16 and f32, of data without gaps; the result lies as the data do."""
+    (data,), output = work.required(1), work.outputs[0]
+    order = order_of(data)
+    if work.posts or {data.type, output.type} != {"f16", "f32"} or order is None or not _has_instructions():
+        return None
+    kind, count = HalvesKind(output.type == "f16"), prod(output.shape)
+    item = numpy_dtype(output.type).itemsize
+
+    def bind(inputs: Arrays, outputs: Sequence[Any], _: Any) -> Call:
+        address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+        lying = {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
+        arguments = kind.form.of(items=-(-count // CHUNK), count=count, **lying)
+        seconds = count * ELEMENT_NANOSECONDS * 1e-9
+        return Kernel(team, address, arguments, (inputs, outputs), shared=count >= SHARED, seconds=seconds)
+
+    if is_dense(data):
+        return Compiled(bind)
+    moved = tuple(output.shape[axis] for axis in order)
+    result = replace(output, strides=ordered_strides(order, moved, item))
+    return Compiled(bind, gives=given_alike(result, count * item))
+
+
+def _has_instructions() -> bool:
+    """Else LLVM calls functions of a library that is not there."""
+    return bool(binding.get_host_cpu_features().get("f16c"))
+
+
+def _chunk(kind: HalvesKind, c: Code, at: dict[str, Any], item: Any) -> None:
+    b = c.b
+    source, target = (HALF, FLOAT)[kind.narrows], (FLOAT, HALF)[kind.narrows]
+    sizes = (4, 2) if kind.narrows else (2, 4)
+    first = b.mul(item, long(CHUNK))
+    count = c.least(long(CHUNK), b.sub(at["count"], first))
+    data, result = (c.at(at[name], first, size) for name, size in zip(("data", "target"), sizes, strict=True))
+
+    def several(lanes: int, number: Any) -> None:
+        own, made = (ir.VectorType(type, lanes) if lanes > 1 else type for type in (source, target))
+        value = c.load(c.at(data, number, lanes * sizes[0]), own, sizes[0])
+        value = b.fptrunc(value, made) if kind.narrows else b.fpext(value, made)
+        b.store(value, b.inttoptr(c.at(result, number, lanes * sizes[1]), made.as_pointer())).align = sizes[1]
+
+    whole = b.udiv(count, long(LANES))
+    c.times(whole, partial(several, LANES))
+    before = b.mul(whole, long(LANES))
+    c.times(b.sub(count, before), lambda number: several(1, b.add(before, number)))
+
+
+COMPILERS = {"Convert-1": convert}
