@@ -166,30 +166,38 @@ def test_parts_that_are_joined_again(limits, other, tmp_path):
 
 @needs_integers
 @pytest.mark.parametrize("limits", [U8, I8, (-0.5, 2.05)])
-def test_products_of_two_quantized_tensors(limits, tmp_path):
+@pytest.mark.parametrize("second", [U8, I8, (-0.5, 2.05), (-2.55, 0.0)])
+@pytest.mark.parametrize("sizes", [(3, 5, 40, 7), (8, 64, 64, 64), (1, 1, 3, 1), (2, 49, 300, 33)], ids=str)
+def test_products_of_two_quantized_tensors(limits, second, sizes, tmp_path):
+    """The codes of the second are signed, wherever zero lies, as processors multiply by such. One is turned."""
+    count, rows, inner, columns = sizes
     model = Model()
-    a = fake_quantize(model, model.parameter("a", "f32", (3, 5, 40)), *limits)
-    b = fake_quantize(model, model.parameter("b", "f32", (3, 40, 7)), *I8)
+    a = fake_quantize(model, model.parameter("a", "f32", (count, rows, inner)), *limits)
+    b = fake_quantize(model, model.parameter("b", "f32", (count, columns, inner)), *second)
+    (b,) = model.layer("Transpose", [b, model.constant(np.int64([0, 2, 1]))], [("f32", (count, inner, columns))])
     model.result(product(model, a, b, turned=False))
-    inputs = {"a": image(3, 5, 40), "b": image(3, 40, 7)}
+    inputs = {"a": image(count, rows, inner), "b": image(count, columns, inner, seed=1)}
+    inputs["a"].flat[:3] = inputs["b"].flat[:3] = np.inf, -np.inf, 0.0
     (found,), (expected,), program = results(model.save(tmp_path), inputs)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * inner * 2.55**2)
     if VNNI:  # others multiply codes with constants alone
         assert program == ["Quantize", "Quantize", "MatMul"]
 
 
-@pytest.mark.parametrize("limits", [U8, (-0.5, 2.05)])
-def test_products_of_two_quantized_tensors_of_which_the_second_has_no_signed_codes(limits, tmp_path):
-    """Nothing is gained by codes that nobody multiplies: there are none, and the numbers are made at once."""
+@needs_integers
+def test_a_tensor_that_is_multiplied_by_itself(tmp_path):
+    """As its own scores are: it has one kind of codes, on both sides."""
     model = Model()
-    a = fake_quantize(model, model.parameter("a", "f32", (3, 5, 40)), *I8)
-    b = fake_quantize(model, model.parameter("b", "f32", (3, 40, 7)), *limits)
-    model.result(product(model, a, b, turned=False))
-    inputs = {"a": image(3, 5, 40), "b": image(3, 40, 7)}
-    inputs["a"][0, 0, :3] = np.inf, -np.inf, 0.0
-    (found,), (expected,), program = results(model.save(tmp_path), inputs, "auto")
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
-    assert program == ["FakeQuantize", "FakeQuantize", "MatMul"]
+    x = fake_quantize(model, model.parameter("x", "f32", (2, 9, 40)), *U8)
+    model.result(product(model, x, x))
+    y = elementwise(model, "ReLU", model.parameter("y", "f32", (2, 9, 40)))
+    y = fake_quantize(model, y, -0.5, 2.05)
+    model.result(product(model, y, y))
+    (first, second), (a, b), program = results(model.save(tmp_path), {"x": image(2, 9, 40), "y": image(2, 9, 40)})
+    np.testing.assert_allclose(first, a, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(second, b, rtol=1e-5, atol=1e-4)
+    if VNNI:
+        assert "Dequantize" not in program
 
 
 @needs_integers

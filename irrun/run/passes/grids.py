@@ -46,6 +46,7 @@ class Grids:
         self.makers = {number: made for made in program.instructions for number in made.outputs}
         self._found: dict[int | None, Grid | None] = {}
         self._codings: dict[Instruction, Coding | None] = {}
+        self._signed = self._multiplying()
 
     def of(self, number: int | None) -> Grid | None:
         """The grid of a tensor; None where it is on none that is known."""
@@ -59,10 +60,31 @@ class Grids:
         if instruction not in self._codings:
             limits = self.limits(instruction)
             nonnegative = self._is_nonnegative(instruction.inputs[0])
+            signed = instruction in self._signed
             self._codings[instruction] = (
-                None if limits is None else coding_between(limits, levels_of(instruction), nonnegative=nonnegative)
+                None
+                if limits is None
+                else coding_between(limits, levels_of(instruction), nonnegative=nonnegative, signed=signed)
             )
         return self._codings[instruction]
+
+    def _multiplying(self) -> set[Instruction]:
+        """The quantizations whose results other tensors are multiplied by: processors multiply by signed bytes."""
+        products = [made for made in self._program.instructions if made.op.trait(MatrixProduct) is not None]
+        seen: set[int] = set()
+        found: set[Instruction] = set()
+        waiting = [made.inputs[1] for made in products]
+        while waiting:
+            number = waiting.pop()
+            maker = None if number is None or number in seen else self.makers.get(number)
+            if number is None or maker is None:
+                continue
+            seen.add(number)
+            if maker.op.trait(Quantizing) is not None:
+                found.add(maker)
+            else:
+                waiting += kept_by(maker, number, self._program)
+        return found
 
     def limits(self, instruction: Instruction) -> list[Array] | None:
         """The four limits of a quantization, f32, where they are constant and go along axis 1 at most."""
@@ -121,10 +143,12 @@ def levels_of(instruction: Instruction) -> int:
     return int(instruction.attrs[trait.levels])
 
 
-def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = False) -> Coding | None:
+def coding_between(
+    limits: list[Array], levels: int, *, nonnegative: bool = False, signed: bool = False
+) -> Coding | None:
     """How what lies between two limits becomes codes of `levels` between two others, vectors of one or one a channel.
 
-    Where all of it is `nonnegative`, no codes are needed for what is below zero.
+    Where all of it is `nonnegative`, no codes are needed for what is below zero. Others are `signed` if that is wanted.
     """
     low, high, first, last = limits
     span = last.astype(np.float64) - first
@@ -140,7 +164,7 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
         return None
     if zero.min() < 0 or zero.max() > levels - 1:
         return None
-    if nonnegative and zero.any() and np.array_equal(low, first) and np.array_equal(high, last):
+    if nonnegative and not signed and zero.any() and np.array_equal(low, first) and np.array_equal(high, last):
         if (zero == levels - 1).any():
             return None
         rest = tuple(int(levels - own) for own in zero)
@@ -148,7 +172,7 @@ def coding_between(limits: list[Array], levels: int, *, nonnegative: bool = Fals
     if np.ptp(zero):
         return None
     # where codes of both signs have zero at 0 they are signed: so it need not be subtracted
-    start = -int(zero[0]) if 0 < zero[0] <= 128 and levels - 1 - zero[0] <= 127 else 0
+    start = -int(zero[0]) if 0 < zero[0] <= 128 and levels - 1 - zero[0] <= 127 else -128 * signed
     grid = Grid("i8" if start < 0 else "u8", scales, int(zero[0]) + start)
     count = len(scales)
     return Coding(grid, tuple(map(float, low)), tuple(map(float, high)), (start,) * count, (levels,) * count)

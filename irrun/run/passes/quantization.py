@@ -106,9 +106,7 @@ class _Quantization:
         if weights is not None:
             return weights.type == "i8" and weights.zero is None and weights.shape == weights.stored
         second = self._grids.of(other)
-        if convolved is not None or second is None or second.type != "i8":  # processors multiply by signed bytes
-            return False
-        return len(second.scale) == 1 and self._is_static(other)
+        return convolved is None and second is not None and len(second.scale) == 1 and self._is_static(other)
 
     def _is_sum(self, instruction: Instruction) -> bool:
         """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
