@@ -62,7 +62,8 @@ def load_engines(
             found.append(compiled.load(count, parallel, once=once, quantized=quantized))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
-    return [*found, VectorizedEngine(count, compiling=any(engine.name == "onednn" for engine in found))]
+    others = {engine.name for engine in found}
+    return [*found, VectorizedEngine(count, compiling="onednn" in others, quantizing="compiled" in others and not once)]
 
 
 def processors() -> int:

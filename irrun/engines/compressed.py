@@ -87,7 +87,7 @@ class CompressedWeights:
         for first in range(0, len(places), step):
             some = places[first : first + step]
             part = into[first : first + step].reshape(len(some), *self.stored[1:])
-            _decode(self.type, table[some].reshape(-1), part.reshape(-1))
+            _decode(self.type, np.take(table, some, 0).reshape(-1), part.reshape(-1))
             self._adjust(part, some)
 
     def _write(self, start: int, stop: int, into: Array) -> None:

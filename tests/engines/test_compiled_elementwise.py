@@ -13,6 +13,7 @@ from irrun.engines.compiled import elementwise as module
 from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, MODULES, CompiledEngine
 from irrun.engines.compiled.functions import BINARY as BINARY_FUNCTIONS
 from irrun.engines.compiled.posts import ORDERED
+from irrun.engines.compiled.quantization import FAKE_QUANTIZE
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
 
@@ -156,10 +157,101 @@ def test_what_is_left_to_others():
 
 
 def test_the_engine():
-    assert {name for name, own in MODULES.items() if own == "elementwise"} == set(module.COMPILERS) == ELEMENTWISE
+    assert {name for name, own in MODULES.items() if own == "elementwise"} == set(module.COMPILERS)
+    assert set(module.COMPILERS) == ELEMENTWISE | {FAKE_QUANTIZE}
     for size, taken in ((LEAST["ReLU-1"] - 1, False), (LEAST["ReLU-1"], True)):
         work, _, _ = compiled("ReLU-1", [np.zeros(size, np.float32)])
         assert (CompiledEngine(2).compile(work) is not None) == taken
+
+
+def limits(rng, rank):
+    """Four limits of a quantization, as arrays of one element, with what the op is told besides."""
+    low, high = np.sort(rng.normal(size=2) * 10 ** rng.uniform(-1, 1))
+    first, last = (low, high) if rng.random() < 0.5 else rng.normal(size=2)
+    arrays = [np.full((1,) * int(rng.integers(rank + 1)), limit, np.float32) for limit in (low, high, first, last)]
+    return arrays, {"levels": int(rng.integers(2, 300)), "auto_broadcast": "numpy"}
+
+
+def quantizing(rng, data, kinds):
+    """A chain on `data` of quantizations, sums with another tensor and ReLU, the work of which is made and computed."""
+    arrays, posts, constant = [data], [], []
+    head = {}
+    for number, kind in enumerate(kinds):
+        begin, attrs = len(arrays), ATTRS.get(kind, {})
+        if kind == FAKE_QUANTIZE:
+            own, attrs = limits(rng, data.ndim)
+            arrays += own
+            constant += range(begin, begin + 4)
+            post = Post(kind, attrs, parameters=tuple(range(begin, begin + 4)))
+        elif kind == "Add-1":
+            arrays.append(np.asarray(numbers(rng, *data.shape[1:])))
+            attrs = {"auto_broadcast": "numpy"}
+            post = Post(kind, attrs, begin)
+        else:
+            post = Post(kind, attrs)
+        if number:
+            posts.append(post)
+        else:
+            head = attrs
+    own = arrays[: {FAKE_QUANTIZE: 5, "Add-1": 2}.get(kinds[0], 1)]
+    with np.errstate(all="ignore"):
+        expected = posted(posts, plain(kinds[0], head, own, {"T": "f32"}), arrays)
+    work = work_of(kinds[0], head, arrays, [(expected.shape, "f32")], posts, constant)
+    return work, module.COMPILERS[kinds[0]](work, TEAM), arrays, expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_chains_with_quantizations_are_those_of_kernels_bit_by_bit(seed):
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(size) for size in rng.choice([1, 2, 3, 16, 17, 40, 130], rng.integers(1, 4)))
+    data = numbers(rng, *shape)
+    data[rng.random(shape) < 0.05] = rng.choice(np.float32([np.nan, np.inf, -np.inf, 0.0, -0.0, 3e38]))
+    kinds = [str(kind) for kind in rng.choice([FAKE_QUANTIZE, FAKE_QUANTIZE, "Add-1", "ReLU-1"], rng.integers(1, 6))]
+    if len(kinds) > 1:
+        kinds[int(rng.integers(len(kinds)))] = FAKE_QUANTIZE
+    work, found, arrays, expected = quantizing(rng, data, kinds)
+    assert found is not None
+    np.testing.assert_array_equal(computed(found, work, arrays)[0], expected)
+
+
+def test_quantizations_in_chains_that_are_left_to_others():
+    rng = np.random.default_rng(0)
+    work, found, _, _ = quantizing(rng, numbers(rng, 4, 32), ["ReLU-1", FAKE_QUANTIZE])
+    assert found is not None
+    for change in ("value", "shape", "pdpd"):
+        work, _, _, _ = quantizing(rng, numbers(rng, 4, 32), ["ReLU-1", FAKE_QUANTIZE])
+        if change == "value":
+            work.inputs[2].value = None
+        elif change == "shape":
+            work.inputs[2].shape, work.inputs[2].value = (32,), np.ones(32, np.float32)
+        else:
+            work.posts[0].attrs["auto_broadcast"] = "pdpd"
+        assert module.COMPILERS["ReLU-1"](work, TEAM) is None
+
+
+@pytest.mark.parametrize("engine", ["auto", "check"])
+def test_what_is_looked_up_is_quantized_by_a_kernel(engine, tmp_path):
+    """Embeddings of quantized models: what numpy looks up it leaves to others to quantize, and to add up."""
+    rng = np.random.default_rng(0)
+    b = model()
+    table = b.constant(numbers(rng, 50, 256))
+    ids = b.parameter([np.zeros((2, 128), np.int64)], [0])
+    four = [b.constant(np.float32(limit)) for limit in (-1.0, 1.55, -1.0, 1.55)]
+    made = b.one("Gather-8", table, ids, b.constant(np.int64(0)), batch_dims=0)
+    for added in (numbers(rng, 128, 256), numbers(rng, 256)):
+        made = b.one("FakeQuantize-1", made, *four, levels=256, **ADD)
+        made = b.one("Add-1", made, b.constant(added.reshape(1, -1, 256)), **ADD)
+    b.result(made)
+    path = saved(b, tmp_path)
+    given = rng.integers(0, 50, (2, 128))
+    executor, reference = (irrun.GraphExecutor(path, engine=own) for own in (engine, "reference"))
+    (result,), (expected,) = (list(own.run([given]).values()) for own in (executor, reference))
+    np.testing.assert_array_equal(result, expected)
+    (prepared,) = executor._whole.preparation._kept.values()
+    assert [(len(own.parts), own.by) for own in prepared.program.instructions if own.compiled] == [
+        (1, "numpy"),
+        (4, "compiled"),
+    ]
 
 
 @pytest.mark.parametrize("engine", ["auto", "check"])

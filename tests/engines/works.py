@@ -104,7 +104,8 @@ def comparable(array: Any) -> Any:
 def posted(posts: Sequence[Post], result: Any, arrays: Sequence[Any]) -> Any:
     """What the plain kernels make of `result` by the posts."""
     for post in posts:
-        other = () if post.operand is None else (arrays[post.operand],)
+        read = post.parameters if post.operand is None else (post.operand,)
+        other = tuple(arrays[number] for number in read)
         types = {"T": element_type(result.dtype)}
         result = plain(post.name, post.attrs, (*other, result) if post.reflected else (result, *other), types)
     return result

@@ -18,8 +18,11 @@ from irrun.engines.compiled.posts import (
     operand_arguments,
     operand_names,
     posted,
+    quantization_names,
+    quantizations,
     read_operand,
 )
+from irrun.engines.compiled.quantization import FAKE_QUANTIZE, LIMITS, fake_quantize, loaded
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
@@ -52,7 +55,8 @@ class ElementKind:
         """Matrices of `rows` rows of `columns` columns, which the result has without gaps; a row has `blocks` of
         `block` columns, and `items` are `chunk` of all these `parts`."""
         names = ("items", "chunk", "parts", "blocks", "block", "rows", "columns", "target", "data")
-        return Form((*names, *(f"data_{axis}" for axis in AXES), *operand_names(self.posts, AXES)))
+        data = (f"data_{axis}" for axis in AXES)
+        return Form((*names, *data, *operand_names(self.posts, AXES), *quantization_names(self.posts).values()))
 
 
 def element_wise(work: Work, team: Team) -> Compiled | None:
@@ -66,7 +70,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     if data.type != "f32" or output.type != "f32" or not output.shape or order is None:
         return None
     whole = replace(work, posts=[head, *work.posts])
-    posts, operands = kernel_posts(whole, output.shape, order)
+    posts, operands = kernel_posts(whole, output.shape, order, quantizing=True)
     if len(posts) < len(whole.posts):
         return None
     moved = tuple(output.shape[axis] for axis in order)
@@ -87,13 +91,15 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     parts, chunk = matrices * rows * blocks, max(CHUNK // min(columns, PART), 1)
     told = {"items": -(-parts // chunk), "chunk": chunk, "parts": parts, "blocks": blocks, "rows": rows}
     told |= {"block": PART, "columns": columns}
+    limits, names = quantizations(whole), quantization_names(posts)
+    told |= {names[number]: data_address(numbers) for number, numbers in limits.items()}
     told |= dict(zip((f"data_{axis}" for axis in AXES), ((0,) * lacking + lines)[:-1], strict=True))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
         lying = {"data": data_address(inputs[position]), "target": data_address(outputs[0])}
         arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, inputs, AXES))
-        held, seconds = (inputs, outputs), size * nanoseconds_of(work) * 1e-9
+        held, seconds = (inputs, outputs, limits), size * nanoseconds_of(work) * 1e-9
         return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
 
     result = replace(output, strides=ordered_strides(order, moved, ITEM))
@@ -103,6 +109,9 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
 def _data(work: Work) -> tuple[int, Operand, Post] | None:
     """The input that is as large as the result, behind its number, and the op as what is done to it."""
     shape, first, second = work.outputs[0].shape, work.optional(0), work.optional(1)
+    if work.name == FAKE_QUANTIZE:
+        quantizing = Post(work.name, work.attrs, parameters=LIMITS)
+        return None if first is None or first.shape != shape else (0, first, quantizing)
     if first is None or (second is None and first.shape != shape):
         return None
     if second is None:
@@ -117,6 +126,7 @@ def _data(work: Work) -> tuple[int, Operand, Post] | None:
 def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
     b = c.b
     first = b.mul(item, at["chunk"])
+    quantizing = {number: loaded(c, at[name]) for number, name in quantization_names(kind.posts).items()}
 
     def part(number: Any) -> None:
         place = b.add(first, number)
@@ -136,7 +146,8 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
                 return read_operand(c, at, n, places, column, inside, along=along)
 
             own = b.add(source, offset)
-            value = posted(c, kind.posts, c.load(own, FLOATS) if inside is None else c.some(own, FLOATS, inside), read)
+            value = c.load(own, FLOATS) if inside is None else c.some(own, FLOATS, inside)
+            value = posted(c, kind.posts, value, read, quantizing)
             if inside is None:
                 c.store(value, b.add(target, offset))
             else:
@@ -150,4 +161,9 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
     c.loop(c.least(at["chunk"], b.sub(at["parts"], first)), part)
 
 
-COMPILERS = dict.fromkeys(ELEMENTWISE, element_wise)
+def quantization(work: Work, team: Team) -> Compiled | None:
+    """FakeQuantize-1 alone, or at the head of a chain."""
+    return element_wise(work, team) if work.posts else fake_quantize(work, team)
+
+
+COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: quantization}

@@ -61,7 +61,7 @@ MODULES = {
     "Select-1": "choice",
     "Convert-1": "halves",
     "MatMul-1": "panels",
-    "FakeQuantize-1": "quantization",
+    "FakeQuantize-1": "elementwise",
     **dict.fromkeys(ELEMENTWISE, "elementwise"),
     **dict.fromkeys(MOVING, "transposition"),
 }
@@ -85,7 +85,7 @@ LEAST = {
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Convert-1", "Select-1", "Table-0"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
     "CTCLoss-4": 1,
-    "FakeQuantize-1": 1 << 16,
+    "FakeQuantize-1": 1 << 15,
     **dict.fromkeys(ELEMENTWISE, 1 << 16),
     **dict.fromkeys(MOVING, 1 << 16),
 }

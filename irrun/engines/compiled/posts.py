@@ -8,10 +8,12 @@ from typing import Any
 from irrun.engines.axes import reshaped_strides
 from irrun.engines.compiled.code import FLOAT, FLOATS, Code
 from irrun.engines.compiled.functions import BINARY, function_of
+from irrun.engines.compiled.quantization import FAKE_QUANTIZE, numbers_of, quantized
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.vectorized.posts import operand_strides
 from irrun.engines.work import Post, Work
 from irrun.records import NamedTuple
+from irrun.spec.op import Array
 
 ORDERED = frozenset({"Divide-1", "PReLU-1", "Subtract-1"})
 """Posts of which the operand is the second input: the other way round kernels do not compute them."""
@@ -34,10 +36,11 @@ class KernelOperand(NamedTuple):
 
 
 def kernel_posts(
-    work: Work, shape: tuple[int, ...], order: Sequence[int] | None = None
+    work: Work, shape: tuple[int, ...], order: Sequence[int] | None = None, *, quantizing: bool = False
 ) -> tuple[tuple[KernelPost, ...], tuple[KernelOperand, ...]]:
     """The first posts of a work, as many as a kernel can compute that sees the result as `shape`, and the operands of
-    those that have one. Axes of `shape` are gone through in `order` where that is given."""
+    those that have one. Axes of `shape` are gone through in `order` where that is given. One of a kernel that is
+    `quantizing` is told `quantizations` besides."""
     posts: list[KernelPost] = []
     operands: list[KernelOperand] = []
     for post in work.posts:
@@ -47,6 +50,8 @@ def kernel_posts(
             operands.append(KernelOperand(post.operand, strides[:-1]))
         elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
             posts.append(KernelPost(post.name, attrs=tuple(post.attrs.items())))
+        elif quantizing and post.name == FAKE_QUANTIZE and numbers_of(work, post) is not None:
+            posts.append(KernelPost(post.name))
         else:
             break
     return tuple(posts), tuple(operands)
@@ -68,11 +73,29 @@ def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[
     return tuple(strides[axis] for axis in order)
 
 
-def posted(c: Code, posts: Sequence[KernelPost], value: Any, read: Callable[[int, bool], Any]) -> Any:
+def quantizations(work: Work) -> dict[int, Array]:
+    """The numbers of the posts that quantize, as `loaded` loads them."""
+    return {n: found for n, post in enumerate(work.posts) if (found := numbers_of(work, post)) is not None}
+
+
+def quantization_names(posts: Sequence[KernelPost]) -> dict[int, str]:
+    """Names by which a kernel is told where the numbers lie of posts that quantize."""
+    return {n: f"quantization{n}" for n, post in enumerate(posts) if post.name == FAKE_QUANTIZE}
+
+
+def posted(
+    c: Code,
+    posts: Sequence[KernelPost],
+    value: Any,
+    read: Callable[[int, bool], Any],
+    quantizing: Mapping[int, Mapping[str, Any]] | None = None,
+) -> Any:
     """What posts make of a vector; `read` gives that of the operand of a post, by its number and whether it is
-    `along`."""
+    `along`, and `quantizing` has the numbers of those that quantize."""
     for number, (name, along, attrs) in enumerate(posts):
-        if along is None:
+        if quantizing and number in quantizing:
+            value = quantized(c, quantizing[number], value)
+        elif along is None:
             function = function_of(name, dict(attrs))
             assert function is not None, "others are not posts of a kernel"
             value = function(c, value)

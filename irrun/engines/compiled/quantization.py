@@ -1,8 +1,10 @@
-"""FakeQuantize between numbers that hold for all of a tensor, in one pass, bit by bit what the op's kernel gives."""
+"""FakeQuantize between numbers that hold for all of a tensor, in one pass, bit by bit what the op's kernel gives.
+
+Chains that it is a part of are in `elementwise`, with what is written down of it here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -14,8 +16,12 @@ from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, Post, Work
 from irrun.spec.op import Array
+
+FAKE_QUANTIZE = "FakeQuantize-1"
+LIMITS = (1, 2, 3, 4)
+"""The numbers of its inputs that are limits."""
 
 CHUNK = 1 << 8
 """Vectors that a thread takes at once."""
@@ -33,12 +39,10 @@ _FORM = Form(("items", "vectors", "rest", "numbers", "data", "target"))
 
 def fake_quantize(work: Work, team: Team) -> Compiled | None:
     """FakeQuantize-1 of f32 that lie without gaps."""
-    data, *limits = work.required(5)
-    if work.posts or data.type != "f32" or work.attrs["auto_broadcast"] == "pdpd" or order_of(data) is None:
+    (data,) = work.required(1)
+    if work.posts or data.type != "f32" or order_of(data) is None:
         return None
-    if any(own.value is None or prod(own.shape) != 1 or own.type != "f32" for own in limits):
-        return None
-    numbers = _numbers([own.value for own in limits if own.value is not None], work.attrs["levels"])
+    numbers = numbers_of(work, Post(work.name, work.attrs, parameters=LIMITS))
     if numbers is None or work.outputs[0].shape != data.shape:
         return None
     size = prod(data.shape)
@@ -54,33 +58,45 @@ def fake_quantize(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, gives=given_alike(data, size * ITEM))
 
 
-def _numbers(limits: list[Array], levels: int) -> Array | None:
-    """Those of `_NUMBERS`; None where limits do not go upwards, or lie too far apart."""
-    low, high, first, last = (np.float32(own.reshape(-1)[0]) for own in limits)
+def numbers_of(work: Work, post: Post) -> Array | None:
+    """What `loaded` loads, of a quantization among what is done in a work; None where its limits are no numbers that
+    hold for all of the tensor, do not go upwards, or lie too far apart."""
+    limits = [work.inputs[number] for number in post.parameters]
+    if len(limits) < len(LIMITS) or post.attrs["auto_broadcast"] == "pdpd":
+        return None
+    values = [None if own is None or own.type != "f32" or prod(own.shape) != 1 else own.value for own in limits]
+    if any(value is None for value in values):
+        return None
+    low, high, first, last = (np.float32(value.reshape(-1)[0]) for value in values if value is not None)
     with np.errstate(over="ignore", invalid="ignore"):
         width, span = high - low, last - first
     if not (low < high and np.isfinite(width) and np.isfinite(span)):
         return None
-    return np.array([low, high, width, levels - 1, span, first, last], np.float32)
+    return np.array([low, high, width, post.attrs["levels"] - 1, span, first, last], np.float32)
 
 
 def _chunk(c: Code, at: dict[str, Any], item: Any) -> None:
     b = c.b
-    own = {name: c.splat(c.load(b.add(at["numbers"], long(n * ITEM)), FLOAT)) for n, name in enumerate(_NUMBERS)}
+    own = loaded(c, at["numbers"])
     begin = b.mul(item, long(CHUNK))
 
     def vector(number: Any) -> None:
         place = b.mul(b.add(begin, number), long(LINE))
-        c.store(_quantized(c, own, c.load(b.add(at["data"], place), FLOATS)), b.add(at["target"], place))
+        c.store(quantized(c, own, c.load(b.add(at["data"], place), FLOATS)), b.add(at["target"], place))
 
     c.times(c.least(long(CHUNK), b.sub(at["vectors"], begin)), vector)
     with b.if_then(b.icmp_unsigned("==", b.add(item, long(1)), at["items"])):
         place, inside = b.mul(at["vectors"], long(LINE)), c.first_lanes(at["rest"])
         value = c.some(b.add(at["data"], place), FLOATS, inside)
-        c.put(_quantized(c, own, value), b.add(at["target"], place), inside)
+        c.put(quantized(c, own, value), b.add(at["target"], place), inside)
 
 
-def _quantized(c: Code, own: dict[str, Any], value: Any) -> Any:
+def loaded(c: Code, address: Any) -> dict[str, Any]:
+    """The numbers of a quantization, each in all lanes."""
+    return {name: c.splat(c.load(c.b.add(address, long(n * ITEM)), FLOAT)) for n, name in enumerate(_NUMBERS)}
+
+
+def quantized(c: Code, own: Mapping[str, Any], value: Any) -> Any:
     """NaN stays what it is, and what is above the highest limit is the last level, whatever rounding makes of that."""
     b = c.b
     above = b.fcmp_ordered(">", value, own["high"])
@@ -89,6 +105,3 @@ def _quantized(c: Code, own: dict[str, Any], value: Any) -> Any:
     value = c.call(f"llvm.rint.v{LANES}f32", FLOATS, value)
     value = b.fadd(b.fmul(b.fdiv(value, own["steps"]), own["span"]), own["first"])
     return b.select(above, own["last"], value)
-
-
-COMPILERS = {"FakeQuantize-1": fake_quantize}

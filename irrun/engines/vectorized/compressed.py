@@ -116,12 +116,14 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
 
         def call() -> None:
             np.copyto(places, given, "unsafe")
+            if count and places.min() >= 0 and places.max() < size:
+                weights.take(places, target)
+                return
             outside = (places < -size) | (places >= size)
             places[outside] = 0
             places[places < 0] += size
             weights.take(places, target)
-            if outside.any():
-                target[outside] = 0
+            target[outside] = 0
 
         return [call]
 

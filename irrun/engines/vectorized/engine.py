@@ -13,7 +13,7 @@ from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.vectorized.widening import widened
-from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
+from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Post, Work
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -69,7 +69,9 @@ CONVERSION = "Convert-1"
 
 SLOW, MANY = frozenset({"Sigmoid-1", "Swish-4"}), 1 << 14
 """Functions that numpy takes several times as long for as compiled code does, where it does not use AVX-512, and the
-elements from which on these are worth a pass of their own."""
+elements from which on these are worth a pass of their own. FakeQuantize is eight passes of numpy's."""
+
+QUANTIZING = frozenset({"FakeQuantize-1"})
 
 
 def compilers_of(module: str) -> dict[str, Compiler]:
@@ -101,15 +103,18 @@ def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
 class VectorizedEngine:
     """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given.
 
-    With `compiling` an engine is asked before it that compiles element-wise functions.
+    With `compiling` an engine is asked before it that compiles element-wise functions, with `quantizing` one that
+    compiles quantizations.
     """
 
     name = "numpy"
     decodes = False
     quantized = False
 
-    def __init__(self, threads: int | None = None, *, compiling: bool = False) -> None:
-        self._slow = SLOW if compiling and not functions.WIDE_EXP2 else frozenset()
+    def __init__(self, threads: int | None = None, *, compiling: bool = False, quantizing: bool = False) -> None:
+        self._slow = SLOW if compiling and not functions.WIDE_EXP2 else frozenset[str]()
+        if quantizing:
+            self._slow |= QUANTIZING
         self.pool = Threads(threads or processors())
         self.threads = self.pool.count
         self._works = Memory()
@@ -123,7 +128,7 @@ class VectorizedEngine:
         compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
         if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
-        if any(post.name in self._slow for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
+        if any(self._is_slow(work, post) for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
             return None
 
         def prepare(work: Work) -> Compiled | None:
@@ -133,6 +138,11 @@ class VectorizedEngine:
             return widened(work, lambda wide: compiler(wide, self.pool))
 
         return self._works.compiled(self.name, work, prepare)
+
+    def _is_slow(self, work: Work, post: Post) -> bool:
+        """Whether others are quicker with a post, whose limits hold for all of the tensor if it has any."""
+        limits = [work.inputs[number] for number in post.parameters]
+        return post.name in self._slow and all(own is not None and prod(own.shape) == 1 for own in limits)
 
     def unaligned(self, name: str) -> bool:
         """numpy takes several times as long for them."""
