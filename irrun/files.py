@@ -10,6 +10,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
+_CHUNK = 1 << 24
+"""Bytes that are read at once."""
+
 
 def open_regular(path: Path) -> IO[bytes]:
     """A file to read; what is no regular file may block, or never end. Raises OSError."""
@@ -21,6 +24,18 @@ def open_regular(path: Path) -> IO[bytes]:
         stream.close()
         raise OSError("it is not a regular file any more")
     return stream
+
+
+def read_most(stream: IO[bytes], size: int) -> bytes:
+    """All that there is, up to `size` bytes. Raises OSError.
+
+    `read` asks for memory for as much as it may read, and there may not be so much where there is little to read.
+    """
+    chunks = []
+    while size and (chunk := stream.read(min(size, _CHUNK))):
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
 
 
 @contextmanager

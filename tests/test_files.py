@@ -1,12 +1,13 @@
 """Files that appear whole or not at all."""
 
+import io
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from irrun.files import whole_file, whole_pair
+from irrun.files import read_most, whole_file, whole_pair
 
 
 def write(path, content=b"new", error=None):
@@ -86,3 +87,19 @@ def test_a_device_has_no_places_to_seek():
         assert not stream.seekable()
         with pytest.raises(OSError, match="no places"):
             stream.tell()
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 24) - 1, 1 << 24, (1 << 25) + 1])
+@pytest.mark.parametrize("most", [0, 1, 1 << 24, (1 << 24) + 1, 1 << 30])
+def test_what_is_read_is_all_that_there_is_up_to_a_size(size, most):
+    content = os.urandom(1024) * (size // 1024 + 1)
+    assert read_most(io.BytesIO(content[:size]), most) == content[: min(size, most)]
+
+
+def test_no_memory_is_asked_for_that_is_not_needed():
+    class Stream(io.BytesIO):
+        def read(self, size):
+            assert size <= 1 << 24
+            return super().read(size)
+
+    assert read_most(Stream(b"little"), 1 << 40) == b"little"

@@ -135,11 +135,12 @@ def _inspected(
     target: str | None,
     read_weights: bool,
 ) -> Inspection:
+    from irrun.files import read_most
     from irrun.ir.reader import MAX_XML_BYTES
     from irrun.tools.inspect.inspection import inspect as look
 
     require_files(context, model)
-    content = sys.stdin.buffer.read(MAX_XML_BYTES + 1) if model == STANDARD else None
+    content = read_most(sys.stdin.buffer, MAX_XML_BYTES + 1) if model == STANDARD else None
     path = STDIN if model == STANDARD else model
     try:
         return look(

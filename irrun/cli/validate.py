@@ -242,10 +242,11 @@ def _checked(
 ) -> Report:
     from irrun.check.finite import MAX_SEARCHED
     from irrun.check.validate import validate as check
+    from irrun.files import read_most
     from irrun.ir.reader import MAX_XML_BYTES
 
     try:
-        content = sys.stdin.buffer.read(MAX_XML_BYTES + 1) if path == STDIN else None
+        content = read_most(sys.stdin.buffer, MAX_XML_BYTES + 1) if path == STDIN else None
         return check(path, weights, shapes, content=content, searched=None if deep else MAX_SEARCHED)
     except ValueError as error:
         raise click.BadParameter(str(error), context, param_hint="--shape") from None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from irrun.diagnostics import Diagnostic, IRError, Note, limited
-from irrun.files import open_regular
+from irrun.files import open_regular, read_most
 from irrun.ir.bodies import check_bodies, check_fed, is_body, read_maps
 from irrun.ir.collector import collector_paused
 from irrun.ir.edges import connect
@@ -130,7 +130,7 @@ def _content(path: Path) -> bytes:
         if status.st_size > MAX_XML_BYTES:
             raise _refusal("E104", f"`{path}` has {status.st_size:,} bytes, more than {MAX_XML_BYTES:,}")
         with open_regular(path) as file:
-            data = file.read(MAX_XML_BYTES + 1)
+            data = read_most(file, MAX_XML_BYTES + 1)
     except FileNotFoundError:
         raise _refusal("E102", f"there is no file `{path}`") from None
     except (OSError, ValueError) as error:

@@ -29,7 +29,8 @@ _HOMES = {Path(import_module(name).__file__).parent for name in ("irrun", "irrun
 """The folders of irrun's own modules: the tests may lie in one of that name, too."""
 
 _ADDRESS_SPACE = 6 << 30
-"""What a process may ask for: a guard for the machine that the test runs on."""
+"""What a process may ask for besides what that has which it is forked from: a guard for the machine that the test
+runs on."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,9 @@ class _Worker:
 
 
 def _work(mutant: Callable[[int], Seed], connection: Connection) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + _ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + KILOBYTES
     with tempfile.TemporaryDirectory() as folder:

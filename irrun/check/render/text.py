@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from irrun.check.render.alike import grouped
 from irrun.diagnostics import Diagnostic, Span, counted
-from irrun.files import open_regular
+from irrun.files import open_regular, read_most
 from irrun.ir.lines import Source
 from irrun.ir.reader import MAX_XML_BYTES
 from irrun.ir.xml import as_utf8
@@ -142,6 +142,6 @@ def source_of(report: Report) -> Source | None:
 def source_at(path: Path) -> Source | None:
     try:
         with open_regular(path) as file:
-            return Source(as_utf8(file.read(MAX_XML_BYTES)))
+            return Source(as_utf8(read_most(file, MAX_XML_BYTES)))
     except (OSError, ValueError):
         return None
