@@ -23,9 +23,9 @@ device does that rounds the result of every layer to it; `f64`: all in f64, whic
 by."""
 
 
-SINGLE_RUN = 110_000_000
-"""Bytes of weights of products, not of convolutions, for which oneDNN pays in a single run already: what it prepares
-takes 20 to 60 ms."""
+SINGLE_RUN_BYTES, SINGLE_RUN_OPERATIONS = 110_000_000, 10_000_000_000
+"""Bytes of weights of products, not of convolutions, or operations of these for which oneDNN pays in a single run
+already: what it prepares takes 20 to 60 ms."""
 
 
 def load_engines(

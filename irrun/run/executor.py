@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.check.ignoring import ignorable
-from irrun.check.infer import Inference
+from irrun.check.infer import Inference, InferredLayer
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN, load_engines
+from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN_BYTES, SINGLE_RUN_OPERATIONS, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import TensorInfo, described, names_of_inputs, names_of_results
@@ -39,7 +39,7 @@ from irrun.run.variables import Memories
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Convolving
+from irrun.spec.traits import Convolving, Products
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -145,7 +145,7 @@ class GraphExecutor:
         inference, graph = self.report.inference, self.model.graph
         if once:
             self.model.weights.map_ahead()
-        small = once and precision != "bf16" and _bytes_of_products(self.model, inference) < SINGLE_RUN
+        small = once and precision != "bf16" and _is_small(self.model, inference)
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
@@ -402,13 +402,28 @@ class GraphExecutor:
         return self._kernels.placed(Diagnostic("E502", message, help=help))
 
 
-def _bytes_of_products(model: Model, inference: Inference) -> int:
-    """The bytes of all weights that are no filters of convolutions, or a few more."""
+def _is_small(model: Model, inference: Inference) -> bool:
+    """Whether there is so little to multiply that oneDNN does not pay in a single run."""
+    nodes = [node for node in inference.nodes.values() if node.op.trait(Products) is not None]
+    convolutions = [node for node in nodes if node.op.trait(Convolving) is not None]
     size = model.weights.size or 0
-    if size < SINGLE_RUN:
-        return size
-    nodes = (node for node in inference.nodes.values() if node.op.trait(Convolving) is not None)
-    return size - sum(tensor_bytes(inference.tensor(node.layer.inputs[1])) for node in nodes)
+    if size >= SINGLE_RUN_BYTES:
+        size -= sum(tensor_bytes(inference.tensor(node.layer.inputs[1])) for node in convolutions)
+    if size >= SINGLE_RUN_BYTES:
+        return False
+    return sum(_operations(inference, node) for node in nodes if node not in convolutions) < SINGLE_RUN_OPERATIONS
+
+
+def _operations(inference: Inference, node: InferredLayer) -> int:
+    """The multiplications and additions of a layer that has `Products`, 0 where sizes are not known before the run."""
+    counting, tensors = node.op.trait(Products), [*map(inference.tensor, node.layer.inputs[:2]), *node.outputs]
+    if counting is None or not all(tensor.static for tensor in tensors):
+        return 0
+    *shapes, result = (tuple(int(size) for size in tensor.shape or ()) for tensor in tensors[:3])
+    try:
+        return int(counting.operations(shapes, node.attrs, result))
+    except IndexError:  # its rank is an error that is ignored
+        return 0
 
 
 def _is_fixed(program: Program) -> bool:

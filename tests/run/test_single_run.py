@@ -44,7 +44,7 @@ def by(executor):
     ids=str,
 )
 def test_what_takes_long_to_prepare_is_left_to_numpy(options, columns, expected, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "SINGLE_RUN", 4 * 64 * 300)
+    monkeypatch.setattr(module, "SINGLE_RUN_BYTES", 4 * 64 * 300)
     path = net(tmp_path, columns)
     found = irrun.GraphExecutor(path, **options)
     assert tuple(by(found).values()) == expected
@@ -52,3 +52,9 @@ def test_what_takes_long_to_prepare_is_left_to_numpy(options, columns, expected,
     (wanted,) = irrun.GraphExecutor(path, engine="reference").run([data]).values()
     (result,) = found.run([data]).values()
     np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("operations", "engine"), [(2 * 16 * 64 * 20, "onednn"), (2 * 16 * 64 * 20 + 1, "numpy")])
+def test_little_weights_that_are_multiplied_often_are_much(operations, engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SINGLE_RUN_OPERATIONS", operations)
+    assert by(irrun.GraphExecutor(net(tmp_path, 20), once=True)) == {"Convolution": "numpy", "MatMul": engine}
