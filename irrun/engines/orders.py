@@ -12,10 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, canonical_strides, dense_strides, is_dense, order_of, ordered_strides
+from irrun.engines.axes import (
+    Strided,
+    canonical_strides,
+    dense_strides,
+    has_channels_last,
+    is_dense,
+    order_of,
+    ordered_strides,
+)
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+
+COMMUTATIVE = frozenset({"Add-1", "Maximum-1", "Minimum-1", "Multiply-1"})
+"""Ops of which either input may be the one that the result lies as."""
+
+
+def leading(work: Work) -> int | None:
+    """The number of the input of an element-wise op of two that is as large as the result, which lies as it does: one
+    in C order where there is a choice, as most of what reads the result takes that, or images that lie otherwise."""
+    shape, inputs = work.outputs[0].shape, work.required(2)
+    large = [number for number, own in enumerate(inputs) if own.value is None and own.shape == shape]
+    if len(large) > 1 and work.name in COMMUTATIVE and inputs[0].layout is None and not is_of_images(inputs[0]):
+        return 1 if is_dense(inputs[1]) and not is_dense(inputs[0]) else 0
+    return large[0] if large else None
+
+
+def is_of_images(operand: Operand) -> bool:
+    """Whether an operand is of images, or videos, with their channels last: convolutions take them so."""
+    return len(operand.shape) > 3 and has_channels_last(operand)
 
 
 def reordered(work: Work) -> list[int] | None:

@@ -327,16 +327,20 @@ def test_results_lie_as_the_first_input_does(seed: int) -> None:
 
 def test_results_lie_in_c_order_where_only_one_input_lies_as_nobody_wants_it() -> None:
     """A residual beside a view with its axes turned around is dense again; images keep their channels last."""
-    dense = rng.standard_normal((4, 16, 24)).astype(np.float32)
-    turned = np.ascontiguousarray(dense.transpose(2, 1, 0)).transpose(2, 1, 0)
-    last = np.ascontiguousarray(dense.transpose(0, 2, 1)).transpose(0, 2, 1)
-    for data, gives in ((turned, False), (last, True)):
+    for shape, order, gives in (
+        ((4, 16, 24), (2, 1, 0), False),
+        ((4, 16, 24), (0, 2, 1), False),
+        ((4, 5, 6, 7), (0, 2, 3, 1), True),
+    ):
+        dense = rng.standard_normal(shape).astype(np.float32)
+        data = np.ascontiguousarray(dense.transpose(order)).transpose(np.argsort(order))
         work = work_of("Add-1", NUMPY, [data, dense], [(dense.shape, "f32")])
         compiled = COMPILERS["Add-1"](work, THREADS)
         assert compiled is not None
         assert bool(compiled.gives) == gives
         np.testing.assert_array_equal(computed(compiled, work, [data, dense])[0], data + dense)
-    alone = work_of("ReLU-1", {}, [turned], [(dense.shape, "f32")])
+    turned = rng.standard_normal((24, 16, 4)).astype(np.float32).T
+    alone = work_of("ReLU-1", {}, [turned], [(turned.shape, "f32")])
     assert COMPILERS["ReLU-1"](alone, THREADS).gives  # type: ignore[union-attr] # it is taken
 
 

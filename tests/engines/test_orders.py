@@ -1,10 +1,12 @@
 """Works in the order of axes that data have in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from irrun.engines.axes import Strided
-from irrun.engines.orders import in_order, reordered
+from irrun.engines.orders import in_order, leading, reordered
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 
@@ -68,3 +70,32 @@ def test_operands_of_posts_and_the_result_are_turned_with_the_data():
     np.testing.assert_array_equal(result, data + other)
     assert seen == [[(2, 4, 5, 3), (1, 4, 1, 3), (2, 4, 5, 3)]] * 2
     assert in_order(work, [0, 2, 3, 1], {}, lambda _: None) is None
+
+
+def pair(name, shape, order, *, other_shape=None, constant=None):
+    """An op of data whose axes lie in memory in `order`, and of others in C order."""
+    work = work_on(shape, order, (), np.empty(other_shape or shape, np.float32))
+    inputs = [replace(own, value=np.empty(own.shape)) if n == constant else own for n, own in enumerate(work.inputs)]
+    return Work(name, {}, inputs, work.outputs)
+
+
+@pytest.mark.parametrize(
+    ("work", "number"),
+    [
+        (pair("Add-1", (4, 5, 6), [0, 2, 1]), 1),
+        (pair("Subtract-1", (4, 5, 6), [0, 2, 1]), 0),
+        (pair("Add-1", (4, 5, 6), [0, 1, 2]), 0),
+        (pair("Add-1", (4, 5, 6, 7), [0, 2, 3, 1]), 0),
+        (pair("Add-1", (4, 5, 6, 7), [0, 2, 1, 3]), 1),
+        (pair("Add-1", (4, 5, 6), [0, 2, 1], other_shape=(5, 6)), 0),
+        (pair("Add-1", (4, 5, 6), [0, 2, 1], constant=1), 0),
+        (pair("Add-1", (4, 5, 6), [0, 2, 1], constant=0), 1),
+    ],
+)
+def test_a_result_lies_as_the_input_does_that_is_as_large_and_in_c_order(work, number):
+    assert leading(work) == number
+
+
+def test_nothing_lies_as_what_is_broadcast():
+    work = work_on((4, 1), [0, 1], (), np.empty((1, 5), np.float32))
+    assert leading(Work("Add-1", {}, work.inputs, [Operand("f32", (4, 5), (20, 4))])) is None

@@ -26,6 +26,7 @@ from irrun.engines.compiled.quantization import FAKE_QUANTIZE, LIMITS, fake_quan
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
+from irrun.engines.orders import leading
 from irrun.engines.vectorized.posts import nanoseconds_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Post, Work
 from irrun.records import dataclass
@@ -116,11 +117,10 @@ def _data(work: Work) -> tuple[int, Operand, Post] | None:
         return None
     if second is None:
         return 0, first, Post(work.name, work.attrs)
-    if first.value is None and first.shape == shape:
-        return 0, first, Post(work.name, work.attrs, 1)
-    if second.value is None and second.shape == shape:
-        return 1, second, Post(work.name, work.attrs, 0, reflected=True)
-    return None
+    position = leading(work)
+    if position is None:
+        return None
+    return position, (first, second)[position], Post(work.name, work.attrs, 1 - position, reflected=position == 1)
 
 
 def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:

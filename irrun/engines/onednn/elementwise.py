@@ -23,6 +23,7 @@ from irrun.engines.onednn.posts import (
     chain,
 )
 from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, spread_layout
+from irrun.engines.orders import leading
 from irrun.engines.work import Compiled, Operand, Post, Work
 
 
@@ -64,8 +65,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
 def _as_post(work: Work) -> tuple[int, Post] | None:
     """The head as a post, behind the number of the input that it is done to."""
-    shape = work.outputs[0].shape
-    (first,), second = work.required(1), work.optional(1)
+    second = work.optional(1)
     if work.name == "PReLU-1" or work.attrs.get("auto_broadcast", "numpy") == "pdpd":
         return None
     if work.name == FAKE_QUANTIZE:  # of which codes are made: NaN would not stay NaN, and codes have none
@@ -75,11 +75,10 @@ def _as_post(work: Work) -> tuple[int, Post] | None:
         return 0, Post(work.name, work.attrs)
     if work.name == "Swish-4":
         return 0, Post(work.name, work.attrs, parameters=(1,))
-    if first.value is None and first.shape == shape:
+    position = leading(work)
+    if position == 0:
         return 0, Post(work.name, work.attrs, 1)
-    if second.value is None and second.shape == shape and second.type in FLOATS:
-        return 1, Post(work.name, work.attrs, 0, reflected=True)
-    return None
+    return (1, Post(work.name, work.attrs, 0, reflected=True)) if position == 1 and second.type in FLOATS else None
 
 
 def _alike(layout: Descriptor, type: str) -> Descriptor | None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, has_channels_last, is_dense, merged
-from irrun.engines.orders import in_order, reordered
+from irrun.engines.axes import broadcast_strides, is_dense, merged
+from irrun.engines.orders import in_order, is_of_images, reordered
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import (
     BINARY,
@@ -49,7 +49,7 @@ def element_wise(work: Work, threads: Threads) -> Compiled | None:
 
     numpy = work.name != "PReLU-1" and work.attrs.get("auto_broadcast", "numpy") != "pdpd"
     order = reordered(work) if numpy and operands[0].shape == work.outputs[0].shape else None
-    if order is not None and not has_channels_last(operands[0]) and _reads_whole_rows(work):
+    if order is not None and not is_of_images(operands[0]) and _reads_whole_rows(work):
         order = None
     return compiled(work) if order is None else in_order(work, order, None, compiled) or compiled(work)
 
