@@ -8,6 +8,8 @@ import os
 import sys
 from types import ModuleType
 
+from irrun.deferred import defer
+
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
 search all that a command loads takes 10 ms."""
@@ -19,6 +21,9 @@ next to none for them, as engines have threads of their own; 28, the default, is
 UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules of numpy that do nothing but write the docstrings of its functions, for which nobody asks a command: to write
 them is a tenth of the time that numpy takes to load."""
+
+UNUSED = ("pickle", "shutil", "textwrap", "tokenize")
+"""Modules that others load, and of which few commands use anything."""
 
 
 def run() -> None:
@@ -42,6 +47,8 @@ def run() -> None:
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
+    for name in UNUSED:
+        defer(name)
     from irrun.cli import main  # now that nothing searches what it loads
 
     try:

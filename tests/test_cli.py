@@ -111,7 +111,7 @@ def test_numpy_loads_without_its_docstrings_and_with_all_else():
 def test_numpy_has_its_types_where_somebody_asks_for_them():
     script = (
         "import sys\n"
-        "from irrun.cli.deferred import defer, defer_part\n"
+        "from irrun.deferred import defer, defer_part\n"
         "defer('numpy')\n"
         "defer_part('numpy', '_typing', NDArray=list)\n"
         "import numpy\n"

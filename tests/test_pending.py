@@ -121,7 +121,7 @@ def test_all_that_is_not_finite_issuspect(type):
 
 DEFERRED = """
 import sys
-from irrun.cli.deferred import defer
+from irrun.deferred import defer
 defer("numpy")
 import numpy, irrun.spec.op
 before = "numpy.linalg" in sys.modules
@@ -146,9 +146,40 @@ def test_a_package_is_loaded_where_it_is_used(statement, loaded):
     assert done.stdout.split() == ["False", str(loaded), str(loaded)]
 
 
-def test_what_is_loaded_already_stays():
+@pytest.mark.parametrize(
+    "statement", ["import textwrap; textwrap.dedent('')", "from textwrap import dedent; import textwrap"]
+)
+def test_a_module_that_is_no_package_is_loaded_where_it_is_used(statement):
     script = (
-        "import numpy, sys; from irrun.cli.deferred import defer; defer('numpy'); print(sys.modules['numpy'] is numpy)"
+        "import sys\n"
+        "from irrun.deferred import defer\n"
+        "defer('textwrap')\n"
+        "import textwrap\n"
+        "before = 'wrap' in vars(textwrap)\n"
+        f"{statement}\n"
+        "print(before, type(textwrap) is type(sys), textwrap.wrap('a b', 1))"
     )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=TREE)
+    assert done.stdout == "False True ['a', 'b']\n"
+
+
+def test_a_run_uses_none_of_what_others_load(tmp_path):
+    script = (
+        "import os, sys\n"
+        "from irrun.__main__ import UNUSED, run\n"
+        "leave = os._exit\n"
+        "def end(status):\n"
+        "    print([name for name in UNUSED if type(sys.modules[name]) is type(sys)], flush=True)\n"
+        "    leave(status)\n"
+        "os._exit = end\n"
+        f"sys.argv[1:] = ['execute', 'samples/cnn/model.xml', '--random', '1', '--output', {str(tmp_path / 'o.npz')!r}]\n"
+        "run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=TREE)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_what_is_loaded_already_stays():
+    script = "import numpy, sys; from irrun.deferred import defer; defer('numpy'); print(sys.modules['numpy'] is numpy)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=TREE)
     assert done.stdout == "True\n"

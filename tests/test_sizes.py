@@ -179,7 +179,7 @@ def test_kernels_give_the_same_for_sizes(name, arrays, attrs):
 
 SHAPES = """
 import sys
-from irrun.cli.deferred import defer
+from irrun.deferred import defer
 defer("numpy")
 import irrun
 report = irrun.validate(sys.argv[1])

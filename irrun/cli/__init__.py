@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import click
 
-from irrun.cli.deferred import defer, defer_part
+from irrun.deferred import defer, defer_part
 
 INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""

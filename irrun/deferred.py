@@ -24,10 +24,10 @@ class _Deferred(ModuleType):
 
 
 def defer(name: str) -> None:
-    """Have the package `name` loaded by whoever uses it first, or imports a part of it, in the thread that does."""
+    """Have the module `name` loaded by whoever uses it first, or imports a part of it, in the thread that does."""
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        del _put(spec).__path__  # for which is asked where a part of it is imported
+        vars(_put(spec)).pop("__path__", None)  # for which is asked where a part of a package is imported
 
 
 def defer_part(package: str, name: str, **known: object) -> None:
