@@ -172,7 +172,8 @@ def test_a_run_uses_none_of_what_others_load(tmp_path):
         "    print([name for name in UNUSED if type(sys.modules[name]) is type(sys)], flush=True)\n"
         "    leave(status)\n"
         "os._exit = end\n"
-        f"sys.argv[1:] = ['execute', 'samples/cnn/model.xml', '--random', '1', '--output', {str(tmp_path / 'o.npz')!r}]\n"
+        "sys.argv[1:] = ['execute', 'samples/cnn/model.xml', '--random', '1', '--output',"
+        f" {str(tmp_path / 'o.npz')!r}]\n"
         "run()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=TREE)
