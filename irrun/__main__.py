@@ -22,8 +22,12 @@ UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules of numpy that do nothing but write the docstrings of its functions, for which nobody asks a command: to write
 them is a tenth of the time that numpy takes to load."""
 
-UNUSED = ("pickle", "shutil", "textwrap", "tokenize")
+UNUSED = ("bz2", "ipaddress", "lzma", "pickle", "platform", "shutil", "textwrap", "tokenize")
 """Modules that others load, and of which few commands use anything."""
+
+
+KNOWN: dict[str, object] = {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {}
+"""What is known of `platform`, which others ask for that as they are loaded."""
 
 
 def run() -> None:
@@ -48,7 +52,7 @@ def run() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
     for name in UNUSED:
-        defer(name)
+        defer(name, **(KNOWN if name == "platform" else {}))
     from irrun.cli import main  # now that nothing searches what it loads
 
     try:

@@ -18,20 +18,26 @@ class _Deferred(ModuleType):
         spec = self.__spec__
         assert spec is not None
         assert spec.loader is not None
-        self.__path__ = spec.submodule_search_locations or []
+        if spec.submodule_search_locations is not None:
+            self.__path__ = spec.submodule_search_locations
         spec.loader.exec_module(self)
         return getattr(self, name)
 
 
-def defer(name: str) -> None:
-    """Have the module `name` loaded by whoever uses it first, or imports a part of it, in the thread that does."""
+def defer(name: str, **known: object) -> None:
+    """Have the module `name` loaded by whoever uses it first, or imports a part of it, in the thread that does.
+
+    What is `known` of it can be had without.
+    """
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        vars(_put(spec)).pop("__path__", None)  # for which is asked where a part of a package is imported
+        module = vars(_put(spec))
+        module.pop("__path__", None)  # for which is asked where a part of a package is imported
+        module.update(known)
 
 
 def defer_part(package: str, name: str, **known: object) -> None:
-    """The same of a package in one that is deferred; what is `known` of it can be had without."""
+    """The same of a package in one that is deferred."""
     parent = sys.modules.get(package)
     if isinstance(parent, _Deferred):
         assert parent.__spec__ is not None

@@ -7,7 +7,9 @@ import re
 from bisect import bisect_left
 
 from irrun.diagnostics import Span
-from irrun.ir.malformed import TAG
+
+TAG = re.compile(rb"<[^\s/>]+")
+"""The beginning of a start tag, up to the end of its name."""
 
 _BLOCK = 1 << 13
 _CONTINUED = bytes(range(0x80, 0xC0))

@@ -1,4 +1,7 @@
-"""The words for what is not well-formed XML: expat's errors, with their place and what to do."""
+"""The words for what is not well-formed XML: expat's errors, with their place and what to do.
+
+Loaded where something is wrong.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.lines import TAG
 
 if TYPE_CHECKING:
     from irrun.ir.lines import Source
     from irrun.ir.xml import Element
-
-TAG = re.compile(rb"<[^\s/>]+")
-"""The beginning of a start tag, up to the end of its name."""
 
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 """What may stand before the first element; a document type is refused for itself."""

@@ -17,7 +17,6 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.lines import Source as Text
-from irrun.ir.malformed import mistaken
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
@@ -29,8 +28,7 @@ MAX_XML_BYTES = 3 << 28
 """The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/"
-_HTML = re.compile(rb"\s*+(?>(?><!--.*?-->)\s*+)*+<(!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
-_NET = re.compile(rb"<net\b")
+_HTML = rb"(?is)\s*+(?>(?><!--.*?-->)\s*+)*+<(!doctype\s+html|html)\b"
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 """What may stand before the first character: marks of encodings, zeros of UTF-16, and space."""
 
@@ -147,10 +145,14 @@ def _xml_text(path: Path, data: bytes) -> bytes:
     foreign = _foreign(data[:1024])
     if foreign is not None:
         raise _refusal("E107", f"`{path}` is {foreign[0]}, not a model", foreign[1])
-    other = None if start == b"<" else mistaken(data[:1024])
+    if start == b"<":
+        return data
+    from irrun.ir.malformed import mistaken
+
+    other = mistaken(data[:1024])
     if other is not None:
         raise _refusal("E107", f"`{path}` is {other[0]}, not the .xml of an IR", other[1])
-    if start not in (b"<", b"") and not _NET.search(data):
+    if start and not re.search(rb"<net\b", data):
         help = "the model file of an IR is the .xml, whose first character is <"
         raise IRError([Diagnostic("E107", f"`{path}` is not XML", Text(data).span(data.find(start)), help=help)])
     return data
@@ -160,7 +162,7 @@ def _foreign(head: bytes) -> tuple[str, str] | None:
     """What stands in place of a file that begins so, where that often happens, and what to do."""
     if head.startswith(_LFS_POINTER):
         return "a Git LFS pointer", "fetch the file that it stands for: git lfs pull"
-    if _HTML.match(head):
+    if b"html" in head.lower() and re.match(_HTML, head):
         help = "the download led to a page instead of the file: a log-in, an error, or the site's view of the file"
         return "an HTML page", help
     return None

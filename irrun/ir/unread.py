@@ -26,8 +26,8 @@ _MARKS = {
 """The attributes by which an element of another tag is known for a member of a list, and how many will do for one
 whose tag is near."""
 
-_TOKEN = re.compile(rb"""<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[^']*')*>""", re.DOTALL)
-_DIM = re.compile(rb"<dim[\s>]")
+_TOKEN = rb"""(?s)<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[^']*')*>"""
+_DIM = rb"<dim[\s>]"
 
 _GRAPH = ("layers", "edges", "rt_info")
 _OF_OLD_TOOLS = {"meta_data", "quantization_parameters", "pre-process", "statistics", "cli_parameters"}
@@ -52,9 +52,9 @@ def report_texts(root: Element, findings: Findings) -> None:
 def _texts(data: bytes) -> Iterator[int]:
     """Where text begins that is not in a <dim>."""
     end, before = len(data), b""
-    for token in _TOKEN.finditer(data):
+    for token in re.finditer(_TOKEN, data):
         gap = data[end : token.start()]
-        if gap.strip() and not _DIM.match(before):
+        if gap.strip() and not re.match(_DIM, before):
             yield token.start() - len(gap.lstrip())
         if token[0].startswith(b"<![CDATA["):
             yield token.start()

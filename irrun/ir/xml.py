@@ -11,7 +11,6 @@ from xml.parsers import expat
 from irrun.diagnostics import NOWHERE, Diagnostic, IRError, Span
 from irrun.ir.collector import collector_paused
 from irrun.ir.lines import NO_FILE, Source
-from irrun.ir.malformed import UTF8, explained
 from irrun.ir.plain import PlainEdge, PlainLayer, Run, plain_runs
 
 MAX_DEPTH = 256
@@ -247,8 +246,12 @@ def _elements(
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
+        from irrun.ir.malformed import explained
+
         raise IRError([explained(error.code, source, parser.ErrorByteIndex, stack)]) from None
     except (LookupError, ValueError):
+        from irrun.ir.malformed import UTF8
+
         raise IRError([Diagnostic("E101", "the declared encoding is not known", Span(1, 1), help=UTF8)]) from None
     finally:
         parser.StartElementHandler = parser.EndElementHandler = parser.StartDoctypeDeclHandler = None
