@@ -1,19 +1,25 @@
 """`dataclass` and `NamedTuple` as the standard library has them, for classes that are soon made.
 
 Its own write most methods of each class as text and compile that, which takes a tenth of a process that runs a small
-model. Here classes share their methods but the one that makes an object, which is compiled with the first of these.
+model. Here classes share their methods but the one that makes an object, which is compiled once there are some of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import _tuplegetter  # type: ignore[attr-defined]
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, FrozenInstanceError, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, FrozenInstanceError, fields
+from functools import cache
+from itertools import count
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Self
+
+FEW = 32
+"""Objects of a class that are made without a method that is compiled for them, which takes as long as to make twice as
+many so."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -81,10 +87,32 @@ class _Named(tuple[Any, ...]):
         return f"{type(self).__name__}({shown})"
 
 
+def _told(
+    names: Sequence[str], given: Sequence[Any], named: Mapping[str, Any], default: Callable[[str], Any]
+) -> list[Any] | None:
+    """What fields of these names are given by position, by name, or by default; None where that is not as it should."""
+    values, used = [*given], 0
+    for name in names[len(given) :]:
+        if name in named:
+            values.append(named[name])
+            used += 1
+        elif (value := default(name)) is not MISSING:
+            values.append(value)
+    return values if used == len(named) and len(values) == len(names) else None
+
+
 def _tuple_maker(cls: type[_Named]) -> Callable[..., Any]:
-    """The method `__new__`, which is compiled when it is called first."""
+    """The method `__new__`, which is compiled when it has been called a few times."""
+    calls = count()
+
+    def default(name: str) -> Any:
+        return cls._field_defaults.get(name, MISSING)
 
     def make(_cls: type[_Named], *given: Any, **named: Any) -> Any:
+        if next(calls) < FEW:
+            values = _told(cls._fields, given, named, default)
+            if values is not None:
+                return tuple.__new__(_cls, values)
         names = ", ".join(cls._fields)
         text = f"lambda _cls, {names}: _new(_cls, ({names},))" if names else "lambda _cls: _new(_cls)"
         compiled = eval(text, {"_new": tuple.__new__})
@@ -111,7 +139,36 @@ def _methods(cls: type[Any], repr: bool, eq: bool, frozen: bool, slots: bool) ->
 
 
 def _initializer(cls: type[Any], frozen: bool) -> Callable[..., None]:
+    """The method `__init__`, which is compiled when it has been called a few times."""
+    calls, put = count(), object.__setattr__ if frozen else setattr
+
+    def default(name: str) -> Any:
+        each: Field[Any] = known()[name]
+        return each.default if each.default_factory is MISSING else each.default_factory()
+
+    @cache
+    def known() -> dict[str, Field[Any]]:
+        return {each.name: each for each in fields(cls)}
+
+    @cache
+    def names() -> tuple[list[str], list[str], list[str]]:
+        own = known().values()
+        made = [e.name for e in own if not e.init and (e.default, e.default_factory) != (MISSING, MISSING)]
+        positional = [each.name for each in own if each.init and not each.kw_only]
+        return positional, positional + [each.name for each in own if each.init and each.kw_only], made
+
     def initialize(self: Any, *given: Any, **named: Any) -> None:
+        if next(calls) < FEW:
+            positional, told, made = names()
+            values = _told(told, given, named, default) if len(given) <= len(positional) else None
+            if values is not None:
+                for name, value in zip(told, values, strict=True):
+                    put(self, name, value)
+                for name in made:
+                    put(self, name, default(name))
+                if hasattr(cls, "__post_init__"):
+                    self.__post_init__()
+                return
         compiled = cls.__init__ = _compiled(cls, frozen)
         compiled(self, *given, **named)
 

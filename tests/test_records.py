@@ -75,9 +75,11 @@ def classes(dataclass: Callable[..., Any], tuples: type[Any]) -> Made:
     return {cls.__name__: cls for cls in found}
 
 
-@pytest.fixture(params=["of the library", "of irrun"])
-def made(request: pytest.FixtureRequest) -> Made:
-    if request.param == "of irrun":
+@pytest.fixture(params=["of the library", "of irrun", "of irrun, compiled"])
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Made:
+    if request.param == "of irrun, compiled":
+        monkeypatch.setattr(records, "FEW", 0)
+    if request.param.startswith("of irrun"):
         return classes(records.dataclass, records.NamedTuple)
     return classes(dataclasses.dataclass, typing.NamedTuple)  # type: ignore[arg-type]
 
@@ -172,7 +174,7 @@ def test_objects_are_pickled() -> None:
     assert Run.__module__ == "irrun.run.session"
 
 
-def test_nothing_is_compiled_before_the_first_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_makes_objects_is_compiled_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[type[Any]] = []
     original = records._compiled
 
@@ -181,7 +183,13 @@ def test_nothing_is_compiled_before_the_first_object(monkeypatch: pytest.MonkeyP
         return original(cls, frozen)
 
     monkeypatch.setattr(records, "_compiled", counted)
-    frozen = classes(records.dataclass, records.NamedTuple)["Frozen"]
-    assert compiled == []
-    assert frozen(1) != frozen(2)
+    made = classes(records.dataclass, records.NamedTuple)
+    frozen, pair = made["Frozen"], made["Pair"]
+    makers = pair.__new__
+    for _ in range(records.FEW):
+        assert frozen(1) != frozen(2)
+        assert pair(1) != pair(2)
+        assert len(compiled) <= 1
     assert compiled == [frozen]
+    assert pair.__new__ is not makers
+    assert (frozen(3).a, frozen(b=4, a=5).b, pair(6)) == (3, 4, (6, 2))
