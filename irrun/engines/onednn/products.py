@@ -99,6 +99,8 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]
+    if len(sizes) == 2 and right.value is None:  # oneDNN knows heads behind rows by two axes more
+        sizes, found = (1, *sizes), [(0, *own) for own in found]
     steady = (sizes[-1] > 1 and found[0][-1] == 0) or (inner > 1 and 0 in (a.strides[-1], b.strides[-2]))
     if steady or (columns > 1 and b.strides[-1] == 0):
         return None
