@@ -175,6 +175,19 @@ def test_heads_of_one_batch_are_multiplied_as_those_of_several() -> None:
     assert found[:2] == found[2:]
 
 
+@pytest.mark.skipif(ENGINE is None or not ENGINE.wide, reason="without AVX-512 all products are of that kind")
+def test_one_run_does_not_wait_for_code_of_all_sizes() -> None:
+    gaps = np.zeros((2, 5, 3, 64), np.float32)[..., :32].transpose(0, 2, 1, 3)
+    work = work_of("MatMul-1", PLAIN, [gaps, normal(2, 3, 32, 7)], [normal(2, 3, 5, 7)])
+    for once in (False, True):
+        engine = load_onednn(1, once=once)
+        assert engine is not None
+        product = product_of(engine._library, work)
+        assert product is None if once else product is not None
+    work = work_of("MatMul-1", PLAIN, [normal(2, 3, 5, 32), normal(2, 3, 32, 7)], [normal(2, 3, 5, 7)])
+    assert product_of(engine._library, work) is not None
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("mask", [None, (11, 13), (1, 1, 11, 13), (1, 1, 1, 13)], ids=str)
 def test_attention(batch: int, mask: tuple[int, ...] | None) -> None:

@@ -23,6 +23,10 @@ keeps the other threads awake."""
 FEW_OF_WEIGHTS = FEW_PRODUCTS * ALONE_OF_WEIGHTS
 """Multiplications of f32 by weights that one thread does alone."""
 
+WRITTEN_LATE = "gemm"
+"""How those ways are called whose code oneDNN writes for all sizes at the first call, which takes 30 ms: in one run others
+have long been done by then. Processors without AVX-512 know no other way for most."""
+
 STEP, GAP = 512, 64
 """Bytes of an eighth of a page, and of a line of the processor's caches."""
 
@@ -99,7 +103,7 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     sizes, found = merged(full[:-1], steps)
     if not sizes or found[1][-1] != 0:  # one row in each product
         sizes, found = (*sizes, 1), [(*own, 0) for own in found]
-    if len(sizes) == 2 and right.value is None:  # oneDNN knows heads behind rows by two axes more
+    if len(sizes) == 2:  # oneDNN knows heads behind rows by two axes more
         sizes, found = (1, *sizes), [(0, *own) for own in found]
     steady = (sizes[-1] > 1 and found[0][-1] == 0) or (inner > 1 and 0 in (a.strides[-1], b.strides[-2]))
     if steady or (columns > 1 and b.strides[-1] == 0):
@@ -136,8 +140,11 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     primitive = primitive_of(wanted, () if sums is None else sums.masks(1 << len(sizes)))
     if primitive is None:
         return None
+    if library.once and library.wide and primitive.implementation.startswith(WRITTEN_LATE):
+        return None
     if right.value is not None and (apart := _apart(library, primitive.layout(WEIGHTS))) is not None:
-        primitive = primitive_of(apart) or primitive
+        other = primitive_of(apart)
+        primitive = other if other is not None and other.implementation == primitive.implementation else primitive
     inputs = {SRC: 0, **posts.inputs}
     if added is not None and sums is None:
         inputs[BIAS] = added
