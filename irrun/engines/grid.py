@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
@@ -54,6 +56,22 @@ def is_on_a_level(place: Array, levels: Array | int) -> Array:
     """Whether places among so many levels are whole numbers, but for the rounding of limits."""
     on: Array = np.abs(place - np.rint(place)) <= levels * OFF_A_LEVEL
     return on
+
+
+def is_of_integers(weights: CompressedWeights, channels: Collection[int]) -> bool:
+    """Whether codes can be multiplied by those of weights, of which `channels` are the axes of channels of the result:
+    bytes with a sign, without a zero point, and with scales that are the same for all that is summed."""
+    if weights.type != "i8" or weights.zero is not None or weights.stored != weights.shape or weights.scale is None:
+        return False
+    return all(size == 1 or axis in channels for axis, size in enumerate(weights.scale.shape))
+
+
+def channels_of(rank: int, *, grouped: bool | None, transposed: bool = False) -> tuple[int, ...]:
+    """The axes of weights that are channels of the result: of a convolution, if it is known whether that is `grouped`,
+    or of a product of matrices, the second one of which may be `transposed`."""
+    if grouped is not None:
+        return (0, 1) if grouped else (0,)
+    return () if rank < 2 else (rank - 2 if transposed else rank - 1,)
 
 
 def factors_of(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:

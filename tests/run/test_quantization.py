@@ -806,3 +806,38 @@ def test_what_any_op_gives_may_become_codes(name, engine, tmp_path, caplog):
     assert (np.abs(found - expected) > 1e-4).mean() < 0.02
     assert np.abs(found - expected).max() < 2 * 0.01 * 1.28
     assert not caplog.messages
+
+
+@pytest.mark.parametrize("columns", [256, 300])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(
+    ("type", "scale", "zero"),
+    [
+        ("u8", "columns", 30),
+        ("u8", "columns", None),
+        ("i8", "rows", None),
+        ("i8", "columns", 0.5),
+        ("i8", "columns", None),
+        ("i8", "all", None),
+    ],
+    ids=str,
+)
+def test_weights_that_are_no_codes_to_multiply_by_beside_some_that_are(
+    columns, transposed, type, scale, zero, tmp_path
+):
+    """Queries and keys of one quantized tensor: what one product reads as codes the other one reads as numbers."""
+    rng, model = np.random.default_rng(0), Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (20, 256)), -1.28, 1.27)
+    model.result(product(model, x, compressed(model, codes(256, 256), np.full((256, 1), 0.01))))
+    low, high = (0, 256) if type == "u8" else (-127, 128)
+    numbers = rng.integers(low, high, (256, columns)).astype(type.replace("u", "uint").replace("i8", "int8"))
+    shape = {"rows": (256, 1), "columns": (1, columns), "all": (1, 1)}[scale]
+    factors, zeros = rng.uniform(0.01, 0.02, shape), None if zero is None else np.full(shape, zero)
+    if transposed:
+        numbers, factors, zeros = numbers.T, factors.T, None if zeros is None else zeros.T
+    model.result(product(model, x, compressed(model, numbers, factors, zeros), turned=transposed))
+    path, data = model.save(tmp_path), image(20, 256, scale=0.5)
+    for engine in ("auto", "onednn", "numpy"):
+        found, expected, _ = results(path, {"x": data}, engine)
+        for own, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(own, wanted, rtol=1e-4, atol=1e-4)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
+from irrun.engines.grid import channels_of, is_of_integers
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
@@ -105,12 +106,15 @@ def _of_module(name: str, table: str) -> Any:
 
 
 def _is_of_integers(work: Work) -> bool:
-    """Whether a work is of codes and constant weights of i8."""
+    """Whether a work is of codes and constant weights that these can be multiplied by."""
     if work.name not in INTEGERS:
         return False
     data, right = work.required(2)
-    codes = data.codes is not None or work.name.startswith("Integer")
-    return codes and right.compressed is not None and right.compressed.type == "i8" and right.compressed.zero is None
+    if right.compressed is None or not (data.codes is not None or work.name.startswith("Integer")):
+        return False
+    grouped = None if work.name.endswith("MatMul-1") else "Group" in work.name
+    axes = channels_of(len(right.shape), grouped=grouped, transposed=work.attrs.get("transpose_b", False))
+    return is_of_integers(right.compressed, axes)
 
 
 class CompiledEngine:

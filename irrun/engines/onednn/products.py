@@ -24,8 +24,8 @@ FEW_OF_WEIGHTS = FEW_PRODUCTS * ALONE_OF_WEIGHTS
 """Multiplications of f32 by weights that one thread does alone."""
 
 WRITTEN_LATE = "gemm"
-"""How those ways are called whose code oneDNN writes for all sizes at the first call, which takes 30 ms: in one run others
-have long been done by then. Processors without AVX-512 know no other way for most."""
+"""How the ways are called whose code oneDNN writes for all sizes at the first call, which takes 30 ms: in a single run
+others have long been done by then. Without AVX-512 it has no other way for most products."""
 
 STEP, GAP = 512, 64
 """Bytes of an eighth of a page, and of a line of the processor's caches."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid, factors_of
+from irrun.engines.grid import Grid, channels_of, factors_of, is_of_integers
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
@@ -70,9 +70,9 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     """Convolution-1 and GroupConvolution-1 of codes with constant filters."""
     data, filters = work.required(2)
     weights, grid = filters.compressed, data.grid
-    if weights is None or grid is None:
+    shape, grouped = filters.shape, "Group" in work.name
+    if weights is None or grid is None or not is_of_integers(weights, channels_of(len(shape), grouped=grouped)):
         return None
-    shape, grouped = weights.shape, "Group" in work.name
     factors, kernel = factors_of(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
     if grouped and shape[0] == 1:
         shape = shape[1:]
@@ -126,6 +126,9 @@ def product(library: Library, work: Work) -> Compiled | None:
     if grid is None or len(grid.scale) > 1 or (weights is None and right.grid is None):
         return None
     if weights is not None:
+        axes = channels_of(len(weights.shape), grouped=None, transposed=work.attrs["transpose_b"])
+        if not is_of_integers(weights, axes):
+            return None
         codes = weights.plain()
         right = Operand("i8", codes.shape, codes.strides, codes)
         zeros, given = _zeros(work, grid)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from irrun.engines.grid import Coding
+from irrun.engines.grid import Coding, channels_of, is_of_integers
 from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import CODES, multiply_integers
 from irrun.run.passes.rewriting import closed, types_for
@@ -92,8 +92,12 @@ class _Quantization:
 
     def _is_integer(self, instruction: Instruction) -> bool:
         """Whether an instruction is a product of two tensors on grids."""
-        convolved = instruction.op.trait(Convolving)
-        if convolved is None and instruction.op.trait(MatrixProduct) is None:
+        convolved, multiplied = instruction.op.trait(Convolving), instruction.op.trait(MatrixProduct)
+        if convolved is not None:
+            grouped, transposed = convolved.grouped, False
+        elif multiplied is not None:
+            grouped, transposed = None, instruction.attrs[multiplied.transpose_b]
+        else:
             return False
         data, other = instruction.inputs[:2]
         grid, weights = self._grids.of(data), self._old.compressed.get(other or -1)
@@ -104,7 +108,7 @@ class _Quantization:
         ):
             return False
         if weights is not None:
-            return weights.type == "i8" and weights.zero is None and weights.shape == weights.stored
+            return is_of_integers(weights, channels_of(len(weights.shape), grouped=grouped, transposed=transposed))
         second = self._grids.of(other)
         return convolved is None and second is not None and len(second.scale) == 1 and self._is_static(other)
 
