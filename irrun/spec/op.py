@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import zip_longest
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -563,12 +563,18 @@ class Op:
     @cached_property
     def parts(self) -> Mapping[str, Any]:
         """What the kernel can be given something quicker for, of `PARTS`, and its own."""
-        return {name: self._parameters[name].default for name in PARTS.intersection(self._parameters)}
+        return {name: self._parameters[name] for name in PARTS.intersection(self._parameters)}
 
     @cached_property
-    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+    def _parameters(self) -> Mapping[str, Any]:
+        """What the kernel calls its parameters, and the defaults of those that can be given by name alone."""
+        kernel = self.kernel
+        if isinstance(kernel, FunctionType) and not hasattr(kernel, "__wrapped__"):  # which takes inspect long to say
+            code = kernel.__code__
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            return dict.fromkeys(names) | (kernel.__kwdefaults__ or {})
         try:
-            return inspect.signature(self.kernel).parameters
+            return {name: own.default for name, own in inspect.signature(kernel).parameters.items()}
         except ValueError:  # a ufunc has no signature
             return {}
 
