@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,17 @@ from irrun.engines.compressed import CompressedWeights
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+
+if TYPE_CHECKING:
+    from irrun.engines.work import Work
+
+INTEGER = "Integer"
+"""How the names of ops begin that take codes, and their zero point as their third input."""
+
+PRODUCTS = frozenset(
+    f"{kind}{op}" for kind in ("", INTEGER) for op in ("Convolution-1", "GroupConvolution-1", "MatMul-1")
+)
+"""Works that may be of codes, and of constant weights."""
 
 OFF_A_LEVEL = 2.0**-22
 """How far from a whole number, for each of the levels, the place of zero may be that comes of limits which were rounded
@@ -56,6 +68,14 @@ def is_on_a_level(place: Array, levels: Array | int) -> Array:
     """Whether places among so many levels are whole numbers, but for the rounding of limits."""
     on: Array = np.abs(place - np.rint(place)) <= levels * OFF_A_LEVEL
     return on
+
+
+def is_of_codes(work: Work) -> bool:
+    """Whether a work is a product of codes."""
+    if work.name not in PRODUCTS:
+        return False
+    (data,) = work.required(1)
+    return data.codes is not None or work.name.startswith(INTEGER)
 
 
 def is_of_integers(weights: CompressedWeights, channels: Collection[int]) -> bool:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from engines.onednn_works import ENGINE, needs_onednn, normal, room, work_of
 from numpy.lib.stride_tricks import as_strided
 
 from irrun.engines.onednn import bindings, load, tensors
+from irrun.engines.onednn.engine import LATE
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
@@ -397,3 +399,17 @@ def test_layouts_that_primitives_are_made_for_are_those_that_they_have(seed: int
             assert found == layout
             told = Descriptor(library, library.made("memory_desc_clone", "memory_desc_destroy", layout))
             assert (told.shape, told.type, told.strides) == (layout.shape, layout.type, layout.strides)
+
+
+@pytest.mark.parametrize("module", sorted(LATE))
+def test_modules_that_are_loaded_late_have_what_is_said_of_them(module: str) -> None:
+    compilers = import_module(f"irrun.engines.onednn.{module}").COMPILERS
+    assert compilers.keys() == {*LATE[module].split()}
+
+
+def test_a_model_of_matrices_loads_what_it_needs(tmp_path: Path) -> None:
+    code = (
+        "import sys; from irrun.engines.onednn import load; load(1)\n"
+        f"print([name for name in {[*LATE, 'quantized']} if 'irrun.engines.onednn.' + name in sys.modules])"
+    )
+    assert process(code, tmp_path) == "[]\n"

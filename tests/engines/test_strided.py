@@ -7,8 +7,7 @@ from engines.onednn_works import ENGINE, needs_onednn
 from engines.strided import Draw, assert_equal, case_of, computed, work_on
 
 from irrun.engines.onednn import engine as onednn
-from irrun.engines.onednn.posts import CLIPPING, QUANTIZE
-from irrun.engines.onednn.quantized import DEQUANTIZE
+from irrun.engines.onednn.posts import CLIPPING, DEQUANTIZE, QUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
 from irrun.run.quantization import TABLE

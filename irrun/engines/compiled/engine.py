@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
-from irrun.engines.grid import channels_of, is_of_integers
+from irrun.engines.grid import channels_of, is_of_codes, is_of_integers
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
@@ -69,14 +69,6 @@ MODULES = {
 """The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
 
-INTEGERS = frozenset(
-    {
-        *("Convolution-1", "GroupConvolution-1", "MatMul-1"),
-        *("IntegerConvolution-1", "IntegerGroupConvolution-1", "IntegerMatMul-1"),
-    }
-)
-"""Works of the module `integers`, where they are of codes and constant weights of i8."""
-
 UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
 """Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
 
@@ -107,10 +99,8 @@ def _of_module(name: str, table: str) -> Any:
 
 def _is_of_integers(work: Work) -> bool:
     """Whether a work is of codes and constant weights that these can be multiplied by."""
-    if work.name not in INTEGERS:
-        return False
-    data, right = work.required(2)
-    if right.compressed is None or not (data.codes is not None or work.name.startswith("Integer")):
+    right = work.optional(1)
+    if right is None or right.compressed is None or not is_of_codes(work):
         return False
     grouped = None if work.name.endswith("MatMul-1") else "Group" in work.name
     axes = channels_of(len(right.shape), grouped=grouped, transposed=work.attrs.get("transpose_b", False))

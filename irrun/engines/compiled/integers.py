@@ -22,14 +22,11 @@ from irrun.engines.compiled.integer_windows import Windows
 from irrun.engines.compiled.integer_winograd import Winograd
 from irrun.engines.compiled.requantization import layout_of, requantization
 from irrun.engines.compiled.team import Team
-from irrun.engines.grid import Grid, factors_of
+from irrun.engines.grid import INTEGER, Grid, factors_of
 from irrun.engines.memory import Arranged, data_address
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
-
-INTEGER = "Integer"
-"""How the names of ops begin that take codes, and their zero point as their third input."""
 
 MAX_TAPS = 1 << 9
 """Of a sum of products of one channel, which f32 has exactly."""

@@ -2,53 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from math import prod
 
 from irrun.engines.axes import dense_strides, is_dense
+from irrun.engines.grid import is_of_codes
 from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
-from irrun.engines.onednn import (
-    attention,
-    contraction,
-    convolution,
-    copies,
-    elementwise,
-    normalization,
-    pooling,
-    products,
-    quantized,
-    recurrent,
-)
+from irrun.engines.onednn import attention, copies, elementwise, normalization, products
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.onednn.posts import QUANTIZE
-from irrun.engines.onednn.quantized import DEQUANTIZE
+from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
 
-OF_FLOATS = (attention, convolution, copies, elementwise, normalization, pooling, products)
-"""Modules whose tables `COMPILERS` are of works of f32 and bf16."""
+LATE = {
+    "convolution": "Convolution-1 GroupConvolution-1 ConvolutionBackpropData-1 GroupConvolutionBackpropData-1",
+    "pooling": "MaxPool-1 MaxPool-8 MaxPool-14 AvgPool-1 AvgPool-14 AvgPool-16 ReduceMean-1",
+    "contraction": "Einsum-7",
+    "recurrent": "LSTMSequence-5 LSTMCell-4 GRUSequence-5 GRUCell-3 RNNSequence-5 RNNCell-3",
+}
+"""Modules that are loaded with the first work of their tables `COMPILERS`, which are of these ops: models of matrices
+need none of them. That of products of codes, `quantized`, is another one."""
 
+
+def _late(module: str) -> dict[str, Compiler]:
+    def compile(library: Library, work: Work) -> Compiled | None:
+        compilers: dict[str, Compiler] = import_module(f"irrun.engines.onednn.{module}").COMPILERS
+        return compilers[work.name](library, work)
+
+    return dict.fromkeys(LATE[module].split(), compile)
+
+
+def _dequantize(library: Library, work: Work) -> Compiled | None:
+    from irrun.engines.onednn.quantized import dequantize
+
+    return dequantize(library, work)
+
+
+def _joined(*tables: Mapping[str, Compiler]) -> dict[str, Compiler]:
+    return {op: compile for table in tables for op, compile in table.items()}
+
+
+_OF_FLOATS = _joined(
+    *(module.COMPILERS for module in (attention, copies, elementwise, normalization, products)),
+    *(_late(module) for module in ("convolution", "pooling")),
+)
 COMPILERS: dict[str, dict[str, Compiler]] = {
-    "f32": {
-        **{op: compile for module in (*OF_FLOATS, contraction, recurrent) for op, compile in module.COMPILERS.items()},
-        DEQUANTIZE: quantized.dequantize,
-    },
-    "bf16": {
-        op: compile
-        for table in (
-            *(module.COMPILERS for module in OF_FLOATS),
-            *(module.BF16_COMPILERS for module in (copies, elementwise, normalization)),
-        )
-        for op, compile in table.items()
-    },
-    "f16": {**copies.F16_COMPILERS},
+    "f32": _joined(_OF_FLOATS, _late("contraction"), _late("recurrent"), {DEQUANTIZE: _dequantize}),
+    "bf16": _joined(_OF_FLOATS, *(module.BF16_COMPILERS for module in (copies, elementwise, normalization))),
+    "f16": _joined(copies.F16_COMPILERS),
 }
 """By element type; works in which several occur are of the last one here."""
+
 VERY_FEW = 4
 """Rows for which oneDNN goes over weights more slowly than memory gives them, however many these are."""
 
@@ -58,7 +68,7 @@ as quick with what needs the most operations, and several times as quick with ma
 
 CODES = frozenset({"u8", "i8"})
 CODED = frozenset(
-    {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in pooling.COMPILERS if op.startswith("MaxPool"))}
+    {QUANTIZE, DEQUANTIZE, *copies.COMPILERS, *(op for op in LATE["pooling"].split() if op.startswith("MaxPool"))}
 )
 """Ops that are computed on codes, or make them."""
 
@@ -82,7 +92,9 @@ class OneDNN:
         self._library.parallel(address, argument)
 
     def compile(self, work: Work) -> Compiled | None:
-        if self.quantized and quantized.concerns(work):
+        if self.quantized and is_of_codes(work):
+            from irrun.engines.onednn import quantized
+
             found = self._library.works.compiled("codes", work, partial(quantized.compile, self._library))
             if found is not None:
                 return found

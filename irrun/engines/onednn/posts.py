@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 """Ops of one input; Swish may have a second one, for which see `_swishes`. Too inexact here are Log near 1 and
 SoftPlus of negative numbers, which is 8e-6 off."""
 
-QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
+QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE = "Quantize-0", "Dequantize-0", "FakeQuantize-1"
 
 CLIPPING = frozenset({"Clamp-1", FAKE_QUANTIZE, "ReLU-1"})
 """Ops whose results for NaN are other ones here; codes do not have it."""

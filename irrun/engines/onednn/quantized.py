@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Grid, channels_of, factors_of, is_of_integers
+from irrun.engines.grid import INTEGER, Grid, channels_of, factors_of, is_of_integers
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
@@ -38,20 +38,11 @@ from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
 
-DEQUANTIZE, INTEGER = "Dequantize-0", "Integer"
-"""An op, and how the names of those begin that take a zero point as their third input."""
-
-
-def concerns(work: Work) -> bool:
-    """Whether a work is one of these."""
-    (data,) = work.required(1)
-    if not all(all(operand.shape) for operand in (data, *work.outputs)):
-        return False
-    return work.name in COMPILERS and (data.codes is not None or work.name.startswith(INTEGER))
-
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """A product of codes; None where it is none of integers, or does not take all of the posts."""
+    if not all(all(operand.shape) for operand in (*work.required(1), *work.outputs)):
+        return None
     coded = frozenset(
         position for position, operand in enumerate(work.inputs) if operand is not None and operand.codes is not None
     )
