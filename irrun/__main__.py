@@ -22,12 +22,11 @@ UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules of numpy that do nothing but write the docstrings of its functions, for which nobody asks a command: to write
 them is a tenth of the time that numpy takes to load."""
 
-UNUSED = ("bz2", "ipaddress", "lzma", "pickle", "platform", "shutil", "textwrap", "tokenize")
-"""Modules that others load, and of which few commands use anything."""
-
-
-KNOWN: dict[str, object] = {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {}
-"""What is known of `platform`, which others ask for that as they are loaded."""
+UNUSED: dict[str, dict[str, object]] = {
+    **{name: {} for name in ("bz2", "ipaddress", "lzma", "pickle", "shutil", "textwrap", "tokenize")},
+    "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
+}
+"""Modules that others load, and of which few commands use anything, with what those ask for as they are loaded."""
 
 
 def run() -> None:
@@ -51,8 +50,8 @@ def run() -> None:
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
-    for name in UNUSED:
-        defer(name, **(KNOWN if name == "platform" else {}))
+    for name, known in UNUSED.items():
+        defer(name, **known)
     from irrun.cli import main  # now that nothing searches what it loads
 
     try:

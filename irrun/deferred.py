@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -31,9 +32,7 @@ def defer(name: str, **known: object) -> None:
     """
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        module = vars(_put(spec))
-        module.pop("__path__", None)  # for which is asked where a part of a package is imported
-        module.update(known)
+        vars(_put(spec, known)).pop("__path__", None)  # for which is asked where a part of a package is imported
 
 
 def defer_part(package: str, name: str, **known: object) -> None:
@@ -43,12 +42,12 @@ def defer_part(package: str, name: str, **known: object) -> None:
         assert parent.__spec__ is not None
         spec = PathFinder.find_spec(f"{package}.{name}", parent.__spec__.submodule_search_locations)
         if spec is not None:
-            module = vars(parent)[name] = _put(spec)
-            vars(module).update(known)
+            vars(parent)[name] = _put(spec, known)
 
 
-def _put(spec: ModuleSpec) -> ModuleType:
+def _put(spec: ModuleSpec, known: Mapping[str, object]) -> ModuleType:
     module = module_from_spec(spec)
+    vars(module).update(known)
     module.__class__ = _Deferred
     sys.modules[spec.name] = module
     return module

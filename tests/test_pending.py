@@ -166,9 +166,9 @@ def test_a_module_that_is_no_package_is_loaded_where_it_is_used(statement):
 def test_what_is_known_of_a_module_needs_not_be_loaded():
     script = (
         "import sys\n"
-        "from irrun.__main__ import KNOWN\n"
+        "from irrun.__main__ import UNUSED\n"
         "from irrun.deferred import defer\n"
-        "defer('platform', **KNOWN)\n"
+        "defer('platform', **UNUSED['platform'])\n"
         "import platform, uuid\n"
         "known = platform.system()\n"
         "print('machine' in vars(platform), hasattr(platform, '__path__'), platform.machine() != '')\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,6 +51,14 @@ WRITTEN_MODEL = click.option(
     callback=_model_name,
     help="Where the model goes, its .bin beside it.",
 )
+
+
+def read_standard_input() -> bytes:
+    """The text of a model, or a little more than one may have."""
+    from irrun.files import read_most
+    from irrun.ir.reader import MAX_XML_BYTES
+
+    return read_most(sys.stdin.buffer, MAX_XML_BYTES + 1)
 
 
 def require_files(context: click.Context, *paths: Path | None) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.files import STANDARD, STDIN, require_files, write_text, written_file
+from irrun.cli.files import STANDARD, STDIN, read_standard_input, require_files, write_text, written_file
 from irrun.cli.options import colour, ops_option, paint, parse_shape_option, say
 from irrun.cli.progress import progress
 
@@ -135,12 +134,10 @@ def _inspected(
     target: str | None,
     read_weights: bool,
 ) -> Inspection:
-    from irrun.files import read_most
-    from irrun.ir.reader import MAX_XML_BYTES
     from irrun.tools.inspect.inspection import inspect as look
 
     require_files(context, model)
-    content = read_most(sys.stdin.buffer, MAX_XML_BYTES + 1) if model == STANDARD else None
+    content = read_standard_input() if model == STANDARD else None
     path = STDIN if model == STANDARD else model
     try:
         return look(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from irrun.cli.files import STANDARD, require_files, write_text
+from irrun.cli.files import STANDARD, read_standard_input, require_files, write_text
 from irrun.cli.options import WEIGHTS, failures_said, ops_option, say
 
 
@@ -44,12 +44,10 @@ def print_(
     require_files(context, model, weights)
 
     from irrun.diagnostics import IRError
-    from irrun.files import read_most
-    from irrun.ir.reader import MAX_XML_BYTES
     from irrun.tools.printing import print_model
 
     with failures_said(context, lambda _: None):
-        source = read_most(sys.stdin.buffer, MAX_XML_BYTES + 1) if model == STANDARD else model
+        source = read_standard_input() if model == STANDARD else model
         try:
             text = print_model(source, weights, without_weights=no_weights, names=names)
         except IRError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.configuration import read_defaults
-from irrun.cli.files import STDIN, write_text, writing, written_file
+from irrun.cli.files import STDIN, read_standard_input, write_text, writing, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     WEIGHTS,
@@ -242,11 +241,9 @@ def _checked(
 ) -> Report:
     from irrun.check.finite import MAX_SEARCHED
     from irrun.check.validate import validate as check
-    from irrun.files import read_most
-    from irrun.ir.reader import MAX_XML_BYTES
 
     try:
-        content = read_most(sys.stdin.buffer, MAX_XML_BYTES + 1) if path == STDIN else None
+        content = read_standard_input() if path == STDIN else None
         return check(path, weights, shapes, content=content, searched=None if deep else MAX_SEARCHED)
     except ValueError as error:
         raise click.BadParameter(str(error), context, param_hint="--shape") from None

@@ -94,6 +94,16 @@ def channels_of(rank: int, *, grouped: bool | None, transposed: bool = False) ->
     return () if rank < 2 else (rank - 2 if transposed else rank - 1,)
 
 
+def multiplies_codes(work: Work) -> bool:
+    """Whether a product has constant weights that codes can be multiplied by."""
+    weights = work.required(2)[1].compressed
+    if weights is None:
+        return False
+    grouped = None if work.name.endswith("MatMul-1") else "Group" in work.name
+    transposed = work.attrs.get("transpose_b", False)
+    return is_of_integers(weights, channels_of(len(weights.shape), grouped=grouped, transposed=transposed))
+
+
 def factors_of(weights: CompressedWeights, grid: Grid, *, grouped: bool) -> Array:
     """What sums of products of codes are multiplied with, f64: one number, or one for each channel of the result."""
     assert weights.scale is not None

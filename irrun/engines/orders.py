@@ -21,12 +21,11 @@ from irrun.engines.axes import (
     order_of,
     ordered_strides,
 )
+from irrun.engines.plain import op_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
-
-COMMUTATIVE = frozenset({"Add-1", "Maximum-1", "Minimum-1", "Multiply-1"})
-"""Ops of which either input may be the one that the result lies as."""
+from irrun.spec.traits import Elementwise
 
 
 def leading(work: Work) -> int | None:
@@ -34,9 +33,15 @@ def leading(work: Work) -> int | None:
     in C order where there is a choice, as most of what reads the result takes that, or images that lie otherwise."""
     shape, inputs = work.outputs[0].shape, work.required(2)
     large = [number for number, own in enumerate(inputs) if own.value is None and own.shape == shape]
-    if len(large) > 1 and work.name in COMMUTATIVE and inputs[0].layout is None and not is_of_images(inputs[0]):
-        return 1 if is_dense(inputs[1]) and not is_dense(inputs[0]) else 0
+    if len(large) > 1 and inputs[0].layout is None and not is_dense(inputs[0]) and not is_of_images(inputs[0]):
+        return 1 if is_dense(inputs[1]) and _commutes(work.name) else 0
     return large[0] if large else None
+
+
+def _commutes(name: str) -> bool:
+    op = op_of(name)
+    trait = None if op is None else op.trait(Elementwise)
+    return trait is not None and trait.commutative
 
 
 def is_of_images(operand: Operand) -> bool:

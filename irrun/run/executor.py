@@ -404,20 +404,23 @@ class GraphExecutor:
 
 def _is_small(model: Model, inference: Inference) -> bool:
     """Whether there is so little to multiply that oneDNN does not pay in a single run."""
-    nodes = [node for node in inference.nodes.values() if node.op.trait(Products) is not None]
-    convolutions = [node for node in nodes if node.op.trait(Convolving) is not None]
-    size = model.weights.size or 0
+    nodes, size = inference.nodes.values(), model.weights.size or 0
     if size >= SINGLE_RUN_BYTES:
+        convolutions = (node for node in nodes if node.op.trait(Convolving) is not None)
         size -= sum(tensor_bytes(inference.tensor(node.layer.inputs[1])) for node in convolutions)
     if size >= SINGLE_RUN_BYTES:
         return False
-    return sum(_operations(inference, node) for node in nodes if node not in convolutions) < SINGLE_RUN_OPERATIONS
+    products = (node for node in nodes if node.op.trait(Convolving) is None)
+    return sum(_operations(inference, node) for node in products) < SINGLE_RUN_OPERATIONS
 
 
 def _operations(inference: Inference, node: InferredLayer) -> int:
     """The multiplications and additions of a layer that has `Products`, 0 where sizes are not known before the run."""
-    counting, tensors = node.op.trait(Products), [*map(inference.tensor, node.layer.inputs[:2]), *node.outputs]
-    if counting is None or not all(tensor.static for tensor in tensors):
+    counting = node.op.trait(Products)
+    if counting is None:
+        return 0
+    tensors = [*map(inference.tensor, node.layer.inputs[:2]), *node.outputs]
+    if not all(tensor.static for tensor in tensors):
         return 0
     *shapes, result = (tuple(int(size) for size in tensor.shape or ()) for tensor in tensors[:3])
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import checked
-from irrun.engines.grid import channels_of, is_of_codes, is_of_integers
+from irrun.engines.grid import is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
@@ -99,12 +99,7 @@ def _of_module(name: str, table: str) -> Any:
 
 def _is_of_integers(work: Work) -> bool:
     """Whether a work is of codes and constant weights that these can be multiplied by."""
-    right = work.optional(1)
-    if right is None or right.compressed is None or not is_of_codes(work):
-        return False
-    grouped = None if work.name.endswith("MatMul-1") else "Group" in work.name
-    axes = channels_of(len(right.shape), grouped=grouped, transposed=work.attrs.get("transpose_b", False))
-    return is_of_integers(right.compressed, axes)
+    return is_of_codes(work) and multiplies_codes(work)
 
 
 class CompiledEngine:

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-from irrun.engines.axes import given_alike, is_dense, order_of, ordered_strides
+from irrun.engines.axes import given_alike, order_of, ordered_strides
 from irrun.engines.compiled.code import FLOAT, LANES, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
@@ -59,8 +59,6 @@ def convert(work: Work, team: Team) -> Compiled | None:
         seconds = count * ELEMENT_NANOSECONDS * 1e-9
         return Kernel(team, address, arguments, (inputs, outputs), shared=count >= SHARED, seconds=seconds)
 
-    if is_dense(data):
-        return Compiled(bind)
     moved = tuple(output.shape[axis] for axis in order)
     result = replace(output, strides=ordered_strides(order, moved, item))
     return Compiled(bind, gives=given_alike(result, count * item))

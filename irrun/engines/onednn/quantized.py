@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import INTEGER, Grid, channels_of, factors_of, is_of_integers
+from irrun.engines.grid import INTEGER, Grid, factors_of, multiplies_codes
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
@@ -61,9 +61,9 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     """Convolution-1 and GroupConvolution-1 of codes with constant filters."""
     data, filters = work.required(2)
     weights, grid = filters.compressed, data.grid
-    shape, grouped = filters.shape, "Group" in work.name
-    if weights is None or grid is None or not is_of_integers(weights, channels_of(len(shape), grouped=grouped)):
+    if weights is None or grid is None or not multiplies_codes(work):
         return None
+    shape, grouped = weights.shape, "Group" in work.name
     factors, kernel = factors_of(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
     if grouped and shape[0] == 1:
         shape = shape[1:]
@@ -117,8 +117,7 @@ def product(library: Library, work: Work) -> Compiled | None:
     if grid is None or len(grid.scale) > 1 or (weights is None and right.grid is None):
         return None
     if weights is not None:
-        axes = channels_of(len(weights.shape), grouped=None, transposed=work.attrs["transpose_b"])
-        if not is_of_integers(weights, axes):
+        if not multiplies_codes(work):
             return None
         codes = weights.plain()
         right = Operand("i8", codes.shape, codes.strides, codes)

@@ -177,7 +177,7 @@ class Folding:
         if not instruction.plain or any(not tensor.static for tensor in outputs):
             return False
         wanted = result_bytes(instruction.op, inputs, outputs)
-        if wanted > MAX_FOLDED or program.reserved + wanted > self.setting.limit:
+        if not self._has_room(wanted):
             return False
         arrays = [
             None if number is None else self.setting.alignment(program.constants[number])
@@ -205,13 +205,17 @@ class Folding:
             return False
         shape = (*places.shape, *weights.shape[1:])
         wanted = prod(shape) * np.dtype(np.float32).itemsize
-        if wanted > MAX_FOLDED or program.reserved + wanted > self.setting.limit:
+        if not self._has_room(wanted):
             return False
         result = np.empty(shape, np.float32)
         weights.take(places.reshape(-1).astype(np.intp), result.reshape(places.size, *weights.shape[1:]))
         self._take(instruction, [result])
         program.reserved += wanted
         return True
+
+    def _has_room(self, wanted: int) -> bool:
+        """Whether there is room for so many bytes of constants more."""
+        return wanted <= MAX_FOLDED and self.program.reserved + wanted <= self.setting.limit
 
     def _take(self, instruction: Instruction, results: list[Array]) -> None:
         for number, array in zip(instruction.outputs, results, strict=False):
