@@ -146,6 +146,17 @@ def test_what_is_not_finite_stays_where_it_is(value: float) -> None:
     check({"mode": "linear"}, data, [40, 70], [2, 3])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx"])
+@pytest.mark.parametrize("column", range(6))
+def test_what_is_not_finite_counts_where_its_weight_is_0(column: int, mode: str, value: float) -> None:
+    data = numbers(2, 3, 8, 6)
+    data[1, 2, 3, column] = value
+    for coordinates in ("asymmetric", "tf_half_pixel_for_nn", "align_corners"):
+        check({"mode": mode, "coordinate_transformation_mode": coordinates}, data, [8, 3], [2, 3])
+        check({"mode": mode, "coordinate_transformation_mode": coordinates}, data, [4, 3], [2, 3])
+
+
 @pytest.mark.parametrize("dtype", ["f4", "u1", "i8"])
 def test_nearest_elements_that_repeat_evenly(dtype: str) -> None:
     data = rng.integers(0, 100, (2, 3, 5, 6)).astype(dtype)

@@ -149,7 +149,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     """The axes in turn, each by its matrix `[before, after]`, on blocks that stay in the cache.
 
     They are blocks of what lies before the first axis. Where the data are not finite, a product with zeros would spread
-    that over a tile: then the op itself computes.
+    that over a tile: then the op itself computes. The result tells, unless there are data that it has no weight for.
     """
     (data,), output = work.required(1), work.outputs[0]
     first = min(matrices)
@@ -168,6 +168,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     between = [rows * prod(inner) for inner in (shapes[:-1] if copied else shapes[1:-1])]
     needed = 4 * (ahead + threads.count * sum(between))  # bytes
     ends = np.cumsum(between[:-1], dtype=np.intp)
+    unseen = not all(matrix.any(axis=1).all() for matrix in matrices.values())
     steps = [
         _step(matrix, before, axis - first) for before, (axis, matrix) in zip(shapes, matrices.items(), strict=False)
     ]
@@ -191,13 +192,14 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
                 dense_copy = next(free)[: now.size].reshape(now.shape)
                 np.copyto(dense_copy, now)
                 now = dense_copy
+            seen = not unseen or _is_finite(now)
             for position, (come, to, tiles) in enumerate(steps):
                 sizes = (len(now), *shapes[position + 1])
                 last = position + 1 == len(steps)
                 after = target[blocks[number]] if last else next(free)[: prod(sizes)].reshape(sizes)
                 _multiply(now.reshape(-1, *come), after.reshape(-1, *to), tiles)
                 now = after
-            finite[number] = np.isfinite(np.einsum("i->", now.reshape(-1)))
+            finite[number] = seen and _is_finite(now)
 
         def call() -> None:
             threads.run(piece, len(blocks))
@@ -207,6 +209,11 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
         return [*first_call, call]
 
     return with_posts(work, bind, needed)
+
+
+def _is_finite(data: Array) -> bool:
+    """Whether all data are finite, and their sum."""
+    return bool(np.isfinite(np.einsum("i->", data.reshape(-1))))
 
 
 Tile = tuple[slice, slice, Any]
