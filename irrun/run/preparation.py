@@ -108,7 +108,8 @@ class Preparation:
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
-        self._patient = patient
+        ranked = all(built.tensors[number].shape is not None for number in built.parameters)
+        self._patient = patient and ranked  # what is for all sizes is for some rank
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, None] = OrderedDict()
         self._lock = Lock()

@@ -167,6 +167,8 @@ class Specialization:
     def _opened(self) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""
         instruction, found = self._instruction, list[tuple[str, OpenCall]]()
+        if any(number in self._program.compressed for number in instruction.inputs):  # of which calls get a stand-in
+            return found
         operands = [None if number is None else self._open_operand(number) for number in instruction.inputs]
         outputs = [self._open_operand(number) for number in instruction.outputs]
         work = Work(instruction.op.name, instruction.attrs, operands, outputs)

@@ -33,7 +33,7 @@ MAX_COURSES = 8
 MAX_TRIED, MAX_SEEN = 3, 8
 """Templates that are made of one pattern, and shapes that they are made by."""
 
-ALIKE, PATIENCE = 3, 3
+ALIKE, PATIENCE = 2, 3
 """Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs
 in full, so that for others some of these come first."""
 

@@ -415,3 +415,26 @@ def test_weights_are_made_f32_at_once_where_no_engine_reads_them_as_quickly(name
         assert (len(program.compressed), program.reserved >= bound) == ((0, True) if not bound % 4 else (1, False))
         assert_close(run(ours, data)[0], data, weights.T)
         assert len(compressed(irrun.GraphExecutor(path, engine="numpy", once=True))) == 1
+
+
+@ENGINES
+@EACH
+@pytest.mark.parametrize("scaled", [False, True])
+def test_lookups_at_places_that_only_the_data_tell(name, scaled, engine, tmp_path):
+    """As many as a mask has, so that no engine knows how many there are before the run."""
+    chain = CHAINS[name]
+    if chain.turned:
+        pytest.skip("a transposed table is looked up in columns")
+    model = Model()
+    table = chain.added(model)
+    mask = model.parameter("mask", "f32", (chain.shape[0],))
+    places = model.layer("NonZero", [mask], [("i64", (1, -1))], "opset3", output_type="i64")
+    rows = lookup(model, table, model.layer("Squeeze", [*places, model.constant(np.int64([0]))], [("i64", (-1,))])[0])
+    if scaled:
+        (rows,) = model.layer("Multiply", [rows, model.constant(np.float32([2]))], [rows[2:]], auto_broadcast="numpy")
+    model.result(rows)
+    ours = executor(model, tmp_path, engine)
+    assert len(compressed(ours)) == 1
+    for count in (2, 1, chain.shape[0]):
+        (found,) = run(ours, (np.arange(chain.shape[0]) < count).astype(np.float32))
+        np.testing.assert_allclose(found, chain.values()[:count] * (1 + scaled), 3e-7)

@@ -93,6 +93,8 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
         return None
     if len(instruction.outputs) > 1 or not all(checks_itself(part, program) for part in instruction.parts):
         return None
+    if any(number in program.compressed for number in instruction.operands):  # of which it is given no numbers
+        return None
     if not all(_is_known(number, program) for number in (*instruction.operands, *instruction.results)):
         return None
     if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
