@@ -416,17 +416,10 @@ def _is_small(model: Model, inference: Inference) -> bool:
 
 def _operations(inference: Inference, node: InferredLayer) -> int:
     """The multiplications and additions of a layer that has `Products`, 0 where sizes are not known before the run."""
-    counting = node.op.trait(Products)
-    if counting is None:
+    products = node.op.trait(Products)
+    if products is None:
         return 0
-    tensors = [*map(inference.tensor, node.layer.inputs[:2]), *node.outputs]
-    if not all(tensor.static for tensor in tensors):
-        return 0
-    *shapes, result = (tuple(int(size) for size in tensor.shape or ()) for tensor in tensors[:3])
-    try:
-        return int(counting.operations(shapes, node.attrs, result))
-    except IndexError:  # its rank is an error that is ignored
-        return 0
+    return products.known([*map(inference.tensor, node.layer.inputs[:2])], node.attrs, node.outputs[0])
 
 
 def _is_fixed(program: Program) -> bool:

@@ -152,12 +152,8 @@ def operations(program: Program, instruction: Instruction) -> int:
     products = instruction.op.trait(Products)
     if products is None:
         return 0
-    numbers = [*instruction.inputs[:2], instruction.outputs[0]]
-    tensors = [program.tensors[number] for number in numbers if number is not None]
-    if not all(tensor.static for tensor in tensors):
-        return 0
-    shapes = [tuple(int(size) for size in tensor.shape or ()) for tensor in tensors]
-    return int(products.operations(shapes[:-1], instruction.attrs, shapes[-1]))
+    inputs = [program.tensors[number] for number in instruction.inputs[:2] if number is not None]
+    return products.known(inputs, instruction.attrs, program.tensors[instruction.outputs[0]])
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

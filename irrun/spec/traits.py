@@ -157,6 +157,16 @@ class Products(NamedTuple):
 
     operations: Count
 
+    def known(self, inputs: Sequence[Tensor], attrs: Mapping[str, Any], result: Tensor) -> int:
+        """Their number for the first two inputs; 0 where it takes a run to know sizes, or a rank is no right one."""
+        shapes = [tuple(map(int, tensor.shape or ())) for tensor in (*inputs, result) if tensor.static]
+        if len(shapes) <= len(inputs):
+            return 0
+        try:
+            return int(self.operations(shapes[:-1], attrs, shapes[-1]))
+        except IndexError:  # which an error that is ignored may leave
+            return 0
+
 
 class Accumulating(NamedTuple):
     """Sums of products among other work, as in the cells of a recurrent network: `operations` is as in `Products`.
