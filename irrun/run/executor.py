@@ -248,7 +248,8 @@ class GraphExecutor:
         """Compute all results, in the order of the model's Results, in a session that the executor keeps.
 
         `inputs` are arrays by name or by position, of exactly the type and of a shape that the model declares; an array
-        alone is that of a model of one input. They can be given as keywords, too, where their names are such.
+        alone is that of a model of one input. They can be given as keywords, too, where their names are such. Nobody
+        may write to them before the run has ended: large ones are read where they lie.
         `outputs` are tensors of the model by name, results or any others: these alone are computed, from the inputs
         that they need, and variables stay as they are. A tensor goes by a name of its own, or by that of its layer,
         with `:1` behind it for the output of that number.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines.memory import allocate
+from irrun.engines.memory import allocate, data_address
 from irrun.engines.work import Call, Joinable, Layout, Operand, either
 from irrun.interruption import hand_on
-from irrun.records import NamedTuple
+from irrun.records import NamedTuple, dataclass
+from irrun.run.borrowing import Given, handed_on, lasting, read_as_given
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owner_of, owners
 from irrun.run.passes.assignment import EngineFailed
 from irrun.run.passes.folding import computed
-from irrun.run.passes.planning import looked_at
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
 from irrun.run.reserve import Reserve
 from irrun.run.session import Event, Fused, Observer, Run
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 MAX_JOINED, MAX_SECONDS = 64, 0.02
 """Calls that are made as one, and how long they take on one thread: who interrupts a run need not wait for more, and is
 told where it is."""
-
-MIN_OWN = 1 << 20
-"""Bytes of a result that is worth memory of its own in each run, to which its call is bound, rather than a copy."""
 
 
 class Frame:
@@ -78,26 +74,29 @@ class Frame:
                 self._arrays[number] = self._placed(number, storage)
         made = {number for instruction in program.instructions for number in instruction.results}
         self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
-        self._own = {} if comparison is not None else _handed_on(program)
-        self._bound = True  # whether what makes these has memory for them; that of the run before is the caller's
+        self._own = {} if comparison is not None else handed_on(program)
         for number in self._own:
             self._arrays[number] = self._anew(number)
-        lasting = _lasting(program) - self._own.keys()
-        self.copied = [position for position, number in enumerate(program.results) if number in lasting]
-        entries = list(enumerate(program.parameters))
+        lying = lasting(program) - self._own.keys()
+        self.copied = [position for position, number in enumerate(program.results) if number in lying]
+        self._given_there = [] if comparison is not None or reserve is None else read_as_given(program)
+        self._addresses = [self._address(given) for given in self._given_there]
+        there = {given.position for given in self._given_there}
+        entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
         self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
         self._computations: dict[int, Computation] = {}
         self._instructions: list[Instruction] = []
         self._calls: list[Call] = []
-        self._makers: list[tuple[Instruction, _Maker]] = []
-        makers = {id(instruction) for instruction in self._own.values()}
+        self._bindings: dict[int, _Binding] = {}  # of what reads or makes what lies elsewhere in each run
+        self._stale: dict[int, _Binding] = {}  # of these, what is bound to other memory than it has to be now
+        readers = (reader for given in self._given_there for reader in given.readers)
+        moving = {id(instruction) for instruction in (*self._own.values(), *readers)}
         for position, instruction in enumerate(program.instructions):
             call = self._call(instruction, specializations.get(position))
             if call is not None:
-                if id(instruction) in makers:
-                    call = _Maker(call)
-                    self._makers.append((instruction, call))
+                if id(instruction) in moving:
+                    call = self._bindings[id(instruction)] = _Binding(instruction, call)
                 self._instructions.append(instruction)
                 self._calls.append(call)
         self._steps, self._joined = _joined(self._instructions, self._calls)
@@ -116,8 +115,10 @@ class Frame:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
-        if not self._bound:
-            self._bind_own()
+        for order, given in enumerate(self._given_there):
+            self._look_at(order, given, arrays[given.position], copied=run.observer is not None)
+        if self._stale:
+            self._bind_anew()
         self._run = run
         alone = run.observer is None and run.profile is None
         instructions, bound = (self._steps, self._joined) if alone else (self._instructions, self._calls)
@@ -155,16 +156,18 @@ class Frame:
         """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
         self._calls.clear()
         self._joined.clear()
-        self._makers.clear()
+        self._bindings.clear()
+        self._stale.clear()
 
-    def _placed(self, number: int, storage: Storage) -> Array:
-        """The array of a tensor in the memory of the frame."""
+    def _placed(self, number: int, storage: Storage, root: Array | None = None) -> Array:
+        """The array of a tensor in the memory of the frame, or in that of another `root` than it has there."""
         tensor, offset = self.program.tensors[number], self.program.storage[storage.root].offset
         if storage.opaque:
             return self.memory[offset : offset + storage.nbytes]
         strides = storage.strides if storage.layout is None else storage.layout.strides
         shape: tuple[int, ...] = tensor.shape or ()  # type: ignore[assignment] # of a tensor whose sizes are known
-        return np.ndarray(shape, numpy_dtype(tensor.type), self.memory, offset + storage.start, strides)
+        memory, start = (self.memory, offset) if root is None else (root, 0)
+        return np.ndarray(shape, numpy_dtype(tensor.type), memory, start + storage.start, strides)
 
     def _anew(self, number: int) -> Array:
         """Memory for a result that is handed on as it is."""
@@ -173,26 +176,49 @@ class Frame:
         memory = allocate(size) if self._reserve is None else self._reserve.take(size)
         return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
 
+    def _address(self, given: Given) -> int:
+        """Where an input lies that calls are bound to."""
+        return data_address(self._present(self.program.parameters[given.position]))
+
+    def _look_at(self, order: int, given: Given, array: Array, *, copied: bool) -> None:
+        """Have what reads an input read it where it lies, or where it is copied to if it does not lie as it should, or
+        somebody may write to it. What it was bound to last is held until another one comes."""
+        number = self.program.parameters[given.position]
+        placed = self._placed(number, self.program.storage[number])
+        fits = array.flags.c_contiguous and array.flags.aligned and array.dtype == placed.dtype
+        if copied or not fits:
+            np.copyto(placed, array)
+            array = placed
+        address = data_address(array)
+        if address == self._addresses[order]:
+            return
+        memory = array.reshape(-1).view(np.uint8)
+        for other in given.numbers:
+            self._arrays[other] = self._placed(other, self.program.storage[other], memory)
+        self._addresses[order] = address
+        self._stale.update((id(reader), self._bindings[id(reader)]) for reader in given.readers)
+
     def _hand_on(self) -> None:
         """Keep nothing of the results that are the caller's now."""
-        self._bound = False
-        for number in self._own:
+        for number, maker in self._own.items():
             self._arrays[number] = None
-        for _, maker in self._makers:
-            maker.call = self._bind_own
+            binding = self._stale[id(maker)] = self._bindings[id(maker)]
+            binding.call = _unbound
 
-    def _bind_own(self) -> None:
-        """Have memory of their own for results, and what makes them bound to it. Raises ExecutionError."""
+    def _bind_anew(self) -> None:
+        """Have memory of their own for results, and what lies elsewhere now bound to that. Raises ExecutionError."""
         try:
             for number in self._own:
-                self._arrays[number] = self._anew(number)
-            for instruction, maker in self._makers:
-                maker.call = self._engine_call(instruction)
+                if self._arrays[number] is None:
+                    self._arrays[number] = self._anew(number)
+            for binding in self._stale.values():
+                instruction = binding.instruction
+                binding.call = self._engine_call(instruction)
         except MemoryError as error:
             raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
         except EngineFailed as error:
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
-        self._bound = True
+        self._stale.clear()
 
     def _present(self, number: int) -> Array:
         array = self._arrays[number]
@@ -505,14 +531,20 @@ class _Calculation(NamedTuple):
         return self.kernels.computation(self.frame.program, self.instruction)(inputs, run)
 
 
-class _Maker:
-    """The call of an instruction that is bound anew where its results are handed on."""
+@dataclass(eq=False, slots=True)
+class _Binding:
+    """The call of an instruction that is bound anew where what it reads or makes lies elsewhere."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
+    instruction: Instruction
+    call: Call
 
     def __call__(self) -> object:
         return self.call()
+
+
+def _unbound() -> None:
+    """The call of a binding between runs."""
+    raise AssertionError("what is stale is bound before a run")
 
 
 def _joined(instructions: Sequence[Instruction], calls: Sequence[Call]) -> tuple[list[Instruction], list[Call]]:
@@ -534,37 +566,6 @@ def _goes_on(row: Sequence[Call], call: Call) -> bool:
     if not isinstance(call, Joinable) or not isinstance(first, Joinable) or call.joins is not first.joins:
         return False
     return len(row) < MAX_JOINED and sum(own.seconds for own in [*row, call] if isinstance(own, Joinable)) < MAX_SECONDS
-
-
-def _handed_on(program: Program) -> dict[int, Instruction]:
-    """The results that may have memory of their own in each run, with what makes them: an engine, and nothing else
-    than the caller reads them."""
-    wanted = {
-        number
-        for number, count in Counter(program.results).items()
-        if count == 1
-        and (storage := program.storage.get(number)) is not None
-        and storage.root == number
-        and storage.layout is None
-        and storage.nbytes >= MIN_OWN
-    }
-    found: dict[int, Instruction] = {}
-    if wanted:
-        wanted -= {storage.root for number, storage in program.storage.items() if storage.root != number}
-        for instruction in program.instructions:
-            wanted.difference_update(instruction.operands, instruction.reads)
-            if instruction.compiled is not None and not instruction.compiled.doubtful and not instruction.open:
-                found.update(dict.fromkeys(wanted.intersection(instruction.results), instruction))
-    return {number: instruction for number, instruction in found.items() if number in wanted}
-
-
-def _lasting(program: Program) -> set[int]:
-    """The tensors whose arrays may share memory with the frame."""
-    found = set(program.storage)
-    for instruction in program.instructions:
-        if not found.isdisjoint(looked_at(instruction, program)):
-            found.update(instruction.results)
-    return found
 
 
 def _frozen(array: Array) -> Array:
