@@ -48,6 +48,9 @@ def check(name: str, data: Any, axes: Any, *operands: Any, posts: Sequence[Post]
         ((2, 1, 5, 1), [1, 2]),
         ((1, 96, 112, 112), [2, 3]),
         ((4, 1000, 300), [1]),
+        ((1000, 700), [0]),
+        ((3, 40, 5, 900), [1]),
+        ((2, 5000, 3), [1]),
     ],
 )
 def test_floats(name: str, shape: tuple[int, ...], axes: Any) -> None:

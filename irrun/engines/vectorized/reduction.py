@@ -43,6 +43,9 @@ PART = 512
 SHORT, SHORT_SUM = 16, 8
 """Elements of a row up to which it is folded, or added up, column by column."""
 
+WIDE = 4096
+"""Elements that lines are folded into side by side: of fewer numpy is slow to go from one row of them to the next."""
+
 ELEMENT_NANOSECONDS = 0.2
 
 INTEGER_REDUCTIONS: dict[str, np.ufunc] = {
@@ -85,12 +88,12 @@ def lines(operand: Operand, axes: Sequence[int]) -> Lines | None:
     return Lines(shape, strides if dense else None)
 
 
-def line_cuts(shape: tuple[int, int, int], threads: int) -> list[Cut]:
-    """Slices that cut `[outer, line, inner]` into blocks of whole lines, as many for each thread."""
+def line_cuts(shape: tuple[int, int, int], threads: int, least: int = 1) -> list[Cut]:
+    """Slices that cut `[outer, line, inner]` into blocks of whole lines, as many for each thread: what stays in the
+    cache, but `least` lines."""
     outer, line, inner = shape
-    return [
-        (rows, slice(None), columns) for rows, columns in even_blocks((outer, inner), max(BLOCK // line, 1), threads)
-    ]
+    most = max(BLOCK // line, least)
+    return [(rows, slice(None), columns) for rows, columns in even_blocks((outer, inner), most, threads)]
 
 
 def squeezed(seen: Array) -> Array:
@@ -254,12 +257,13 @@ def _in_steps(name: str, data: Operand, along: Sequence[int], threads: Threads) 
 
 def _of_lines(name: str, shape: tuple[int, int, int], strides: tuple[int, ...], threads: Threads) -> Bind:
     sharing = threads.sharing(prod(shape) * ELEMENT_NANOSECONDS)
+    least = WIDE if shape[2] > 1 and name != "ReduceL1-4" else 1  # that reads what it has written
 
     def bind(data: Array, output: Array) -> list[Call]:
         seen, sums = squeezed(view(data, shape, strides)), squeezed(output.reshape(shape[0], 1, shape[2]))
         calls = [
             _fold(name, seen[cut[: seen.ndim]], sums[cut[0], :, *cut[2 : seen.ndim]])
-            for cut in line_cuts(shape, sharing)
+            for cut in line_cuts(shape, sharing, least)
         ]
         return [threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)]
 
