@@ -299,6 +299,25 @@ def test_chains_that_compute_something_else(tmp_path):
         np.testing.assert_allclose(found, data @ weights.T.astype(np.float32), 1e-4, 1e-2)
 
 
+@ENGINES
+@pytest.mark.parametrize("by", ["scale", "zero"])
+def test_factors_along_the_first_axis(by, engine, tmp_path):
+    """As "pdpd" lays vectors out: square weights would take those along the last axis as well."""
+    size = 160
+    random = np.random.default_rng(0)
+    codes, factor = random.integers(0, 256, (size, size)), random.integers(1, 9, size).astype(np.float32)
+    model = Model()
+    weights = convert(model, constant(model, "u8", (size, size), packed("u8", codes)), "f32")
+    axis = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": "0"}
+    op = "Multiply" if by == "scale" else "Subtract"
+    (weights,) = model.layer(op, [weights, model.constant(factor)], [weights[2:]], **axis)
+    model.result(product(model, model.parameter("x", "f32", ("?", size)), weights, True))
+    ours = executor(model, tmp_path, engine)
+    data = rows_of(3, size)
+    values = codes * factor[:, None] if by == "scale" else codes - factor[:, None]
+    assert_close(run(ours, data)[0], data, values.T)
+
+
 def test_weights_of_16_bits_are_converted_once_for_many_rows(tmp_path):
     for shape, kept in (((1, 16), True), ((1, 17), False), (("?", 17), True)):
         ours = executor(model_of(CHAINS["f16"], True, shape=shape), tmp_path)

@@ -256,6 +256,8 @@ class _Compression:
         grouped = weights.shape == weights.stored and self._shape(number) == weights.stored
         if function not in ("subtract", "multiply") or not grouped or weights.scale is not None:
             return None
+        if maker.attrs.get("auto_broadcast", "numpy") == "pdpd":
+            return None
         if function == "subtract" and weights.zero is not None:
             return None
         if self._program.tensors[first or 0].type not in FLOATS:  # integers wrap around
