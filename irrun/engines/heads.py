@@ -32,6 +32,8 @@ def is_streamed(work: Work) -> bool:
     mask = mask_of(work)
     if mask is not None and (mask.type not in ("f32", "boolean") or not (mask.value is not None or _is_dense(mask))):
         return False
+    if mask is not None and mask.shape[-1] != key.shape[-2]:  # one number for all keys of a row
+        return False
     if min(query.shape[-2], key.shape[-2]) < FEW or max(key.shape[-1], output.shape[-1]) > MAX_SIZE:
         return False
     return all(own.layout is None and _is_dense(own) for own in (query, key, value))

@@ -173,3 +173,12 @@ def test_small_works_and_single_runs_are_no_reason_to_load_what_compiles():
     assert engine.compile(works[1]) is not None
     assert engine.compile(works[0]) is not None
     assert CompiledEngine(2, once=True).compile(works[1]) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (64, 1), (2, 1, 64, 1), (2, 3, 1, 1)])
+@pytest.mark.parametrize("constant", [(), (3,)])
+def test_a_mask_of_one_number_for_all_keys_is_left_to_others(shape, constant):
+    """The kernel would read as many numbers as there are keys."""
+    arrays = [heads(2, 3, 64, 8), heads(2, 3, 64, 8), heads(2, 3, 64, 8), rng.standard_normal(shape, F32)]
+    _, compiled = attention(arrays, constant=constant)
+    assert compiled is None
