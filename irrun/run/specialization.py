@@ -169,6 +169,8 @@ class Specialization:
         instruction, found = self._instruction, list[tuple[str, OpenCall]]()
         if any(number in self._program.compressed for number in instruction.inputs):  # of which calls get a stand-in
             return found
+        if any(tensor.shape is None for tensor in _tensors(self._program, instruction)):  # no rule has seen the ranks
+            return found
         operands = [None if number is None else self._open_operand(number) for number in instruction.inputs]
         outputs = [self._open_operand(number) for number in instruction.outputs]
         work = Work(instruction.op.name, instruction.attrs, operands, outputs)

@@ -328,6 +328,7 @@ def test_arrays_that_are_left_to_others():
     assert left(query, key, key, array(9))
     assert left(query, key, key, np.ones((), np.bool_))
     assert left(query, key, key, array(1, 1, 2, 1, 9))
+    assert left(query, key, key, array(1, 1, 1, 9), array(2))
 
 
 def test_llvmlite_is_not_loaded_for_other_works():

@@ -88,6 +88,7 @@ def test_what_is_left_to_others(engine: CompiledEngine) -> None:
     assert opened(engine, np.ones(1), [8, 2**62], one, 0)[0] is None
     assert opened(engine, np.ones(1), [1, 0], one, 0)[0] is None
     assert opened(engine, np.ones(0), [3, 3], one[:0], 0)[0] is None
+    assert opened(engine, np.ones(1), [3, 3, 3], one, 0)[0] is None
     mixed = [Operand(type, (-1,), ()) for type in ("f32", "i64", "i64", "f16")]
     assert engine.open(Work(NAME, {}, list(mixed), [])) is None
     assert engine.open(Work(NAME, {}, [Operand("string", (-1,), ()), *[Operand("i64", (-1,), ())] * 3], [])) is None

@@ -278,6 +278,51 @@ def test_calls_for_any_sizes_compute_known_ones_too_and_leave_what_breaks_a_rule
             ours.run([np.zeros((4, 3), F32), indices + np.int64([0, 0, 2]), np.ones((4, 3), F32)])
 
 
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_what_ranks_that_come_in_the_run_break(engine, tmp_path):
+    """As those of the results of an If: nobody has asked the rule about them before."""
+    b = model()
+
+    def told(data, shape):
+        chosen = b.one("Squeeze-1", b.one("NonZero-3", b.parameter([np.bool_([True] * len(shape))])), i64(b, [0]))
+        sizes = b.one("Gather-8", b.parameter([np.int64(shape)]), chosen, i64(b, 0), batch_dims=0)
+        return b.one("Reshape-1", b.parameter([data.ravel()], [0]), sizes, special_zero=False)
+
+    boxes, scores = F32([[[0, 0, 1, 1], [0, 0, 2, 2]]]), F32([[[0.5, 0.7]]])
+    limits = [b.constant(value) for value in (np.int64(2), F32(0.9), F32(0))]
+    b.result(b.op("NonMaxSuppression-9", told(boxes, boxes.shape), told(scores, scores.shape), *limits)[0])
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    names = [*b.feeds[0]]
+
+    def feed(changes):
+        return {**b.feeds[0], **{names[at]: value for at, value in changes.items()}}
+
+    for _ in range(2):
+        (result,) = ours.run(feed({})).values()
+        assert result.tolist() == [[0, 0, 1], [0, 0, 0]]
+        with pytest.raises(irrun.ExecutionError, match="E305"):
+            ours.run(feed({0: np.bool_([False, True, True])}))
+        with pytest.raises(irrun.ExecutionError, match="E304"):
+            ours.run(feed({1: np.int64([1, 1, 4]), 2: boxes.ravel()[:4]}))
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_scales_of_attention_of_which_a_run_gives_two(engine, tmp_path):
+    b = model()
+    heads = [b.input((1, 2, rows, 8)) for rows in (1, 5, 5)]
+    many = b.parameter([np.int64([1])])
+    scale = b.one("Reshape-1", b.parameter([F32([0.5])], [0]), many, special_zero=False)
+    mask = b.constant(np.zeros((1, 1, 1, 5), F32))
+    b.result(b.one("ScaledDotProductAttention-13", *heads, mask, scale, causal=False))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    given = b.feeds[0]
+    sizes, scales = [*given][3:]
+    for _ in range(2):
+        ours.run(given)
+        with pytest.raises(irrun.ExecutionError, match="E304"):
+            ours.run({**given, scales: F32([0.5, 2]), sizes: np.int64([2])})
+
+
 def test_a_profile_names_the_engine_that_has_a_call_for_any_sizes(tmp_path):
     pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
     from irrun.run.profile import Profile

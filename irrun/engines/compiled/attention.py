@@ -80,6 +80,8 @@ class _Attention:
 
     def _call(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
         query, key, value, mask, scale = (*arrays, None, None)[:5]
+        if scale is not None and scale.size != 1:
+            return None
         if query.strides[-1] != ITEM:
             query = np.ascontiguousarray(query)
         if mask is not None and mask.ndim and mask.strides[-1] != mask.itemsize:

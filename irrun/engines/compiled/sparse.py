@@ -69,9 +69,10 @@ def open(work: Work, team: Team) -> OpenCall | None:
 
 def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     values, dense_shape, indices, default = (np.ascontiguousarray(array) for array in arrays)
-    (rows, columns), count = dense_shape.tolist(), len(indices)
-    if values.shape != (count,) or indices.shape != (count, 2) or default.size != 1:
+    count = len(indices)
+    if values.shape != (count,) or indices.shape != (count, 2) or dense_shape.size != 2 or default.size != 1:
         return None
+    rows, columns = dense_shape.tolist()
     if not 0 < rows <= OPEN_GROWTH // 2 * count or columns < 1 or values.itemsize not in SIZES:
         return None
     number_bits, column_bits = (count - 1).bit_length(), (columns - 1).bit_length()

@@ -211,6 +211,8 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
     keys = key.shape[-2]
     if not 0 < rows <= MAX_FEW or not keys or not size or len(batch) < 2:
         return None
+    if scale is not None and scale.size != 1:
+        return None
     if key.shape[-1] != size or value.shape[-2] != keys:
         return None
     if query.ndim != key.ndim or key.shape[:-2] != value.shape[:-2] or batch[:-1] != list(key.shape[:-3]):
