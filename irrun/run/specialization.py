@@ -276,6 +276,8 @@ class Specialization:
             inferred = shapes_alone(program, instruction, given)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
+        if len(inferred.outputs) < len(instruction.outputs):  # of which the kernels speak
+            return _Specialized(None), None
         outputs = inferred.outputs[: self._count]
         if not self._posts_fit(outputs[0], arrays[len(instruction.inputs) :]):
             return _Specialized(None), None

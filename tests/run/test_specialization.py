@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from differential.graph import Layer
 from engines.toy import Toy
 
 import irrun
 from irrun.engines import load_engines
+from irrun.engines.work import Operand, Work
 from irrun.run.specialization import MAX_KEPT
 from irrun.spec.registry import registry
 from run.engines import Odd, executor, unchanged
@@ -321,6 +323,32 @@ def test_scales_of_attention_of_which_a_run_gives_two(engine, tmp_path):
         ours.run(given)
         with pytest.raises(irrun.ExecutionError, match="E304"):
             ours.run({**given, scales: F32([0.5, 2]), sizes: np.int64([2])})
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_a_split_into_fewer_parts_than_there_are_outputs(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    b = model()
+    size, lengths = b.parameter([np.int64([5, 3])]), b.parameter([np.int64([2, 3])], [0])
+    data = b.one("Reshape-1", b.parameter([np.ones(15, F32)], [0]), size, special_zero=False)
+    axis = b.constant(np.int64(0))
+    split = b.graph.add(Layer("VariadicSplit-1", [data.ref, axis.ref, lengths.ref], outputs=[("f32", (-1, -1))] * 2))
+    for port in range(2):
+        b.graph.add(Layer("Result-1", [(split, port)]))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for _ in range(2):
+        assert [part.shape for part in ours.run(b.feeds[0]).values()] == [(2, 3), (3, 3)]
+        with pytest.raises(irrun.ExecutionError, match="E302"):
+            ours.run([np.int64([0, 3]), np.int64([]), np.ones(0, F32)])
+
+
+def test_onednn_leaves_attention_to_no_keys_to_others():
+    shapes = (3, 1, 1), (3, 3, 0, 1), (1, 0, 4), (3, 3, 1, 4)
+    strides = (4, 4, 4), (12, 4, 4, 4), (16, 16, 4), (36, 12, 12, 4)  # as of a part of an array, cut to nothing
+    query, key, value, result = map(Operand, ["f32"] * 4, shapes, strides)
+    work = Work("ScaledDotProductAttention-13", {"causal": True}, [query, key, value], [result])
+    for engine in load_engines("onednn", 1):
+        assert engine.compile(work) is None
 
 
 def test_a_profile_names_the_engine_that_has_a_call_for_any_sizes(tmp_path):

@@ -82,7 +82,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
     if query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
         return None
-    if factor is None or sink is not None or work.posts:
+    if factor is None or sink is not None or work.posts or not key.shape[-2]:
         return None
     if any(own.layout is not None or own.type not in FLOATS or 0 in own.strides[-2:] for own in (query, key, value)):
         return None
