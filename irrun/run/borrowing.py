@@ -41,7 +41,7 @@ def handed_on(program: Program) -> dict[int, Instruction]:
         wanted -= {storage.root for number, storage in program.storage.items() if storage.root != number}
         for instruction in program.instructions:
             wanted.difference_update(instruction.operands, instruction.reads)
-            if instruction.compiled is not None and not instruction.compiled.doubtful and not instruction.open:
+            if _is_only_called(instruction):
                 found.update(dict.fromkeys(wanted.intersection(instruction.results), instruction))
     return {number: instruction for number, instruction in found.items() if number in wanted}
 
@@ -59,10 +59,14 @@ def read_as_given(program: Program) -> list[Given]:
         reading = [own for own in program.instructions if not numbers.isdisjoint((*own.operands, *own.reads))]
         readers = [own for own in reading if own.by != VIEW]
         viewed = all(numbers.issuperset(own.outputs) for own in reading if own.by == VIEW)
-        ready = all(own.compiled is not None and not own.compiled.doubtful and not own.open for own in readers)
-        if viewed and ready and len(readers) <= MAX_READERS:
+        if viewed and all(map(_is_only_called, readers)) and len(readers) <= MAX_READERS:
             found.append(Given(position, sorted(numbers), readers))
     return found
+
+
+def _is_only_called(instruction: Instruction) -> bool:
+    """Whether an engine's call is all that computes an instruction: nobody asks its rule, or looks at its result."""
+    return instruction.compiled is not None and not instruction.compiled.doubtful and not instruction.open
 
 
 def lasting(program: Program) -> set[int]:

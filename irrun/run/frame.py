@@ -80,7 +80,6 @@ class Frame:
         lying = lasting(program) - self._own.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
         self._given_there = [] if comparison is not None or reserve is None else read_as_given(program)
-        self._addresses = [self._address(given) for given in self._given_there]
         there = {given.position for given in self._given_there}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
@@ -115,8 +114,8 @@ class Frame:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
-        for order, given in enumerate(self._given_there):
-            self._look_at(order, given, arrays[given.position], copied=run.observer is not None)
+        for given in self._given_there:
+            self._look_at(given, arrays[given.position], copied=run.observer is not None)
         if self._stale:
             self._bind_anew()
         self._run = run
@@ -176,26 +175,21 @@ class Frame:
         memory = allocate(size) if self._reserve is None else self._reserve.take(size)
         return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
 
-    def _address(self, given: Given) -> int:
-        """Where an input lies that calls are bound to."""
-        return data_address(self._present(self.program.parameters[given.position]))
-
-    def _look_at(self, order: int, given: Given, array: Array, *, copied: bool) -> None:
+    def _look_at(self, given: Given, array: Array, *, copied: bool) -> None:
         """Have what reads an input read it where it lies, or where it is copied to if it does not lie as it should, or
         somebody may write to it. What it was bound to last is held until another one comes."""
         number = self.program.parameters[given.position]
-        placed = self._placed(number, self.program.storage[number])
-        fits = array.flags.c_contiguous and array.flags.aligned and array.dtype == placed.dtype
+        bound = self._present(number)
+        fits = array.flags.c_contiguous and array.flags.aligned and array.dtype == bound.dtype
         if copied or not fits:
+            placed = self._placed(number, self.program.storage[number])
             np.copyto(placed, array)
             array = placed
-        address = data_address(array)
-        if address == self._addresses[order]:
+        if data_address(array) == data_address(bound):
             return
         memory = array.reshape(-1).view(np.uint8)
         for other in given.numbers:
             self._arrays[other] = self._placed(other, self.program.storage[other], memory)
-        self._addresses[order] = address
         self._stale.update((id(reader), self._bindings[id(reader)]) for reader in given.readers)
 
     def _hand_on(self) -> None:

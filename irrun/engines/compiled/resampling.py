@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,7 +12,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.resampling import as_data_lie, kernel_of, matrices
+from irrun.engines.vectorized.resampling import as_data_lie, is_finite, kernel_of, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -164,10 +163,9 @@ def _interpolate(work: Work, team: Team) -> Compiled | None:
         tables = row_places, row_weights, places, weights
         arguments = (inputs[0], outputs[0], *tables, *sizes)
         loop = looped(team, function, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
-        total = partial(np.einsum, "i->", inputs[0].reshape(-1))
 
         def call() -> None:
-            if np.isfinite(total()):
+            if is_finite(inputs[0]):
                 loop()
             else:  # what has no weight counts for the op, too
                 np.copyto(outputs[0], kernel(*inputs[:count]))

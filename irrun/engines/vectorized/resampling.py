@@ -192,14 +192,14 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
                 dense_copy = next(free)[: now.size].reshape(now.shape)
                 np.copyto(dense_copy, now)
                 now = dense_copy
-            seen = not unseen or _is_finite(now)
+            seen = not unseen or is_finite(now)
             for position, (come, to, tiles) in enumerate(steps):
                 sizes = (len(now), *shapes[position + 1])
                 last = position + 1 == len(steps)
                 after = target[blocks[number]] if last else next(free)[: prod(sizes)].reshape(sizes)
                 _multiply(now.reshape(-1, *come), after.reshape(-1, *to), tiles)
                 now = after
-            finite[number] = seen and _is_finite(now)
+            finite[number] = seen and is_finite(now)
 
         def call() -> None:
             threads.run(piece, len(blocks))
@@ -211,7 +211,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     return with_posts(work, bind, needed)
 
 
-def _is_finite(data: Array) -> bool:
+def is_finite(data: Array) -> bool:
     """Whether all data are finite, and their sum."""
     return bool(np.isfinite(np.einsum("i->", data.reshape(-1))))
 
