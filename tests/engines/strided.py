@@ -310,6 +310,9 @@ def normalization(draw: Draw, name: str) -> Case:
         return Case(name, attrs, [shape, axes], frozenset({1}))
     if name == "NormalizeL2-1":
         return Case(name, {"eps": 1e-2, "eps_mode": "add"}, [shape, axes], frozenset({1}))
+    if name == "LRN-1":
+        attrs = {"alpha": 0.5, "beta": 0.75, "bias": 1.0, "size": 3}
+        return Case(name, attrs, [shape, np.array([first])], frozenset({1}))
     if name == "RootMeanSquare-0":
         return Case(name, {"eps": 1e-2}, [shape])
     return Case(name, {"axis": first}, [shape])
@@ -409,7 +412,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
     (("DFT", "IDFT", "RDFT", "IRDFT"), fourier),
     (("STFT",), frames),
     (("Reduce",), reduction),
-    (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "MVN", "NormalizeL2", "RootMeanSquare"), normalization),
+    (("SoftMax", "LogSoftmax", "BatchNorm", "GroupNorm", "LRN", "MVN", "NormalizeL2", "RootMeanSquare"), normalization),
     (("ScaledDot",), attention),
     (("Interpolate",), resampling),
     (("LSTM", "GRU", "RNN"), recurrent),

@@ -112,6 +112,20 @@ def test_norms(mode: str) -> None:
     check("NormalizeL2-1", {"eps": 1e-9, "eps_mode": mode}, data, np.array([1]), constant=(1,))
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 33])
+@pytest.mark.parametrize(("beta", "bias"), [(0.75, 1.0), (0.75, 0.1), (0.5, 2.5), (-1.0, 1.0)])
+def test_local_responses(size: int, beta: float, bias: float) -> None:
+    attrs = {"alpha": 0.3, "beta": beta, "bias": bias, "size": size}
+    for shape, axes in [case for case in AXES if len(case[1]) == 1] + [((1, 96, 55, 57), [1])]:
+        check("LRN-1", attrs, numbers(*shape), np.array(axes), posts=[Post("ReLU-1", {})], constant=(1,))
+    last = numbers(2, 9, 11, 13).transpose(0, 3, 1, 2)  # channels
+    check("LRN-1", attrs, last, np.array([1]), constant=(1,))
+    check("LRN-1", attrs, last, np.array([-2]), constant=(1,))
+    data = numbers(6, 9)
+    data[1, 2], data[2, 3], data[3, 4], data[4], data[5] = np.inf, -np.inf, np.nan, 0, 1e18
+    check("LRN-1", attrs, data, np.array([1]), constant=(1,))
+
+
 @pytest.mark.parametrize(("batch", "channels", "groups"), [(1, 8, 2), (3, 12, 12), (2, 64, 1)])
 def test_groups_of_channels(batch: int, channels: int, groups: int) -> None:
     attrs, posts = {"num_groups": groups, "epsilon": 1e-4}, [Post("Swish-4", {})]
@@ -154,6 +168,9 @@ def test_what_is_left_to_others() -> None:
     assert made("MVN-6", MVN, [data, np.array([1])])[1] is None
     assert made("MVN-6", MVN, [data, np.array([0, 2])], constant=(1,))[1] is None
     assert made("NormalizeL2-1", {"eps": 1.0, "eps_mode": "add"}, [data, np.array([], int)], constant=(1,))[1] is None
+    attrs = {"alpha": 1.0, "beta": 0.75, "bias": 1.0, "size": 3}
+    assert made("LRN-1", attrs, [data, np.array([1, 2])], constant=(1,))[1] is None
+    assert made("LRN-1", attrs, [data, np.array([1])])[1] is None
     five = [data, *(numbers(3) for _ in range(4))]
     assert made("BatchNormInference-5", {"epsilon": 1e-3}, five)[1] is None
     assert made("GroupNormalization-12", {"num_groups": 1, "epsilon": 1e-3}, five[:3])[1] is None

@@ -161,6 +161,7 @@ def test_grouped_transposed_convolution() -> None:
     attrs = window(2, strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1), output_padding=(1, 0))
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(3, 2, 4, 3, 3)], constants=[1])
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(6, 1, 1, 3, 3)], constants=[1])
+    check("GroupConvolutionBackpropData-1", attrs, [normal(2, 40, 9, 7), normal(40, 1, 1, 3, 3)], constants=[1])
 
 
 def test_relu_of_infinity_below_is_zero() -> None:

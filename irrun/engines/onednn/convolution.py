@@ -41,6 +41,9 @@ channels where there are many: from 257 on with AVX2. That many are trusted on a
 PRODUCTS = "gemm"
 """In the name of what makes products of matrices of a convolution: one for each group, however small these are."""
 
+DEPTHWISE = "jit_dw"
+"""In the name of what computes groups of one channel each, which others fill up to a vector with zeros."""
+
 _OF_ROWS = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}
 
 MANY_READS = 12
@@ -56,7 +59,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
     if found is None:
         return None
     made, primitive = found
-    if work.outputs[0].type == "bf16" and primitive.implementation.startswith("jit_dw"):
+    if work.outputs[0].type == "bf16" and primitive.implementation.startswith(DEPTHWISE):
         return _depthwise(library, work) or made
     if PRODUCTS in primitive.implementation and len(work.outputs[0].shape) == 3:
         return _in_rows(library, work) or made
@@ -221,7 +224,7 @@ def _primitive(
             posts=posts.posts,
             small=prod(target.shape) * prod(weights.shape) < FEW_PRODUCTS * target.shape[1],
         )
-        if found is not None and found.implementation.startswith("br"):
+        if found is not None and (found.implementation.startswith("br") or DEPTHWISE in found.implementation):
             return found
         first = first or found
     return first

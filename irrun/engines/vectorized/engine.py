@@ -37,7 +37,7 @@ MODULES = {
     """,
     "normalization": """
         SoftMax-1 SoftMax-8 LogSoftmax-5 BatchNormInference-1 BatchNormInference-5 GroupNormalization-12 MVN-1 MVN-6
-        NormalizeL2-1 RootMeanSquare-0
+        LRN-1 NormalizeL2-1 RootMeanSquare-0
     """,
     "copies": """
         Reshape-1 Squeeze-1 Squeeze-15 Unsqueeze-1 Broadcast-1 Broadcast-3 Concat-1 DepthToSpace-1 Pad-1 Pad-12

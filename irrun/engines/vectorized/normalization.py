@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
 from irrun.engines.extents import view
+from irrun.engines.orders import in_order, reordered
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.copying import shared_copies
 from irrun.engines.vectorized.elementwise import by_blocks
@@ -29,6 +30,8 @@ SHORT = 24
 
 FAR = np.float32(1 / 4)
 """Where a mean is 4 standard deviations or more, what f32 has rounded off of it is subtracted as well."""
+
+THREE_QUARTERS = 0.75
 
 Normalizer = Callable[[Array, Array], Call]
 """Binds the normalization of lines along axis 1 of `[outer, line]` or `[outer, line, inner]`: (input, output)."""
@@ -201,6 +204,48 @@ def normalize_l2(work: Work, threads: Threads) -> Compiled | None:
     return by_lines(work, threads, constant_axes(work), normalizer)
 
 
+def local_response(work: Work, threads: Threads) -> Compiled | None:
+    """LRN-1 along one constant axis."""
+    attrs, axes, order = work.attrs, constant_axes(work), reordered(work)
+    if len(axes) != 1:
+        return None
+    reach, beta, bias = (attrs["size"] - 1) // 2, attrs["beta"], np.array(attrs["bias"], np.float32)
+    factor = np.array(attrs["alpha"] / attrs["size"], np.float32)
+
+    def normalizer(data: Array, output: Array) -> Call:
+        shifts = range(1, min(reach, output.shape[1] - 1) + 1)
+
+        def call() -> None:
+            squares, sums = functions.temporary(output), functions.temporary(output, 1)
+            np.square(data, squares)
+            np.multiply(squares, factor, squares)
+            np.add(squares, bias, sums)
+            for shift in shifts:
+                np.add(sums[:, shift:], squares[:, :-shift], sums[:, shift:])
+                np.add(sums[:, :-shift], squares[:, shift:], sums[:, :-shift])
+            _raise(sums, beta, squares)
+            np.divide(data, sums, output)
+
+        return call
+
+    def compile(work: Work) -> Compiled | None:
+        return by_lines(work, threads, constant_axes(work), normalizer)
+
+    if order is not None:
+        return in_order(work, order, {1: np.array([order.index(axes[0])])}, compile)
+    return compile(work)
+
+
+def _raise(base: Array, exponent: float, room: Array) -> None:
+    """`base` to a power, in its place; that of most nets by roots, several times as quick as powers."""
+    if exponent == THREE_QUARTERS:
+        np.sqrt(base, base)
+        np.sqrt(base, room)
+        np.multiply(base, room, base)
+    else:
+        np.power(base, np.float32(exponent), base)
+
+
 def root_mean_square(work: Work, threads: Threads) -> Compiled | None:
     """Lines along the last axis, over the roots of the means of their squares."""
     eps = np.array(work.attrs["eps"], np.float32)
@@ -282,6 +327,7 @@ COMPILERS = {
     **dict.fromkeys(("BatchNormInference-1", "BatchNormInference-5"), batch_norm),
     "GroupNormalization-12": group_normalization,
     **dict.fromkeys(("MVN-1", "MVN-6"), mvn),
+    "LRN-1": local_response,
     "NormalizeL2-1": normalize_l2,
     "RootMeanSquare-0": root_mean_square,
 }
