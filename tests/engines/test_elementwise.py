@@ -222,6 +222,27 @@ def test_what_a_division_by_a_constant_leaves(divisor: int, dtype: str) -> None:
     check("Add-1", NUMPY, data, number, number, posts=[Post("FloorMod-1", NUMPY, 2)], constant=(2,))
 
 
+@pytest.mark.parametrize("name", ["Mod-1", "FloorMod-1"])
+def test_what_a_division_of_f32_leaves(name: str) -> None:
+    """Bit by bit: the sign of 0, quotients that f64 would round up to whole ones, and whatever is not finite."""
+    divisors = np.float32([1, -1, 0.1, -0.3, 7, 3e-5, 2**24 - 1, 1e30, np.nextafter(np.float32(1), np.float32(0))])
+    multiples = (rng.integers(-(2**24), 2**24, (400, 1)) * divisors.astype(np.float64)).astype(np.float32)
+    near = [multiples, np.nextafter(multiples, np.float32(np.inf)), np.nextafter(multiples, np.float32(-np.inf))]
+    data = np.concatenate([*near, numbers(400, len(divisors)) * 100, np.zeros((2, len(divisors)), np.float32)])
+    data[-1] = -0.0
+    plain = {"Mod-1": np.fmod, "FloorMod-1": np.mod}[name]
+    special = np.float32([np.inf, -np.inf, np.nan, 0, 1e38, 1e-40, -2.5])
+    for x, divisor in [(data, divisors), (data, data[::-1].copy()), (special[:, None], special), (special, special[4])]:
+        work = work_of(name, NUMPY, [x, divisor], [(np.broadcast_shapes(x.shape, divisor.shape), "f32")])
+        compiled = COMPILERS[name](work, THREADS)
+        assert compiled is not None
+        with np.errstate(all="ignore"):
+            found, expected = computed(compiled, work, [x, divisor])[0], plain(x, divisor)
+        np.testing.assert_array_equal(found, expected)
+        known = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
 def test_a_division_by_a_constant_zero_leaves_what_the_kernel_says() -> None:
     check("FloorMod-1", NUMPY, rng.integers(-9, 9, 50), np.array(0), constant=(1,))
 

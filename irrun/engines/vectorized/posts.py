@@ -101,6 +101,9 @@ BINARY: dict[str, tuple[Function, frozenset[str]]] = {
 """Ops of two tensors of one type, in which no attribute matters but auto_broadcast."""
 
 
+REMAINDERS: dict[str, Function] = {"FloorMod-1": functions.mod, "Mod-1": functions.fmod}
+"""Those of f32, which numpy takes long for."""
+
 NANOSECONDS = {
     **dict.fromkeys(("Erf-1", "Gelu-2", "Gelu-7"), 1.8),
     **dict.fromkeys(("Elu-1", "Mish-4", "Power-1", "SoftPlus-4"), 1.0),
@@ -155,6 +158,8 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
         types = NUMBERS
+    elif type == "f32" and name in REMAINDERS:
+        function, types = REMAINDERS[name], F32
     elif name == "FloorMod-1" and type in INTEGERS and second.value is not None and second.value.size == 1:
         return partial(_apply, functions.rest if second.value.item() else np.mod)
     else:
