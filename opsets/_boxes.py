@@ -162,18 +162,21 @@ def ranked(scores: Array, chosen: Array, most: int = -1) -> tuple[Array, Array]:
     places = np.flatnonzero(chosen)
     classes, boxes = scores.shape
     found = scores.reshape(-1)[places]
+    ends = np.searchsorted(places, np.arange(1, classes + 1) * boxes)
+    counts = np.diff(ends, prepend=0)
+    labels = np.repeat(np.arange(classes), counts)
+    indices = places - labels * boxes
     bits = max(boxes - 1, 1).bit_length()
-    if scores.dtype == np.float32 and classes.bit_length() + 32 + bits < 64:
-        labels, indices = np.divmod(places, max(boxes, 1))
-        keys = np.sort(labels << (32 + bits) | _falling(found) << bits | indices)  # quicker than to sort indirectly
-        labels, indices = keys >> (32 + bits), keys & ((1 << bits) - 1)
+    if scores.dtype == np.float32 and 32 + bits < 64:
+        keys = _falling(found) << bits | indices  # quicker than to sort indirectly
+        for end, count in zip(ends.tolist(), counts.tolist(), strict=True):
+            keys[end - count : end].sort()
+        indices = keys & ((1 << bits) - 1)
     else:
-        labels, indices = np.divmod(places, max(boxes, 1))
-        order = np.lexsort((-found, labels))
-        labels, indices = labels[order], indices[order]
+        indices = indices[np.lexsort((-found, labels))]
     if most >= 0:
-        rank = np.arange(len(labels)) - np.searchsorted(labels, labels)
-        labels, indices = labels[rank < most], indices[rank < most]
+        chosen = np.arange(len(labels)) - np.repeat(ends - counts, counts) < most
+        labels, indices = labels[chosen], indices[chosen]
     return labels, indices
 
 

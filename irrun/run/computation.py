@@ -83,8 +83,9 @@ class _Layer:
         self._variadic = bool(op.outputs) and op.outputs[-1].variadic
         self._only_bodies = op.context == {"bodies"}
         self._bodies: dict[str, Body] = {}
+        branching = instruction.op.trait(Branching) is not None
         self._running = {
-            name: RunningBody(body_program, kernels.prepared(body_program), instruction.layer, name)
+            name: RunningBody(body_program, kernels.prepared(body_program, branching), instruction.layer, name)
             for name, (_, body_program) in instruction.bodies.items()
         }
         self._branches = instruction.branches

@@ -388,13 +388,16 @@ class GraphExecutor:
                 shared.add(id(owner))
         return outputs
 
-    def _prepared(self, program: Program) -> Preparation:
-        """The body of an op, made ready; `program` lives as long as the executor."""
+    def _prepared(self, program: Program, branching: bool) -> Preparation:
+        """The body of an op, made ready; `program` lives as long as the executor.
+
+        That of one which is `branching` runs once in each run of its layer: its sizes come again by chance.
+        """
         preparation = self._bodies.get(id(program))
         if preparation is None:
             with self._lock:
                 setting = replace(self._setting, iterated=True)
-                made = Preparation(program, setting, self._kernels, self._comparison)
+                made = Preparation(program, setting, self._kernels, self._comparison, patient=branching)
                 preparation = self._bodies.setdefault(id(program), made)
         return preparation
 

@@ -16,11 +16,14 @@ from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 
 class Kernels(NamedTuple):
-    """The kernels of a model's ops. `path` is its file, which errors name."""
+    """The kernels of a model's ops. `path` is its file, which errors name.
+
+    `prepared` makes a body ready, given whether it is one of two of which a layer runs one, once.
+    """
 
     path: Path
     weights: Weights
-    prepared: Callable[[Program], Prepared]
+    prepared: Callable[[Program, bool], Prepared]
 
     def computation(self, program: Program, instruction: Instruction) -> Computation:
         """An instruction made ready for many calls."""

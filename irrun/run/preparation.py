@@ -26,6 +26,7 @@ from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_typed, is_unsized
 from irrun.spec.dims import fresh
 from irrun.spec.op import Array
+from irrun.spec.traits import Accumulating, Products
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -37,6 +38,10 @@ MAX_KEPT = 8
 
 MAX_PATIENT = 32
 """The same of what comes back to the same shapes by chance."""
+
+PATIENCE, MORE_PATIENCE = 1, 8
+"""How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
+and in many where there are no products to be computed."""
 
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
@@ -110,8 +115,9 @@ class Preparation:
         self._setting = replace(setting, anew=False)
         ranked = all(built.tensors[number].shape is not None for number in built.parameters)
         self._patient = patient and ranked  # what is for all sizes is for some rank
+        self._patience = PATIENCE if _multiplies(built) else MORE_PATIENCE
         self._open: _Prepared | None = None
-        self._seen: OrderedDict[Shapes, None] = OrderedDict()
+        self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
         self._lock = Lock()
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
@@ -245,11 +251,11 @@ class Preparation:
             if found is not None:
                 self._kept.move_to_end((shapes, False))
                 return found
-            again = shapes in self._seen
-            self._seen[shapes] = None
+            seen = self._seen.pop(shapes, 0)
+            self._seen[shapes] = seen + 1
             while len(self._seen) > MAX_SEEN:
                 self._seen.popitem(last=False)
-        if again:
+        if seen >= self._patience:
             return self._keep((shapes, False), self._made(shapes, False))
         if self._open is None:
             tensors = [self.built.tensors[number] for number in self.built.parameters]
@@ -408,6 +414,12 @@ def _fixed(program: Program) -> Shapes | None:
     if not all(tensor.static for tensor in tensors):
         return None
     return tuple(tuple(map(int, tensor.shape or ())) for tensor in tensors)
+
+
+def _multiplies(program: Program) -> bool:
+    """Whether products are added up, for which engines are many times as quick as kernels."""
+    ops = (part.op for instruction in program.instructions for part in instruction.parts)
+    return any(op.trait(kind) is not None for op in ops for kind in (Products, Accumulating))
 
 
 def _known(setting: Setting) -> Shapes | None:

@@ -23,14 +23,16 @@ from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import FLOAT, Array, Tensor, Violation
+from irrun.spec.op import FLOAT, Array, Op, Tensor, Violation
+from irrun.spec.traits import Converting, Elementwise
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
 
 
-MAX_SMALL = 4096
-"""Elements that are read by an instruction which its kernel computes in less time than an engine prepares it."""
+MAX_SMALL, MAX_SINGLE = 1 << 12, 1 << 15
+"""Elements that are read by an instruction which its kernel computes in less time than an engine prepares it, and by
+one that is functions of numpy's which take each by itself."""
 
 
 class _Specialized(NamedTuple):
@@ -86,6 +88,7 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
+        self._small = MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
         self.opened = self._opened()
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
@@ -98,7 +101,7 @@ class Specialization:
         given = None if self._instruction.posts else self._openly(arrays, run)
         if given is not None:
             return given
-        if sum(array.size for array in arrays if array is not None) <= MAX_SMALL:
+        if sum(array.size for array in arrays if array is not None) <= self._small:
             return KERNEL, self._computed(arrays, run)
         key = _lying(arrays)
         found, bound = self._kept.get(key), None
@@ -371,6 +374,12 @@ class Specialization:
                 results[position] = room(operand, None)
                 calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
         return _Bound(calls, results)
+
+
+def _is_single(op: Op) -> bool:
+    """Whether an op's kernel is a function of numpy's that takes each element by itself."""
+    elementwise = op.trait(Elementwise)
+    return op.trait(Converting) is not None or (elementwise is not None and elementwise.function is not None)
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:

@@ -85,11 +85,15 @@ def engines() -> list[str]:
     return ["reference", "numpy", *(["onednn"] if load(1) else [])]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("place", "reach"), [*((place, 120) for place in PLACES), (PLACES[0], 80), (PLACES[0], 4)])
 @pytest.mark.parametrize("name", NAMES)
-def test_functions_are_exact_beside_each_result(name: str, place: str, tmp_path: Path) -> None:
-    """But behind products and convolutions, which are as exact as their largest results, those of NEAR are, too."""
+def test_functions_are_exact_beside_each_result(name: str, place: str, reach: float, tmp_path: Path) -> None:
+    """But behind products and convolutions, which are as exact as their largest results, those of NEAR are, too.
+
+    Numbers that do not reach far may be computed another way.
+    """
     op, data = OPS[name], numbers()
+    data = data[np.abs(data) <= reach]
     for attrs in ATTRS.get(name, [{}]):
         expected = exact(op, attrs, data)
         right = np.abs(expected) < np.finfo(np.float32).max

@@ -69,6 +69,16 @@ def test_softmax_of_what_is_not_finite(name: str, columns: int) -> None:
     check(name, {"axis": 0}, data[:, :4])
 
 
+@pytest.mark.parametrize("name", ["SoftMax-8", "LogSoftmax-5"])
+@pytest.mark.parametrize("hidden", [-104.0, -1e4, -1e38, -np.inf])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_softmax_of_what_a_mask_hides(name: str, hidden: float, axis: int) -> None:
+    data = numbers(2, 150, 170)
+    data[:, :, 100:] += np.float32(hidden)
+    data[:, 90:] += np.float32(hidden)
+    check(name, {"axis": axis}, data[:, :90] if axis == 2 else data[:, :, :100])
+
+
 AXES = [((64, 100), [-1]), ((2, 3, 40, 50), [2, 3]), ((2, 30, 4, 5), [1]), ((2, 3, 4), [0, 1, 2]), ((2, 1, 9), [2, 1])]
 
 

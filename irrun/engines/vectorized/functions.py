@@ -29,6 +29,12 @@ WIDE_EXP2 = sys.platform == "linux" and bool(getattr(_core, "__cpu_features__", 
 EXACT = 2.0**27
 """Quotients of f32 below this are whole in f64 where they are so exactly only, and their products are exact."""
 
+FAR, FAR_2 = 126 * math.log(2), 126.0
+"""What exp, and exp2, make numbers of that are about the least, or the largest, of f32."""
+
+MANY, SEEN = 1 << 12, 1 << 9
+"""Numbers that are worth a look at some of them, and how many these are."""
+
 LONG_RUN = 8
 """Elements of a mask that are alike, on average, where numpy copies what it chooses quickly."""
 
@@ -41,6 +47,7 @@ def _scalar(value: float) -> Array:
 ZERO, ONE, TWO, THREE, SIX, TWENTY, MINUS_ONE = map(_scalar, (0, 1, 2, 3, 6, 20, -1))
 SIXTH = _scalar(1 / 6)
 INFINITY = _scalar(math.inf)
+LN_2 = _scalar(math.log(2))
 LOG2_E = _scalar(math.log2(math.e))
 MINUS_LOG2_E = _scalar(-math.log2(math.e))
 
@@ -155,7 +162,7 @@ def negative(x: Array, output: Array) -> None:
 
 def exp(x: Array, output: Array) -> None:
     """exp(x), through exp2 where that is quick; then the relative error grows to |x| * 1e-7."""
-    if WIDE_EXP2:
+    if WIDE_EXP2 and not _is_far(x, FAR):
         np.multiply(x, LOG2_E, output)
         np.exp2(output, output)
     else:
@@ -164,7 +171,7 @@ def exp(x: Array, output: Array) -> None:
 
 def exp_of_negative(x: Array, output: Array) -> None:
     """exp(-x), as `exp`."""
-    if WIDE_EXP2:
+    if WIDE_EXP2 and not _is_far(x, FAR):
         np.multiply(x, MINUS_LOG2_E, output)
         np.exp2(output, output)
     else:
@@ -172,7 +179,24 @@ def exp_of_negative(x: Array, output: Array) -> None:
         np.exp(output, output)
 
 
-_exponential = np.exp2 if WIDE_EXP2 else np.exp
+def _exponential(x: Array) -> None:
+    """In the place of x, two to the power of it where exp2 is quick on numbers as usual, else exp(x)."""
+    if not WIDE_EXP2:
+        np.exp(x, x)
+    elif _is_far(x, FAR_2):
+        np.multiply(x, LN_2, x)
+        np.exp(x, x)
+    else:
+        np.exp2(x, x)
+
+
+def _is_far(x: Array, limit: float) -> bool:
+    """Whether there are numbers beyond the limit among some of x: there exp2 takes up to a hundred times as long."""
+    if x.size < MANY:
+        return False
+    step = x.size // SEEN | 1  # odd, to come by all columns
+    seen = x.reshape(-1)[::step] if x.flags.c_contiguous else x[..., ::step]
+    return bool(np.maximum.reduce(seen, None) > limit or np.minimum.reduce(seen, None) < -limit)
 
 
 def sigmoid(x: Array, output: Array) -> None:
@@ -285,7 +309,7 @@ def tanh_gelu(x: Array, output: Array) -> None:
     np.multiply(divisor, TANH_GELU[1], divisor)
     np.add(divisor, TANH_GELU[0], divisor)
     np.multiply(divisor, x, divisor)
-    _exponential(divisor, divisor)
+    _exponential(divisor)
     np.add(divisor, ONE, divisor)
     np.divide(x, divisor, output)
 
@@ -294,7 +318,7 @@ def gelu(x: Array, output: Array) -> None:
     """x times the normal distribution function of x, that is x * (1 + erf(x / sqrt(2))) / 2."""
     divisor = temporary(output)
     _odd_polynomial(GELU, x, divisor)
-    _exponential(divisor, divisor)
+    _exponential(divisor)
     np.add(divisor, ONE, divisor)
     np.divide(x, divisor, output)
 

@@ -23,7 +23,7 @@ from irrun.run.program import KERNEL, Branch, Branches, Instruction, Program, Qu
 from irrun.run.session import Run
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array
-from irrun.spec.traits import Attending, Branching, Cutting, Lookup, Repeating, Reshaping
+from irrun.spec.traits import Attending, Branching, Cutting, Lookup, Measuring, Repeating, Reshaping
 
 MAX_SMALL = 4096
 """Elements of an array that is small. Of others a rule tells in advance how much memory the result takes."""
@@ -99,7 +99,7 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
         return None
     if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
         return _unrepeated
-    looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating, Cutting))
+    looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating, Cutting, Measuring))
     views = looks and not instruction.posts
     parts: list[_Part] = []
     position, made = 0, -1
