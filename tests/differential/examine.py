@@ -97,9 +97,10 @@ def examine(
 def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> list[Finding]:
     """Run all feeds by an engine, and check that arrays are the caller's own."""
     import irrun
-    from irrun.run import specialization
+    from irrun.run import preparation, specialization
 
-    specialization.MAX_SMALL = 0  # all of these models are small
+    specialization.MAX_SMALL = specialization.MAX_SINGLE = 0  # all of these models are small
+    preparation.MORE_PATIENCE = preparation.PATIENCE  # and run a few times only
     name, _, way = engine.partition(" ")
     findings: dict[str, Finding] = {}
     notes: list[str] = []

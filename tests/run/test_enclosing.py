@@ -69,6 +69,39 @@ def test_sizes_that_come_again_and_others(engine, tmp_path):
         assert any({i.by for i in program.instructions} & {"numpy", "onednn"} for program in programs)
 
 
+@pytest.mark.parametrize("multiplied", [False, True])
+@pytest.mark.parametrize("in_a_branch", [False, True])
+def test_how_often_sizes_come_before_they_are_prepared(multiplied, in_a_branch, tmp_path):
+    """The second time where there are products, else the ninth."""
+    b, x = model(), np.random.default_rng(5).normal(0, 1, (ROWS, 3)).astype(F32)
+    data, mask = anything(b, "f4", (ROWS, 3)), anything(b, "f4", (ROWS,))
+    places = b.one("Squeeze-1", b.one("NonZero-3", mask), i64(b, [0]))
+
+    def row(b, data, places):
+        rows = b.one("Gather-8", data, places, i64(b, 0), batch_dims=0)
+        rows = b.one("MatMul-1", rows, b.constant(WEIGHTS[0]), **PLAIN) if multiplied else rows
+        return b.one("Abs-1", b.one("Sqrt-1", b.one("ReLU-1", b.one("Negative-1", rows))))
+
+    if in_a_branch:
+        bodies = []
+        for _ in range(2):
+            body = model()
+            bodies.append((body, row(body, anything(body, "f4", (ROWS, 3)), anything(body, "i8", (-1,)))))
+        b.result(branch(b, anything(b, "?", ()), bodies, data, places))
+    else:
+        b.result(row(b, data, places))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    made = []
+    for count in [3, 2, 3, 3, 3, 2, 3, 3, 3, 3, 3, 2, 3]:
+        _, mask = drawn(np.random.default_rng(len(made)), count)
+        (result,) = ours.run([x, mask, *([np.True_] if in_a_branch else [])]).values()
+        wanted = x[mask != 0] @ WEIGHTS[0] if multiplied else x[mask != 0]
+        np.testing.assert_allclose(result, np.sqrt(np.maximum(-wanted, 0)), atol=1e-5)
+        inner = ours._bodies.values() if in_a_branch else enclosures(ours)
+        made.append(sum(len(one._kept) for one in inner))
+    assert made == ([0, 0, 1, 1, 1, *[2] * 8] if multiplied else [0] * 10 + [1, 1, 1])
+
+
 @ENGINES
 def test_sizes_that_a_body_tells(engine, tmp_path):
     """Rows of x where a mask is not 0, or all of them, as a condition has it: times a matrix and relu."""

@@ -327,7 +327,8 @@ def test_scales_of_attention_of_which_a_run_gives_two(engine, tmp_path):
 
 @pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
 def test_a_split_into_fewer_parts_than_there_are_outputs(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
     b = model()
     size, lengths = b.parameter([np.int64([5, 3])]), b.parameter([np.int64([2, 3])], [0])
     data = b.one("Reshape-1", b.parameter([np.ones(15, F32)], [0]), size, special_zero=False)
@@ -447,7 +448,8 @@ def test_an_engine_binds_what_it_has_made_for_new_sizes_once(tmp_path, monkeypat
     ours, bound = irrun.GraphExecutor(saved(chosen_rows(()), tmp_path), engine="numpy"), []
     run(ours, 1, 2)
     product = specialization(ours)
-    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
     real = type(product)._bound
     monkeypatch.setattr(type(product), "_bound", lambda self, *given: bound.append(self) or real(self, *given))
     assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()
@@ -477,7 +479,8 @@ def counted(rng, rows, counts):
 @pytest.mark.parametrize("engine", ["numpy", "onednn", None])
 @pytest.mark.parametrize("seed", range(3))
 def test_instructions_that_are_alike_share_what_engines_made_of_one(engine, seed, tmp_path, monkeypatch):
-    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
     rng = np.random.default_rng(seed)
     sizes = [(24, 40), (24, 40), (24, 40), (24, 8), (24, 8), (24, 1)]
     tables = [(rng.integers(-4, 5, size).astype(F32), rng.integers(-9, 9, size[1:]).astype(F32)) for size in sizes]
@@ -511,7 +514,8 @@ class Choosy(Odd):
 
 
 def test_what_engines_refuse_is_offered_for_one_of_those_that_are_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
     rng = np.random.default_rng(5)
     tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(4)]
     choosy = Choosy(unchanged)
@@ -528,7 +532,8 @@ def test_what_engines_refuse_is_offered_for_one_of_those_that_are_alike(tmp_path
 
 
 def test_one_that_cannot_be_bound_again_is_made_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 0)
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
     rng = np.random.default_rng(6)
     tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(3)]
     bound = []
