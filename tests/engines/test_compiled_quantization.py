@@ -65,7 +65,7 @@ def test_what_is_left_to_others():
         assert compiled(data, *limits)[1] is None
     assert compiled(data, 0, [[1], [2], [3], [4]], 0, 1)[1] is None
     assert compiled(data, 0, 1, 0, 1, constant=(1, 2, 3))[1] is None
-    assert compiled(data, 0, 1, 0, 1, posts=(Post("Erf-1", {}),))[1] is None
+    assert compiled(data, 0, 1, 0, 1, posts=(Post("Tan-1", {}),))[1] is None
     assert compiled(data, 0, 1, 0, 1, auto_broadcast="pdpd")[1] is None
     assert compiled(data[:, ::2], 0, 1, 0, 1)[1] is None
 

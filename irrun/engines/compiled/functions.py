@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.code import FLOATS, Code, floats
-from irrun.engines.vectorized.functions import NORMAL
+from irrun.engines.vectorized.functions import ERF, NORMAL
 
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 """Of Cephes: with them x + x^3 * polynomial(x^2) is tanh(x) where |x| is below 0.625."""
@@ -37,9 +37,22 @@ def tanh(c: Code, x: Any) -> Any:
     size, square = _magnitude(c, x), b.fmul(x, x)
     power = c.exp(b.fmul(size, floats(-2.0)))
     far = b.fdiv(b.fsub(floats(1.0), power), b.fadd(floats(1.0), power))
-    far = c.call("llvm.copysign.v16f32", FLOATS, far, x)
     near = c.fma(b.fmul(c.polynomial(_TANH, square), square), x, x)
-    return b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
+    result = b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
+    return c.call("llvm.copysign.v16f32", FLOATS, result, x)
+
+
+def erf(c: Code, x: Any) -> Any:
+    """The error function, as the tanh of x times a polynomial of its square."""
+    return tanh(c, c.b.fmul(x, c.polynomial([float(value) for value in reversed(ERF)], c.b.fmul(x, x))))
+
+
+def elu(alpha: float, c: Code, x: Any) -> Any:
+    """x where it is above 0, else alpha * (exp(x) - 1), as 2t / (1 - t), t = tanh(x / 2), which loses no digits."""
+    b = c.b
+    half = tanh(c, b.fmul(x, floats(0.5)))
+    below = b.fmul(b.fdiv(b.fadd(half, half), b.fsub(floats(1.0), half)), floats(float(np.float32(alpha))))
+    return b.select(b.fcmp_ordered(">", x, floats(0.0)), x, below)
 
 
 def exp(c: Code, x: Any) -> Any:
@@ -132,6 +145,11 @@ def _at_most(most: float, c: Code, x: Any) -> Any:
     return c.b.select(c.b.fcmp_ordered(">", x, floats(most)), floats(most), x)
 
 
+def _rounded(name: str) -> Callable[[Code, Any], Any]:
+    """What LLVM rounds to whole numbers by."""
+    return lambda c, x: c.call(f"llvm.{name}.v16f32", FLOATS, x)
+
+
 def _root(c: Code, x: Any) -> Any:
     return c.call("llvm.sqrt.v16f32", FLOATS, x)
 
@@ -146,7 +164,10 @@ def _magnitude(c: Code, x: Any) -> Any:
 
 _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {
     "Abs-1": _magnitude,
+    "Ceiling-1": _rounded("ceil"),
+    "Erf-1": erf,
     "Exp-1": exp,
+    "Floor-1": _rounded("floor"),
     "Gelu-2": gelu,
     "HSigmoid-5": hsigmoid,
     "HSwish-4": hswish,
@@ -178,6 +199,8 @@ def function_of(name: str, attrs: Mapping[str, Any]) -> Callable[[Code, Any], An
     """That of an op of one input; None where there is none."""
     if name == "Gelu-7":
         return gelu if attrs["approximation_mode"] == "erf" else tanh_gelu
+    if name == "Elu-1":
+        return partial(elu, attrs["alpha"])
     if name == "Clamp-1":
         return partial(clamp, attrs["min"], attrs["max"])
     return _FUNCTIONS.get(name)
