@@ -325,7 +325,8 @@ MAX_PADDED = 8
 def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Any:
     """Cut strings out of UTF-8 bytes.
 
-    Bytes that are no UTF-8 become lone surrogates, which StringTensorUnpack turns back into them.
+    Bytes that are no UTF-8 become lone surrogates, which StringTensorUnpack turns back into them. Zeros at the end of a
+    string are lost: arrays of strings hold none there.
 
     Constraints:
         C1: the bounds lie in [0, n], n the number of bytes.
