@@ -28,7 +28,7 @@ from engines.onednn_works import (
     work_of,
 )
 
-from irrun.engines.onednn import load
+from irrun.engines.onednn import load, tiles
 from irrun.engines.onednn.convolution import _in_rows
 from irrun.engines.onednn.tensors import channels_last as last
 from irrun.engines.work import Operand, Post
@@ -162,6 +162,61 @@ def test_grouped_transposed_convolution() -> None:
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(3, 2, 4, 3, 3)], constants=[1])
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(6, 1, 1, 3, 3)], constants=[1])
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 40, 9, 7), normal(40, 1, 1, 3, 3)], constants=[1])
+
+
+TILED = [
+    ((1, 64, 9, 7), (64, 24, 2, 2)),
+    ((3, 5, 4, 6), (5, 7, 2, 3)),
+    ((2, 16, 5), (16, 8, 4)),
+    ((1, 1, 33), (1, 1, 2)),
+    ((2, 8, 3, 4, 5), (8, 6, 2, 3, 2)),
+    ((1, 64, 40, 40), (64, 1, 2, 2)),
+    ((2, 6, 4, 4), (1, 6, 5, 3, 1)),
+    ((2, 6, 4, 1), (6, 5, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("posts", ["", "bias", "bias relu", "sigmoid swish"])
+@pytest.mark.parametrize(("data", "filters"), TILED, ids=str)
+def test_transposed_convolution_without_overlaps(data: tuple[int, ...], filters: tuple[int, ...], posts: str) -> None:
+    name = "GroupConvolutionBackpropData-1" if len(filters) > len(data) else "ConvolutionBackpropData-1"
+    rank = len(data) - 2
+    attrs = window(rank, strides=filters[-rank:], dilations=(1,) * rank, output_padding=())
+    summand = normal(filters[-rank - 1], *(1,) * rank, seed=1)
+    behind = {"": [], "bias": [add(3)], "bias relu": [add(3), RELU]}
+    chained = behind.get(posts, [Post("Sigmoid-1", {}), Post("Swish-4", {})])
+    for own in (normal(*data), channels_last(*data)):
+        arrays = [own, normal(*filters), None, *([summand] if "bias" in posts else [])]
+        wanted = expected(name, attrs, arrays, chained)
+        work = work_of(name, attrs, arrays, wanted, (1, 3), chained)
+        found = tiles.compile(ENGINE._library, work) if ENGINE.wide else None
+        assert (found is not None) == ENGINE.wide
+        if found is not None:
+            np.testing.assert_allclose(computed(work, found, arrays)[0], wanted[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="these are computed so with AVX-512 only")
+@pytest.mark.parametrize(
+    ("filters", "attrs"),
+    [
+        ((8, 6, 3, 3), {"strides": (2, 2)}),
+        ((8, 6, 2, 2), {"strides": (3, 3)}),
+        ((8, 6, 2, 2), {"strides": (2, 2), "pads_begin": (1, 0)}),
+        ((8, 6, 2, 2), {"strides": (2, 2), "pads_end": (0, 1)}),
+        ((8, 6, 2, 2), {"strides": (2, 2), "output_padding": (1, 1)}),
+        ((8, 6, 2, 2), {"strides": (2, 2), "dilations": (2, 2)}),
+        ((2, 4, 3, 2, 2), {"strides": (2, 2)}),
+        ((8, 1 << 16, 2, 2), {"strides": (2, 2)}),
+    ],
+)
+def test_transposed_convolutions_that_are_no_products(filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    name = "GroupConvolutionBackpropData-1" if len(filters) > 4 else "ConvolutionBackpropData-1"
+    attrs = window(2, **{"output_padding": (), **attrs})
+    arrays = [normal(1, 8, 2, 3), np.zeros(filters, np.float32)]
+    work = work_of(name, attrs, arrays, expected(name, attrs, arrays, []), (1,))
+    assert tiles.compile(ENGINE._library, work) is None
+    if filters[1] < 1 << 16:
+        check(name, attrs, [arrays[0], normal(*filters)], constants=[1])
 
 
 def test_relu_of_infinity_below_is_zero() -> None:

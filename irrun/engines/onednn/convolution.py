@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import canonical_strides, dense_strides, lies_so
 from irrun.engines.memory import aligned
-from irrun.engines.onednn import pieces
+from irrun.engines.onednn import pieces, tiles
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
@@ -52,9 +52,9 @@ MANY_READS = 12
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """Convolution-1, GroupConvolution-1, ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1."""
-    in_pieces = None if library.lasting else pieces.compile(library, work, _prepared)
-    if in_pieces is not None:
-        return in_pieces
+    in_parts = None if library.lasting else tiles.compile(library, work) or pieces.compile(library, work, _prepared)
+    if in_parts is not None:
+        return in_parts
     found = _prepared(library, work)
     if found is None:
         return None
