@@ -7,7 +7,7 @@ from copy import deepcopy
 
 from corpus.attributes import misspelt
 from corpus.defect import Defect, Spot, defect
-from corpus.document import Element, data_of, inputs, outputs
+from corpus.document import Element, children, data_of, inputs, outputs
 from corpus.seeds import seed
 
 LOOPS = ("Loop-5", "stateful-loop", "TensorIterator-1")
@@ -43,7 +43,7 @@ class Broken:
         self.back = list(edges) if edges is not None else []
 
     def inner(self, id: str | None) -> Element:
-        return next(layer for layer in self.body.find("layers") or () if layer.get("id") == id)
+        return next(layer for layer in children(self.body, "layers") if layer.get("id") == id)
 
     def defect(
         self, family: str, title: str, codes: str, *spots: Spot, layers: tuple[Element, ...] = (), **more: object
@@ -175,12 +175,12 @@ def _ranges(name: str) -> Iterator[Defect]:
 def _inside(name: str) -> Iterator[Defect]:
     """Ordinary defects, in a body: the layer named is the one inside."""
     whole = Broken(name)
-    layers = list(whole.body.find("layers") or ())
+    layers = children(whole.body, "layers")
     plain = [n for n, layer in enumerate(layers) if inputs(layer) and outputs(layer)]
 
     def at(number: int) -> tuple[Broken, Element]:
         m = Broken(name)
-        return m, list(m.body.find("layers") or ())[number]
+        return m, children(m.body, "layers")[number]
 
     for number in plain:
         m, inner = at(number)
@@ -206,7 +206,7 @@ def _inside(name: str) -> Iterator[Defect]:
         yield m.defect("inside a body", "no edge", "E208", inputs(inner)[0], layers=(inner,))
         m, inner = at(number)
         m.body.find("edges").append(deepcopy(m.document.edge_to(inner)))  # type: ignore[union-attr]
-        first, second = [e for e in m.body.find("edges") or () if e.attrib == m.document.edge_to(inner).attrib]
+        first, second = [e for e in children(m.body, "edges") if e.attrib == m.document.edge_to(inner).attrib]
         yield m.defect("inside a body", "two edges", "E207", (first, "to-port"), (second, "to-port"), layers=(inner,))
         m, inner = at(number)
         port = outputs(inner)[0]
@@ -217,7 +217,7 @@ def _inside(name: str) -> Iterator[Defect]:
         port.set("id", "x")
         yield m.defect("inside a body", "a port id", "E202", (port, "id"), layers=(inner,))
     m = Broken(name)
-    layers = list(m.body.find("layers") or ())
+    layers = children(m.body, "layers")
     layers[-1].set("id", layers[0].get("id", ""))
     spots: list[Spot] = [(layers[-1], "id"), (layers[0], "id")]
     yield m.defect("inside a body", "a duplicate id", "E203", *spots, layers=(layers[-1], layers[0]))
@@ -240,7 +240,7 @@ def _inside(name: str) -> Iterator[Defect]:
             inner.set("type", "Constant")
             yield m.defect("inside a body", "Constant", "E217", (inner, "type"), layers=(inner,))
     m = Broken(name)
-    for inner in [each for each in m.body.find("layers") or () if each.get("type") == "Parameter"][:1]:
+    for inner in [each for each in children(m.body, "layers") if each.get("type") == "Parameter"][:1]:
         data_of(inner).set("element_type", "fp32")
         spot = (data_of(inner), "element_type")
         yield m.defect("inside a body", "a Parameter's type", "E307", spot, layers=(inner,))

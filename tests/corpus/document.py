@@ -43,11 +43,11 @@ class Document:
     @property
     def layers(self) -> list[Element]:
         """The layers of the main graph."""
-        return list(self.root.find("layers") or ())
+        return children(self.root, "layers")
 
     @property
     def edges(self) -> list[Element]:
-        return list(self.root.find("edges") or ())
+        return children(self.root, "edges")
 
     def all_layers(self) -> Iterator[Element]:
         """Those of the bodies, too."""
@@ -161,12 +161,18 @@ class Document:
         written.append(f"{indent}</{element.tag}>")
 
 
+def children(element: Element, tag: str) -> list[Element]:
+    """What is in the first element of that tag; nothing where there is none."""
+    found = element.find(tag)
+    return [] if found is None else list(found)
+
+
 def inputs(layer: Element) -> list[Element]:
-    return list(layer.find("input") or ())
+    return children(layer, "input")
 
 
 def outputs(layer: Element) -> list[Element]:
-    return list(layer.find("output") or ())
+    return children(layer, "output")
 
 
 def data_of(layer: Element) -> Element:

@@ -13,7 +13,7 @@ import numpy as np
 
 from corpus.bodies import BRANCHES, LOOPS, Broken
 from corpus.defect import Defect, Spot, defect
-from corpus.document import Document, Element, data_of, declare, inputs, outputs
+from corpus.document import Document, Element, children, data_of, declare, inputs, outputs
 from corpus.seeds import ops, seed, spread
 
 
@@ -250,7 +250,7 @@ def _bodies() -> Iterator[Defect]:
         condition = next(each for each in m.outputs if each.get("purpose"))
         result = m.inner(condition.get("internal_layer_id"))
         edge = m.document.edge_to(result)
-        number = next(each.get("id") for each in m.body.find("layers") or () if each.get("type") == "Add")
+        number = next(each.get("id") for each in children(m.body, "layers") if each.get("type") == "Add")
         edge.set("from-layer", str(number))
         edge.set("from-port", "2")
         yield m.defect(
