@@ -39,8 +39,7 @@ class Broken:
         self.outputs = [each for each in self.map if each.tag == "output"]
         self.named = [each for each in self.outputs if each.get("external_port_id") != "-1"]
         self.fed = [each for each in self.inputs if each.get("external_port_id") != "-1"]
-        edges = self.layer.find("back_edges")
-        self.back = list(edges) if edges is not None else []
+        self.back = children(self.layer, "back_edges")
 
     def inner(self, id: str | None) -> Element:
         return next(layer for layer in children(self.body, "layers") if layer.get("id") == id)

@@ -72,14 +72,14 @@ class Document:
     def edge_to(self, layer: Element, number: int = 0) -> Element:
         """The edge into input number `number`."""
         port = inputs(layer)[number].get("id")
-        edges = self.graph_of(layer).find("edges")
-        return next(e for e in edges or () if (e.get("to-layer"), e.get("to-port")) == (layer.get("id"), port))
+        edges = children(self.graph_of(layer), "edges")
+        return next(e for e in edges if (e.get("to-layer"), e.get("to-port")) == (layer.get("id"), port))
 
     def source(self, layer: Element, number: int = 0) -> tuple[Element, Element]:
         """The layer, and its output port, that input number `number` reads."""
         edge = self.edge_to(layer, number)
-        layers = self.graph_of(layer).find("layers")
-        producer = next(each for each in layers or () if each.get("id") == edge.get("from-layer"))
+        layers = children(self.graph_of(layer), "layers")
+        producer = next(each for each in layers if each.get("id") == edge.get("from-layer"))
         return producer, next(port for port in outputs(producer) if port.get("id") == edge.get("from-port"))
 
     # how to change it consistently
