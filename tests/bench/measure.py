@@ -8,7 +8,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ TURN = 0.2
 
 MAX_RUNS = 200
 """In one turn."""
+
+VARIED = 24
+"""Sets of other data."""
 
 SLOW = 3.0
 """Seconds of a run from which on there is one turn only; and none, but the first run, from three times that on."""
@@ -105,6 +108,30 @@ def measure_fresh(measure: str, model: Model, peers: Sequence[Peer], turns: int)
     for result in results:
         result.best = min(result.seconds, default=None)
     return results
+
+
+def measure_varied(measure: str, model: Model, peers: Sequence[Peer], turns: int) -> list[Result]:
+    """Runs with other data of the same shapes, as those of a camera are: sizes that the data tell change each time."""
+    with tempfile.TemporaryDirectory() as folder:
+        return measure_fresh(measure, replace(model, others=varied(model.inputs, Path(folder))), peers, turns)
+
+
+def varied(inputs: Path, folder: Path) -> tuple[Path, ...]:
+    """Files of inputs, written to `folder`, with other floats: half as much as they vary is added to each at random."""
+    import numpy as np  # not at the top: what this process takes counts as the peak of those it starts
+
+    random, paths = np.random.default_rng(0), [folder / f"{number}.npz" for number in range(VARIED)]
+    with np.load(inputs) as file:
+        arrays = dict(file)
+    for path in paths:
+        np.savez(path, **{name: _moved(array, random) for name, array in arrays.items()})
+    return tuple(paths)
+
+
+def _moved(array: Any, random: Any) -> Any:
+    if array.dtype.kind != "f":
+        return array
+    return (array + random.standard_normal(array.shape) * (array.std() / 2)).astype(array.dtype)
 
 
 def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: int) -> None:

@@ -11,6 +11,7 @@ twins to; or samples/. The measures:
     one-shot  a whole process: read the model and its inputs, run it once, write the outputs; and its peak of memory
     steady    a loaded model, run after run, with each engine of irrun; the others as far as they are installed
     fresh     the first runs with each of the inputs of other shapes that a model has, after one run with its own
+    varied    runs with other data of the same shapes each time, as those of a camera are
     ops       single ops at the sizes of the models that they come from
     loops     a Loop and a TensorIterator of 1,000 short iterations
     layers    10,000 tiny element-wise layers: what a layer costs beside its arithmetic
@@ -20,8 +21,8 @@ OpenVINO computes in f32, with as many threads; `--precision bf16` has `steady` 
 `difference` is how far irrun's outputs are from OpenVINO's in f32, and --json has that of both. OpenVINO must be
 installed; onnxruntime, onnx and, for --plot, matplotlib are used where they are. With --against, the irrun of another
 checkout, such as one of the commit before, takes their place.
-With the variable BENCH_ALONE=1 runs of `steady` and `fresh` are not disturbed by what else the machine does, as far as
-its processors go: they have real-time priority while they last, which takes Linux and the right to do so.
+With the variable BENCH_ALONE=1 runs of `steady`, `fresh` and `varied` are not disturbed by what else the machine does,
+as far as its processors go: they have real-time priority while they last, which takes Linux and the right to do so.
 
 With --markdown there is a line for each model with its ratios of all measures, the worst first, and for the slow ones
 what of them takes longest.
@@ -41,14 +42,14 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from bench.costs import costs
-from bench.measure import Result, measure_fresh, measure_steady, measure_whole
+from bench.measure import Result, measure_fresh, measure_steady, measure_varied, measure_whole
 from bench.models import Model, models_in
 from bench.options import parser, setting
 from bench.processes import HERE, Peer, Setting
 from bench.report import plot, record, report
 from bench.summary import SLOW, slower, summary
 
-MEASURES = ("check", "one-shot", "steady", "fresh", "ops", "loops", "layers", "limits")
+MEASURES = ("check", "one-shot", "steady", "fresh", "varied", "ops", "loops", "layers", "limits")
 ENGINES = ("irrun numpy", "irrun onednn")
 BF16 = ("irrun bf16", "openvino bf16")
 
@@ -107,6 +108,9 @@ def measure(options: argparse.Namespace, own: Setting, other: Setting | None) ->
         if model.others:
             _say("fresh", model.name)
             results += measure_fresh("fresh", model, peers, options.turns)
+    for model in models if "varied" in options.measure else ():
+        _say("varied", model.name)
+        results += measure_varied("varied", model, peers, options.turns)
     for kind in ("ops", "loops", "layers"):
         for name in _graphs(kind) if kind in options.measure else ():
             if options.only and not any(name.startswith(start) for start in options.only):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bench.measure import Result
 from bench.report import OURS, THEIRS, ratio
 
-RATIOS = ("steady", "one-shot", "fresh")
+RATIOS = ("steady", "one-shot", "fresh", "varied")
 SLOW = 1.2
 """The ratio of steady time from which on a model's most expensive parts are named."""
 

@@ -13,7 +13,7 @@ from bench.costs import costs
 from bench.dynamic import Sizes, distinct_sizes, measure_fresh, measure_sequence, measure_static, ranges, resized
 from bench.language import lines, measure
 from bench.language_worker import Text, beam_search, curve
-from bench.measure import Result, distance
+from bench.measure import Result, distance, varied
 from bench.models import Model, models_in
 from bench.processes import Peer, Setting, Worker
 from bench.report import geometric_means, report
@@ -293,6 +293,21 @@ def test_a_summary_has_a_line_for_each_model_the_slowest_first():
     ]
 
 
+def test_data_that_vary_keep_their_shapes_and_types(tmp_path):
+    given = {"x": np.float32([1, 2, 3, 6]), "scalar": np.float16(2), "ids": np.array([3, 1]), "text": np.array(["a"])}
+    np.savez(tmp_path / "inputs.npz", **given)
+    paths = varied(tmp_path / "inputs.npz", tmp_path)
+    seen = set()
+    for path in paths:
+        with np.load(path) as arrays:
+            assert {name: (array.shape, array.dtype) for name, array in arrays.items()} == {
+                name: (np.shape(array), np.asarray(array).dtype) for name, array in given.items()
+            }
+            assert (arrays["ids"] == given["ids"]).all()
+            seen.add(tuple(arrays["x"].tolist()))
+    assert len(seen) == len(paths) > 1
+
+
 @pytest.mark.slow
 def test_first_runs_with_other_shapes_are_measured_and_the_costs_of_slow_models_named(tmp_path):
     pytest.importorskip("openvino")
@@ -300,11 +315,11 @@ def test_first_runs_with_other_shapes_are_measured_and_the_costs_of_slow_models_
     for path in (ROOT / "samples" / "cnn").glob("*.*"):
         shutil.copy(path, tmp_path / "cnn")
     shutil.copy(tmp_path / "cnn" / "inputs.npz", tmp_path / "cnn" / "others" / "0.npz")
-    measures = ("--measure", "fresh", "--measure", "steady")
+    measures = ("--measure", "fresh", "--measure", "steady", "--measure", "varied")
     done = run("--models", tmp_path, "--engine", "auto", *measures, "--markdown", tmp_path / "found.md")
     assert done.returncode == 0, done.stderr
     found = (tmp_path / "found.md").read_text().splitlines()
-    assert found[0].startswith("| model | irrun ms | OpenVINO ms | steady | fresh |")
+    assert found[0].startswith("| model | irrun ms | OpenVINO ms | steady | fresh | varied |")
     assert found[2].startswith("| cnn | ")
     (model,) = models_in(tmp_path)
     assert costs(model, SETTING)[0][1] > 0
