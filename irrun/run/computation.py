@@ -83,9 +83,10 @@ class _Layer:
         self._variadic = bool(op.outputs) and op.outputs[-1].variadic
         self._only_bodies = op.context == {"bodies"}
         self._bodies: dict[str, Body] = {}
-        branching = instruction.op.trait(Branching) is not None
+        known = all(number is None or program.tensors[number].static for number in instruction.inputs)
+        by_chance = instruction.op.trait(Branching) is not None and not known
         self._running = {
-            name: RunningBody(body_program, kernels.prepared(body_program, branching), instruction.layer, name)
+            name: RunningBody(body_program, kernels.prepared(body_program, by_chance), instruction.layer, name)
             for name, (_, body_program) in instruction.bodies.items()
         }
         self._branches = instruction.branches

@@ -388,16 +388,17 @@ class GraphExecutor:
                 shared.add(id(owner))
         return outputs
 
-    def _prepared(self, program: Program, branching: bool) -> Preparation:
+    def _prepared(self, program: Program, by_chance: bool) -> Preparation:
         """The body of an op, made ready; `program` lives as long as the executor.
 
-        That of one which is `branching` runs once in each run of its layer: its sizes come again by chance.
+        Where the same sizes come again `by_chance`, as they do where the data tell them and it runs once, it waits
+        until they do.
         """
         preparation = self._bodies.get(id(program))
         if preparation is None:
             with self._lock:
                 setting = replace(self._setting, iterated=True)
-                made = Preparation(program, setting, self._kernels, self._comparison, patient=branching)
+                made = Preparation(program, setting, self._kernels, self._comparison, patient=by_chance)
                 preparation = self._bodies.setdefault(id(program), made)
         return preparation
 
