@@ -20,6 +20,9 @@ the latter after twice as many each time that next to nothing was found, `MOST` 
 MOST, NEXT_TO_NOTHING = 16, 1000
 """See there; the second one in objects."""
 
+PYTHONS_OWN = 1000
+"""Objects at most that Python itself has frozen: 3.12 begins with some hundred. Who freezes on purpose has many more."""
+
 _large = False
 """Whether LARGE has become old that the collector has not seen."""
 
@@ -51,7 +54,7 @@ def collector_paused(*, lasting: bool = False) -> Iterator[None]:
         if enabled:
             made = gc.get_count()[0]
             large = made > LARGE
-            if (lasting or large) and not gc.get_freeze_count():  # what others have frozen stays so
+            if (lasting or large) and gc.get_freeze_count() < PYTHONS_OWN:  # what others have frozen stays so
                 gc.freeze()
                 gc.unfreeze()
                 _large, _lasting = _large or not lasting, _lasting + lasting * max(made - before, 0)
