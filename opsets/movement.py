@@ -887,8 +887,9 @@ def strided_slice(
 ) -> Any:
     """Select begin:end:stride along the first axes; masks leave bounds out, add, remove and skip dimensions.
 
-    Bounds are clamped as in Python. Where masks meet, an ellipsis goes before a new axis, and that before a removed
-    one. Removing a dimension takes the element at begin, whatever end and stride are.
+    Bounds are clamped as in Python, but that a begin before the first element is that element, also in reverse. Where
+    masks meet, an ellipsis goes before a new axis, and that before a removed one. Removing a dimension takes the
+    element at begin, whatever end and stride are.
 
     Constraints:
         C1: no stride is 0 where it counts.
@@ -908,15 +909,18 @@ def strided_slice(
     [1, 4]
     """
     index: list[Any] = []
+    sizes = iter(data.shape)
     for kind, i in strided_parts(data.ndim, len(begin), new_axis_mask, shrink_axis_mask, ellipsis_mask) or ():
         if kind == "new":
             index.append(None)
-        elif kind == "full":
+            continue
+        size = next(sizes)
+        if kind == "full":
             index.append(slice(None))
         elif kind == "shrink":
             index.append(0 if masked(begin_mask, i) else int(begin[i]))
         else:
-            start = None if masked(begin_mask, i) else int(begin[i])
+            start = None if masked(begin_mask, i) else max(int(begin[i]), -size)
             stop = None if masked(end_mask, i) else int(end[i])
             index.append(slice(start, stop, None if stride is None else int(stride[i])))
     return data[(*index, ...)]
@@ -966,6 +970,8 @@ def _(node: Node) -> Shapes:
             node.require("C1", step != 0, f"`stride[{i}]` is 0", "stride")
             ahead = isinstance(step, Dim) or step > 0
             start = (-ENDLESS if ahead else ENDLESS) if masked(attrs["begin_mask"], i) else begins[i]
+            if not ahead and (start < -1) is True:  # the last element is there, or none is
+                start = largest(start, -size)
             stop = (ENDLESS if ahead else -ENDLESS) if masked(attrs["end_mask"], i) else ends[i]
             output.append(slice_length(size, start, stop, step))
     return {"output": tuple(output)}

@@ -21,7 +21,7 @@ MOST, NEXT_TO_NOTHING = 16, 1000
 """See there; the second one in objects."""
 
 PYTHONS_OWN = 1000
-"""Objects at most that Python itself has frozen: 3.12 begins with some hundred. Who freezes on purpose has many more."""
+"""Objects that Python may have frozen itself: 3.12 begins with some hundred. Who freezes on purpose has many more."""
 
 _large = False
 """Whether LARGE has become old that the collector has not seen."""

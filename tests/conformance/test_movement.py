@@ -289,6 +289,7 @@ SLICES = [
         ),
         ("unknown bounds", [HALF, i64(0, 1), i64(2, 3), c(1, 1)], DYNAMIC),
         ("out of bounds", [CUBE, c(-9, 1), c(9, 99), c(1, 1)]),
+        ("backwards from before the first", [CUBE, c(-9, -9, -5), c(-9, -9, -5), c(-1, -2, -1)]),
         (
             "new axis and shrunk axis",
             [np.arange(4, dtype=np.float32), c(0, 1), c(1, 3), c(1, 1)],

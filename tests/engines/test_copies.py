@@ -147,3 +147,6 @@ def test_strings_and_shapes_that_vary_are_left_to_others() -> None:
     assert COMPILERS["Transpose-1"](work, THREADS) is None
     work = work_of("Split-1", {"num_splits": 1}, [numbers(2, 3), np.array(0)], [((2, 3), "f32")])
     assert COMPILERS["Split-1"](work, THREADS) is None
+    arrays = [numbers(4), np.array([-9]), np.array([-9]), np.array([-1])]  # the first element, which numpy leaves out
+    work = work_of("StridedSlice-1", MASKS, arrays, [((1,), "f32")], constant=(1, 2, 3))
+    assert COMPILERS["StridedSlice-1"](work, THREADS) is None

@@ -1121,6 +1121,10 @@ def masks(begin=(), end=(), new=(), shrink=(), ellipsis=()):
         ((3,), (), (), (), masks(), np.s_[...]),
         ((), (), (), (), masks(), np.s_[...]),
         ((), (0,), (0,), (1,), masks(new=(1,)), np.s_[None]),
+        ((2, 4), (-3, -9), (-(2**31), -5), (-1, -2), masks(), np.s_[:1, :1]),  # a begin before the first is the first
+        ((2, 4), (-(2**31), -1), (7, -9), (-1, -3), masks(end=(1, 0)), np.s_[:1, ::-3]),
+        ((3, 0), (-9, -9), (-9, -9), (1, -1), masks(), np.s_[:0]),
+        ((2, 1, 5), (0, -7), (0, -8), (1, -1), masks(ellipsis=(1, 0)), np.s_[..., :1]),
     ],
 )
 def test_stridedslice_is_pythons(shape, begin, end, stride, attrs, expected):

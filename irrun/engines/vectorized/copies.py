@@ -125,6 +125,8 @@ def _strided_slice(work: Work) -> Mover | None:
             index.append(None)
         elif masked("shrink_axis_mask", number):
             index.append(start or 0)
+        elif stride[number] < 0 and start is not None and start < -1:  # which the size may clamp
+            return None
         else:
             index.append(slice(start, None if masked("end_mask", number) else end[number], stride[number]))
     cut = tuple(index) if ... in index else (*index, ...)
