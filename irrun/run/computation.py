@@ -84,9 +84,9 @@ class _Layer:
         self._only_bodies = op.context == {"bodies"}
         self._bodies: dict[str, Body] = {}
         known = all(number is None or program.tensors[number].static for number in instruction.inputs)
-        by_chance = instruction.op.trait(Branching) is not None and not known
+        patient = instruction.op.trait(Branching) is not None and not known
         self._running = {
-            name: RunningBody(body_program, kernels.prepared(body_program, by_chance), instruction.layer, name)
+            name: RunningBody(body_program, kernels.prepared(body_program, patient), instruction.layer, name)
             for name, (_, body_program) in instruction.bodies.items()
         }
         self._branches = instruction.branches

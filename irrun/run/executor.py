@@ -388,17 +388,17 @@ class GraphExecutor:
                 shared.add(id(owner))
         return outputs
 
-    def _prepared(self, program: Program, by_chance: bool) -> Preparation:
+    def _prepared(self, program: Program, patient: bool) -> Preparation:
         """The body of an op, made ready; `program` lives as long as the executor.
 
-        Where the same sizes come again `by_chance`, as they do where the data tell them and it runs once, it waits
-        until they do.
+        One that is `patient` waits with programs until the same sizes come again, which they do by chance where the
+        data tell them and it runs once.
         """
         preparation = self._bodies.get(id(program))
         if preparation is None:
             with self._lock:
                 setting = replace(self._setting, iterated=True)
-                made = Preparation(program, setting, self._kernels, self._comparison, patient=by_chance)
+                made = Preparation(program, setting, self._kernels, self._comparison, patient=patient)
                 preparation = self._bodies.setdefault(id(program), made)
         return preparation
 

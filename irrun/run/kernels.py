@@ -18,7 +18,7 @@ from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 class Kernels(NamedTuple):
     """The kernels of a model's ops. `path` is its file, which errors name.
 
-    `prepared` makes a body ready, given whether the same sizes come to it again by chance only.
+    `prepared` makes a body ready, given whether it is patient, as the same sizes come to it again by chance only.
     """
 
     path: Path

@@ -25,6 +25,12 @@ def _one_by_one(monkeypatch):
     monkeypatch.setattr("irrun.run.passes.enclosing.FEWEST", 1000)
 
 
+def offer_all(monkeypatch):
+    """Nothing is so small that its kernel computes it at once."""
+    for name in ("MAX_SMALL", "MAX_SINGLE"):
+        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+
+
 TABLE = np.arange(40, dtype=F32).reshape(10, 4)
 WEIGHTS = np.float32([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
 
@@ -327,8 +333,7 @@ def test_scales_of_attention_of_which_a_run_gives_two(engine, tmp_path):
 
 @pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
 def test_a_split_into_fewer_parts_than_there_are_outputs(engine, tmp_path, monkeypatch):
-    for name in ("MAX_SMALL", "MAX_SINGLE"):
-        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+    offer_all(monkeypatch)
     b = model()
     size, lengths = b.parameter([np.int64([5, 3])]), b.parameter([np.int64([2, 3])], [0])
     data = b.one("Reshape-1", b.parameter([np.ones(15, F32)], [0]), size, special_zero=False)
@@ -448,8 +453,7 @@ def test_an_engine_binds_what_it_has_made_for_new_sizes_once(tmp_path, monkeypat
     ours, bound = irrun.GraphExecutor(saved(chosen_rows(()), tmp_path), engine="numpy"), []
     run(ours, 1, 2)
     product = specialization(ours)
-    for name in ("MAX_SMALL", "MAX_SINGLE"):
-        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+    offer_all(monkeypatch)
     real = type(product)._bound
     monkeypatch.setattr(type(product), "_bound", lambda self, *given: bound.append(self) or real(self, *given))
     assert run(ours, 3, 4, 5) == (TABLE[[3, 4, 5]] @ WEIGHTS + F32([1, -6, 0])).tolist()
@@ -479,8 +483,7 @@ def counted(rng, rows, counts):
 @pytest.mark.parametrize("engine", ["numpy", "onednn", None])
 @pytest.mark.parametrize("seed", range(3))
 def test_instructions_that_are_alike_share_what_engines_made_of_one(engine, seed, tmp_path, monkeypatch):
-    for name in ("MAX_SMALL", "MAX_SINGLE"):
-        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+    offer_all(monkeypatch)
     rng = np.random.default_rng(seed)
     sizes = [(24, 40), (24, 40), (24, 40), (24, 8), (24, 8), (24, 1)]
     tables = [(rng.integers(-4, 5, size).astype(F32), rng.integers(-9, 9, size[1:]).astype(F32)) for size in sizes]
@@ -514,8 +517,7 @@ class Choosy(Odd):
 
 
 def test_what_engines_refuse_is_offered_for_one_of_those_that_are_alike(tmp_path, monkeypatch):
-    for name in ("MAX_SMALL", "MAX_SINGLE"):
-        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+    offer_all(monkeypatch)
     rng = np.random.default_rng(5)
     tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(4)]
     choosy = Choosy(unchanged)
@@ -532,8 +534,7 @@ def test_what_engines_refuse_is_offered_for_one_of_those_that_are_alike(tmp_path
 
 
 def test_one_that_cannot_be_bound_again_is_made_anew(tmp_path, monkeypatch):
-    for name in ("MAX_SMALL", "MAX_SINGLE"):
-        monkeypatch.setattr(f"irrun.run.specialization.{name}", 0)
+    offer_all(monkeypatch)
     rng = np.random.default_rng(6)
     tables = [(rng.integers(-4, 5, (24, 40)).astype(F32), rng.integers(-9, 9, 40).astype(F32)) for _ in range(3)]
     bound = []

@@ -132,18 +132,21 @@ def rest(x: Array, divisor: Array, output: Array) -> None:
 
 
 def fmod(x: Array, divisor: Array, output: Array) -> None:
-    """What is left of f32 when the quotient is rounded towards 0, with the sign of x."""
+    """What is left of numbers of any type when the quotient is rounded towards 0, with the sign of x."""
     _left(np.trunc, np.fmod, x, divisor, x, output)
 
 
 def mod(x: Array, divisor: Array, output: Array) -> None:
-    """What is left of f32 when the quotient is rounded down, with the sign of the divisor."""
+    """What is left of numbers of any type when the quotient is rounded down, with the sign of the divisor."""
     _left(np.floor, np.mod, x, divisor, divisor, output)
 
 
 def _left(whole: np.ufunc, plain: np.ufunc, x: Array, divisor: Array, signed: Array, output: Array) -> None:
-    """What is left of x, by f64, in which quotients and products are exact enough; numpy's own, a bit of the quotient
-    after the other, takes ten times as long."""
+    """What is left of x; of f32 by f64, in which quotients and products are exact enough, while numpy's own function, a
+    bit of the quotient after the other, takes ten times as long."""
+    if output.dtype != np.float32:
+        plain(x, divisor, output)
+        return
     quotient = np.empty(output.shape, np.float64)
     np.divide(x, divisor, quotient, dtype=np.float64)
     whole(quotient, quotient)

@@ -80,7 +80,7 @@ BINARY: dict[str, tuple[Function, frozenset[str]]] = {
     "BitwiseOr-13": (np.bitwise_or, INTEGERS | BOOLEAN),
     "BitwiseXor-13": (np.bitwise_xor, INTEGERS | BOOLEAN),
     "Equal-1": (np.equal, COMPARABLE),
-    "FloorMod-1": (np.mod, NUMBERS),
+    "FloorMod-1": (functions.mod, NUMBERS),
     "Greater-1": (np.greater, COMPARABLE),
     "GreaterEqual-1": (np.greater_equal, COMPARABLE),
     "Less-1": (np.less, COMPARABLE),
@@ -90,7 +90,7 @@ BINARY: dict[str, tuple[Function, frozenset[str]]] = {
     "LogicalXor-1": (np.logical_xor, BOOLEAN),
     "Maximum-1": (np.maximum, NUMBERS),
     "Minimum-1": (np.minimum, NUMBERS),
-    "Mod-1": (np.fmod, NUMBERS),
+    "Mod-1": (functions.fmod, NUMBERS),
     "Multiply-1": (np.multiply, NUMBERS),
     "NotEqual-1": (np.not_equal, COMPARABLE),
     "PReLU-1": (functions.prelu, F32),
@@ -100,9 +100,6 @@ BINARY: dict[str, tuple[Function, frozenset[str]]] = {
 }
 """Ops of two tensors of one type, in which no attribute matters but auto_broadcast."""
 
-
-REMAINDERS: dict[str, Function] = {"FloorMod-1": functions.mod, "Mod-1": functions.fmod}
-"""Those of f32, which numpy takes long for."""
 
 NANOSECONDS = {
     **dict.fromkeys(("Erf-1", "Gelu-2", "Gelu-7"), 1.8),
@@ -158,8 +155,6 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
         types = NUMBERS
-    elif type == "f32" and name in REMAINDERS:
-        function, types = REMAINDERS[name], F32
     elif name == "FloorMod-1" and type in INTEGERS and second.value is not None and second.value.size == 1:
         return partial(_apply, functions.rest if second.value.item() else np.mod)
     else:
