@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node
+from irrun.spec import Array, Dim, Node, Tensor
+from irrun.spec.dims import every, negate
 
 from ._precision import widened
 
@@ -259,6 +260,17 @@ def check_batches(node: Node, label: str, maps: str, rois: str) -> None:
             rois,
             about=[maps],
         )
+
+
+def check_pixels(node: Node, label: str, maps: Tensor, name: str | tuple[str, int]) -> None:
+    """Require feature maps, the input `name`, to have pixels where there are regions that read them."""
+    regions = node.shape("rois")[0]
+    if maps.shape is None:
+        return
+    title = f"`{name}`" if isinstance(name, str) else f"`{name[0]}[{name[1]}]`"
+    for size, what in zip(maps.shape[2:], ("rows", "columns"), strict=True):
+        condition = negate(every([regions > 0, size == 0]))
+        node.require(label, condition, f"{title} has no {what}, but there are `rois`", name, about=["rois"])
 
 
 def check_positive(

@@ -447,8 +447,8 @@ def deformed(
     batch, count, own = len(data), taps.shape[1], channels // deformable_group
     # channels last: a tap takes four rows of them
     taken = filters.astype(computing).reshape(group, features // group, channels // group, count)
-    weights = taken.swapaxes(2, 3).reshape(group, features // group, -1)
-    images = np.moveaxis(data.astype(computing).reshape(batch, deformable_group, own, -1), 2, 3)
+    weights = taken.swapaxes(2, 3).reshape(group, features // group, count * (channels // group))
+    images = np.moveaxis(data.astype(computing).reshape(batch, deformable_group, own, prod(size)), 2, 3)
     images = np.ascontiguousarray(images)
     moves = offsets.astype(computing).reshape(batch, deformable_group, count, 2, *counts)
     scales = None if mask is None else mask.astype(computing).reshape(batch, deformable_group, count, *counts)
@@ -468,8 +468,8 @@ def deformed(
             scale = None if scales is None else np.moveaxis(scales[number, part][:, *block], 0, -1)
             places = np.moveaxis(y, 0, -1), np.moveaxis(x, 0, -1)
             columns[..., part, :] = between_pixels(image[part], size, *places, scale, bilinear_interpolation_pad)
-        by_group = np.moveaxis(columns.reshape(-1, count, group, channels // group), 2, 0)
-        flat = by_group.reshape(group, by_group.shape[1], -1)
+        by_group = np.moveaxis(columns.reshape(prod(map(len, starts)), count, group, channels // group), 2, 0)
+        flat = by_group.reshape(group, by_group.shape[1], weights.shape[-1])
         place = result[number][:, *block]
         place[...] = np.matmul(weights, flat.swapaxes(1, 2)).reshape(place.shape)
     return rounded(result, data.dtype)
@@ -673,7 +673,8 @@ def transposed(data: Array, filters: Array, output_shape: Array | None, *, auto_
 
     groups, channels, features = filters.shape[:3]
     dtype, computing = data.dtype, computing_type(data.dtype)
-    weights = np.moveaxis(filters, 1, -1).astype(computing, copy=False).reshape(groups, -1, channels)
+    weights = np.moveaxis(filters, 1, -1).astype(computing, copy=False)
+    weights = weights.reshape(groups, features * prod(kernel), channels)
     spread = [max(int(axis.spread), crop + int(n)) for axis, crop, n in zip(grid, crops, lengths, strict=True)]
     result = np.zeros((len(data), groups * features, *spread), computing)
     taps = list(combinations(*map(range, kernel)))
@@ -681,13 +682,13 @@ def transposed(data: Array, filters: Array, output_shape: Array | None, *, auto_
     for image, target in zip(data.astype(computing, copy=False), result, strict=True):
         for block in blocks(image.shape[1:], column_bytes):
             part = image[(slice(None), *block)]
-            columns = np.matmul(weights, part.reshape(groups, channels, -1))
+            columns = np.matmul(weights, part.reshape(groups, channels, prod(part.shape[1:])))
             columns = columns.reshape(groups, features, len(taps), *part.shape[1:])
             for number, tap in enumerate(taps):
                 places = []
                 for k, axis, cut, count in zip(tap, grid, block, part.shape[1:], strict=True):
                     first = k * axis.dilation + cut.start * axis.stride
                     places.append(slice(first, first + (count - 1) * axis.stride + 1, axis.stride))
-                target[(slice(None), *places)] += columns[:, :, number].reshape(-1, *part.shape[1:])
+                target[(slice(None), *places)] += columns[:, :, number].reshape(len(target), *part.shape[1:])
     inside: list[Any] = [slice(crop, crop + int(length)) for crop, length in zip(crops, lengths, strict=True)]
     return rounded(np.ascontiguousarray(result[(..., *inside)]), dtype)

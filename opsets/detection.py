@@ -57,6 +57,7 @@ from ._rois import (
     bin_offsets,
     channel_samples,
     check_batches,
+    check_pixels,
     check_positive,
     ended,
     grid_points,
@@ -112,6 +113,7 @@ def roi_pooling(
         C1: the batch indices of rois lie in [0, N), or a -1 ends the list.
         C2: spatial_scale is above 0, and a normal 32-bit float.
         C3: output_size and output_roi, which newer files repeat, are pooled_h and pooled_w.
+        C4: where there are rois, feature_maps have pixels.
 
     Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0, as in OpenVINO.
 
@@ -139,6 +141,7 @@ def _(node: Node) -> Shapes:
             "C3", given in ((), size), f"`{name}` is {list(given)}, but the pooled sizes are {list(size)}", about=[name]
         )
     check_batches(node, "C1", "feature_maps", "rois")
+    check_pixels(node, "C4", node.inputs["feature_maps"], "feature_maps")
     return {"pooled_h": size[0], "pooled_w": size[1]}
 
 
@@ -168,6 +171,7 @@ def roi_align_3(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = 
     Constraints:
         C1: batch_indices lie in [0, N).
         C2: spatial_scale is above 0.
+        C3: where there are rois, data has pixels.
 
     Choice: the maximum is that of the interpolated samples.
 
@@ -189,6 +193,7 @@ def _roi_align_shapes(node: Node) -> Shapes:
     batch = node.dims.get("N")
     if batch is not None:
         node.within("C1", "batch_indices", 0, batch)
+    check_pixels(node, "C3", node.inputs["data"], "data")
     return {"pooled_h": node.attrs["pooled_h"], "pooled_w": node.attrs["pooled_w"]}
 
 
@@ -209,6 +214,7 @@ def roi_align(data: Array, rois: Array, batch_indices: Array, *, pool: Pool = po
     Constraints:
         C1: batch_indices lie in [0, N).
         C2: spatial_scale is above 0.
+        C3: where there are rois, data has pixels.
 
     Choice: the maximum is that of the interpolated samples. A bin without samples is 0.
 
@@ -257,6 +263,7 @@ def roi_align_rotated(
     Constraints:
         C1: batch_indices lie in [0, N).
         C2: spatial_scale is above 0.
+        C3: where there are rois, data has pixels.
 
     Source: detection/roi-align-rotated-15.rst
 
@@ -323,6 +330,7 @@ def roi_feature_extractor(
     Constraints:
         C1: there is a layer at least, and all are [1, C, height, width] with the same C.
         C2: pyramid_scales has one element for each layer at least.
+        C3: where there are rois, all layers have pixels.
 
     Choice: 1e-6 is added inside the logarithm as in the reference. `aligned` moves regions by half a pixel.
 
@@ -378,6 +386,8 @@ def _(node: Node) -> Shapes:
             about=[("pyramid", number)],
         )
         channels = shape[1] if isinstance(shape[1], int) else channels
+    for number, tensor in enumerate(layers):
+        check_pixels(node, "C3", tensor, ("pyramid", number))
     size = node.attrs["output_size"]
     return {"output_size": size} if channels is None else {"output_size": size, "number_of_channels": channels}
 
@@ -419,6 +429,7 @@ def psroi_pooling(
         C1: the batch indices of rois lie in [0, N), or a -1 ends the list.
         C2: spatial_scale is above 0, and a normal 32-bit float.
         C3: C is output_dim * group_size² for `average`, output_dim * spatial_bins_x * spatial_bins_y for `bilinear`.
+        C4: where there are rois, data has pixels.
 
     Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0. Points less
     than a pixel beyond the last one have its value, as in the reference; in the CPU plugin they are 0.
@@ -454,6 +465,7 @@ def _(node: Node) -> Shapes:
     channels, expected = node.shape("data")[1], attrs["output_dim"] * parts
     node.require("C3", channels == expected, f"`data` has {channels} channels, expected {expected}", "data")
     check_batches(node, "C1", "data", "rois")
+    check_pixels(node, "C4", node.inputs["data"], "data")
     return {"output_dim": attrs["output_dim"], "group_size": attrs["group_size"]}
 
 
@@ -504,6 +516,7 @@ def deformable_psroi_pooling(
         C2: spatial_scale is above 0.
         C3: C is output_dim * group_size².
         C4: offsets have 2 * num_classes channels, num_classes a divisor of output_dim, and part_size rows and columns.
+        C5: where there are rois, data has pixels.
 
     Deviation: the page has no -1, but Proposal ends its list with it; from there on all results are 0.
 
@@ -558,6 +571,7 @@ def _(node: Node) -> Shapes:
         message = f"`offsets` has {pairs} channels, expected twice a divisor of `output_dim`, {output_dim}"
         node.require("C4", not fits, message, "offsets", about=["output_dim"])
     check_batches(node, "C1", "data", "rois")
+    check_pixels(node, "C5", node.inputs["data"], "data")
     return {"output_dim": output_dim, "group_size": group_size}
 
 

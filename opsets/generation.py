@@ -29,6 +29,7 @@ from irrun.spec import (
     numpy_dtype,
     op,
 )
+from irrun.spec.dims import every, negate
 
 SEEDS = (Attr("global_seed", INT, 0, least=0), Attr("op_seed", INT, 0, least=0))
 ONE = "[] | [1]"
@@ -358,7 +359,7 @@ def multinomial(
     Deviation: the specification leaves the draws open; OpenVINO's CPU plugin draws others.
     Constraints:
         C1: num_samples is 0 or more.
-        C2: without replacement, there are at least num_samples classes.
+        C2: without replacement, there are at least num_samples classes; with it one, where there are samples.
         C3: where they are no logarithms, probabilities are finite and not negative, and those of a row are not all 0.
 
     Source: generation/multinomial-13.rst
@@ -388,7 +389,10 @@ def multinomial(
 def _(node: Node) -> Shapes:
     samples, classes = node.size("num_samples"), node.dims.get("classes")
     node.require("C1", samples >= 0, f"`num_samples` is {samples}, expected 0 or more", "num_samples")
-    if not node.attrs["with_replacement"] and classes is not None:
+    if node.attrs["with_replacement"] and classes is not None:
+        message = f"`num_samples` is {samples}, but there are no classes"
+        node.require("C2", negate(every([samples > 0, classes == 0])), message, "num_samples")
+    elif classes is not None:
         message = f"`num_samples` is {samples} without replacement, but there are {classes} classes"
         node.require("C2", samples <= classes, message, "num_samples")
     probs = None if node.attrs["log_probs"] else node.value("probs")

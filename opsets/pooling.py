@@ -43,7 +43,6 @@ from ._window import (
     framed,
 )
 
-LOWEST_BF16 = -(2 - 2.0**-7) * 2.0**127
 DATA = Input("data", "T", "[N, C, *spatial]")
 RESULT = Output("result", "T", "[N, C, *windows]")
 FLOOR_OR_CEIL = Attr("rounding_type", choice("floor", "ceil"), "floor")
@@ -84,7 +83,7 @@ def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
         C3: the kernel fits into the padded data.
 
     Choice: as in the reference, padding counts as the lowest finite value, so that is what a window gives that has
-    no larger element: one of padding, NaN or -inf only. NaN loses against every number. With same_upper and
+    no larger element: one of padding, NaN or -inf only (f16 and bf16 are f32 here: -inf). NaN loses against every number. With same_upper and
     same_lower there are size / stride windows, rounded up; with `valid` rounding_type counts, as in the page's example.
 
     Source: pooling/max-pool-1.rst
@@ -447,10 +446,8 @@ def indexed_windows(node: Node) -> Mapping[str, Any]:
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The lowest finite value of a type."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
-    return np.finfo(dtype).min if dtype.kind == "f" else LOWEST_BF16
+    """The lowest finite value of a type that numpy has."""
+    return dtype.type(np.iinfo(dtype).min if dtype.kind in "iu" else np.finfo(dtype).min)
 
 
 def summable(data: Array) -> Array:
@@ -460,10 +457,11 @@ def summable(data: Array) -> Array:
 
 def largest_elements(data: Array, grid: Sequence[Axis]) -> Array:
     """The largest element of each window: a running maximum over the taps of one axis after the other."""
-    floor = lowest(data.dtype)
-    values = framed(summable(data), grid, floor)
+    values = summable(data)
+    floor = lowest(values.dtype)
+    values = framed(values, grid, floor)
     for number, axis in reversed(list(enumerate(grid, 2))):
-        result = np.fmax(along(values, number, axis, 0), values.dtype.type(floor))
+        result = np.fmax(along(values, number, axis, 0), floor)
         for tap in range(1, int(axis.kernel)):
             np.fmax(result, along(values, number, axis, tap), out=result)
         values = result
@@ -472,9 +470,9 @@ def largest_elements(data: Array, grid: Sequence[Axis]) -> Array:
 
 def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type: str) -> tuple[Array, Array]:
     """The largest element of each window and its index: on each axis, that of the first tap that holds the maximum."""
-    floor = lowest(data.dtype)
-    values = framed(summable(data), grid, floor)
-    floor = values.dtype.type(floor)
+    values = summable(data)
+    floor = lowest(values.dtype)
+    values = framed(values, grid, floor)
     positions: Any = None
     pitch = 1
     for number, window in reversed(list(enumerate(grid, 2))):

@@ -56,7 +56,8 @@ WRAPS = "f16 and bf16 are computed in f32 and rounded once; integers wrap around
 MEAN = """f16 and bf16 are computed in f32 and rounded once. The mean of integers is that of their exact sum, without
 its fraction; OpenVINO lets the sum of small integers overflow. The mean of nothing is 0."""
 MAX = """NaN is skipped, unless there is nothing else. The maximum of nothing, which the page leaves undefined, is the
-lowest finite number; OpenVINO gives that for elements that are all -infinity, too, where we give -infinity."""
+lowest finite number, for f16 and bf16 that of f32, which is rounded to -infinity; OpenVINO gives the lowest number for
+elements that are all -infinity, too, where we give -infinity."""
 MIN = """NaN is skipped, unless there is nothing else. The minimum of nothing, which the page leaves undefined, is
 infinity, or the largest integer; the CPU plugin of OpenVINO gives the largest finite number."""
 L1 = """f16 and bf16 are computed in f32 and rounded once; integers wrap around.
@@ -171,8 +172,9 @@ def _extreme(
         for axis in reversed(axes):
             data = np.frompyfunc(pick_size, 2, 1).reduce(data, axis=axis, keepdims=keep_dims)
         return data
+    data = _single(data)
     initial = {} if _count(data, axes) else {"initial": limit(data.dtype)}
-    return getattr(np, pick).reduce(_single(data), axis=axes, keepdims=keep_dims, **initial)
+    return getattr(np, pick).reduce(data, axis=axes, keepdims=keep_dims, **initial)
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:

@@ -36,7 +36,8 @@ def view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
     room = extent_of(array.shape, array.strides, array.itemsize)
     if before > room[0] or behind > room[1]:
         raise ValueError(f"strides {strides} of {shape} reach beyond an array of {array.shape} with {array.strides}")
-    return np.lib.stride_tricks.as_strided(array, shape, strides)
+    items = array.view(f"V{array.itemsize}")  # numpy has no name for f8e5m2
+    return np.lib.stride_tricks.as_strided(items, shape, strides).view(array.dtype)
 
 
 def checked(work: Work, compiled: Compiled) -> Compiled:

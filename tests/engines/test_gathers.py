@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
@@ -47,7 +48,7 @@ INDICES = {
 
 @pytest.mark.parametrize("indices", INDICES)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("dtype", ["f4", "i8", "?"])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", ml_dtypes.float8_e5m2, ml_dtypes.bfloat16])
 def test_constant_indices(indices: str, axis: int, dtype: str) -> None:
     data, places = numbers(5, 4, 6, dtype=dtype), np.array(INDICES[indices])
     for name in ("Gather-1", "Gather-7", "Gather-8"):
@@ -59,7 +60,7 @@ def test_constant_indices(indices: str, axis: int, dtype: str) -> None:
 
 def test_data_in_any_order_at_any_constant_places() -> None:
     data = numbers(4, 5, 6)
-    orders = (data.transpose(2, 0, 1), data.T, data[:, ::2], np.broadcast_to(data[:1], (3, 5, 6)).T, data[1:, 1:, 2])
+    orders = (data.transpose(2, 0, 1), data.T.astype(ml_dtypes.float8_e5m2, order="K"), data[:, ::2], np.broadcast_to(data[:1], (3, 5, 6)).T, data[1:, 1:, 2])
     for own in orders:
         for axis in range(own.ndim):
             places = np.array([0, -1, own.shape[axis] // 2, 0])

@@ -561,3 +561,19 @@ def test_convolutions_without_images_features_or_channels():
     assert op(np.ones((2, 4, 5), f32), np.ones((0, 4, 3), f32), **attrs).shape == (2, 0, 3)
     assert op(np.ones((0, 4, 5), f32), np.ones((2, 4, 3), f32), **attrs).shape == (0, 2, 3)
     assert op(np.ones((1, 0, 4), f32), np.ones((2, 0, 3), f32), **attrs).tolist() == [[[0, 0], [0, 0]]]
+    backward = registry().ops["ConvolutionBackpropData-1"]
+    assert backward(np.ones((1, 0, 2), f32), np.ones((0, 2, 3), f32), **attrs).tolist() == [[[0] * 4] * 2]
+    grouped = registry().ops["GroupConvolutionBackpropData-1"]
+    assert grouped(np.ones((1, 0, 2), f32), np.ones((1, 0, 2, 3), f32), **attrs).tolist() == [[[0] * 4] * 2]
+    assert grouped(np.ones((1, 0, 2), f32), np.ones((0, 1, 2, 3), f32), **attrs).shape == (1, 0, 4)
+
+
+@pytest.mark.parametrize("name", ["DeformableConvolution-1", "DeformableConvolution-8"])
+def test_deformable_convolutions_without_images_features_channels_or_windows(name):
+    op, f32, both = registry().ops[name], np.float32, (1, 1)
+    attrs = {"strides": both, "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": both}
+    offsets = np.zeros((1, 8, 2, 2), f32)
+    assert op(np.ones((1, 1, 3, 3), f32), offsets, np.ones((0, 1, 2, 2), f32), **attrs).shape == (1, 0, 2, 2)
+    assert op(np.ones((0, 1, 3, 3), f32), offsets[:0], np.ones((1, 1, 2, 2), f32), **attrs).shape == (0, 1, 2, 2)
+    nothing = op(np.ones((1, 0, 3, 3), f32), offsets, np.ones((2, 0, 2, 2), f32), **attrs)
+    assert nothing.tolist() == np.zeros((1, 2, 2, 2)).tolist()

@@ -1,6 +1,7 @@
 """Detection ops."""
 
 import math
+from itertools import zip_longest
 
 import ml_dtypes
 import numpy as np
@@ -232,6 +233,33 @@ def test_numbers_that_openvino_keeps_in_32_bits(name, attr):
     assert found.parse("2147483647")
     with pytest.raises(ValueError, match="is 2147483648, expected 2147483647 or less"):
         found.parse("2147483648")
+
+
+NO_PIXELS = {  # the label, and which inputs are feature maps
+    "ROIPooling-1": ("C4", [(0, "feature_maps")]),
+    "ROIAlign-3": ("C3", [(0, "data")]),
+    "ROIAlign-9": ("C3", [(0, "data")]),
+    "ROIAlignRotated-15": ("C3", [(0, "data")]),
+    "PSROIPooling-1": ("C4", [(0, "data")]),
+    "DeformablePSROIPooling-1": ("C5", [(0, "data")]),
+    "ExperimentalDetectronROIFeatureExtractor-6": ("C3", [(1, "pyramid[0]"), (2, "pyramid[1]")]),
+}
+
+
+@pytest.mark.parametrize("name", NO_PIXELS)
+def test_feature_maps_without_pixels(name):
+    label, maps = NO_PIXELS[name]
+    inputs = VALID[name][0]
+    of_regions = {"rois", "batch_indices", "offsets"}
+    names = [port.name for port in ops[name].inputs]
+    for number, title in maps:
+        for axis, what in ((2, "rows"), (3, "columns")):
+            empty = np.delete(inputs[number], slice(None), axis)
+            message = f"`{title}` has no {what}, but there are `rois`"
+            assert broken(name, {number: empty}) == (label, message)
+            no_regions = [array[:0] if port in of_regions else array for port, array in zip_longest(names, inputs)]
+            no_regions[number] = empty
+            assert not any(map(len, run(name, *no_regions)))
 
 
 def test_roipooling_1_c3_other_output_size():

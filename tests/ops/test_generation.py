@@ -297,6 +297,13 @@ def test_multinomial_13_c2_more_samples_than_classes():
         multinomial([[1, 2]], 3, with_replacement=False)
 
 
+def test_multinomial_13_c2_no_classes():
+    with pytest.raises(Violation, match="`num_samples` is 3, but there are no classes"):
+        multinomial(np.zeros((2, 0)), 3)
+    assert multinomial(np.zeros((2, 0)), 0).shape == (2, 0)
+    assert multinomial(np.zeros((0, 0)), 0, log_probs=True).shape == (0, 0)
+
+
 def test_multinomial_13_c3_negative_probability():
     with pytest.raises(Violation, match=r"`probs\[0, 1\]` is -2.0, expected 0 or more"):
         multinomial([[1, -2]], 1)

@@ -149,6 +149,14 @@ def test_a_window_in_the_padding_gives_the_lowest_value_and_the_first_index():
     assert pooled("MaxPool-8", data, (1,)) == [[[[-128, -128]]], [[[0, 0]]]]
 
 
+@pytest.mark.parametrize("name", ["MaxPool-1", "MaxPool-8", "MaxPool-14"])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_the_lowest_value_of_half_types_is_that_of_f32_rounded(name, dtype):
+    lowest = ml_dtypes.finfo(dtype).min
+    values = pooled(name, np.array([[[lowest, 1]]], dtype), (1,), pads_end=(1,))
+    assert (values if name == "MaxPool-1" else values[0]) == [[[float(lowest), 1, -np.inf]]]
+
+
 def test_nan_loses_against_numbers_and_minus_infinity_against_the_lowest_number():
     low = float(np.finfo(np.float32).min)
     data = np.array([[[-np.inf, -np.inf, np.nan, 1, np.nan, np.nan]]], np.float32)

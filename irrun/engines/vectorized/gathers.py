@@ -133,11 +133,14 @@ def _spread(work: Work, axis: int, places: Array) -> Compiled | None:
 
 def _stepped(array: Any, axis: int, places: Array) -> Any:
     """The view of an array at places along an axis that follow one another by equal steps."""
-    strides, shape = list(array.strides), list(array.shape)
-    strides[axis] *= int(places[1] - places[0]) if len(places) > 1 else 1
-    shape[axis] = len(places)
-    begin = array[(*[slice(None)] * axis, slice(int(places[0]), None))]
-    return np.lib.stride_tricks.as_strided(begin, shape, strides)
+    first, step = int(places[0]), int(places[1] - places[0]) if len(places) > 1 else 1
+    before = (slice(None),) * axis
+    if step == 0:
+        return np.broadcast_to(
+            array[*before, first : first + 1], (*array.shape[:axis], len(places), *array.shape[axis + 1 :])
+        )
+    end = first + step * len(places)
+    return array[*before, slice(first, end if end >= 0 else None, step)]
 
 
 def gather_elements(work: Work, threads: Threads) -> Compiled | None:
