@@ -900,7 +900,8 @@ def strided_slice(
 
     Deviation: where the page contradicts itself we do as Python and OpenVINO: begin equal to end selects nothing,
     and end_mask with a negative stride includes element 0. begin_mask also holds where a dimension is removed, by
-    the page; OpenVINO's reference differs from its CPU plugin there.
+    the page; OpenVINO's reference differs from its CPU plugin there. The page allows masks of any length each, OpenVINO
+    refuses them.
 
     Source: movement/strided-slice-1.rst
 

@@ -83,8 +83,9 @@ def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
         C3: the kernel fits into the padded data.
 
     Choice: as in the reference, padding counts as the lowest finite value, so that is what a window gives that has
-    no larger element: one of padding, NaN or -inf only (f16 and bf16 are f32 here: -inf). NaN loses against every number. With same_upper and
-    same_lower there are size / stride windows, rounded up; with `valid` rounding_type counts, as in the page's example.
+    no larger element: one of padding, NaN or -inf only; for f16 and bf16 it is f32's, which is rounded to -inf. NaN
+    loses against every number. With same_upper and same_lower there are size / stride windows, rounded up; with `valid`
+    rounding_type counts, as in the page's example.
 
     Source: pooling/max-pool-1.rst
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from ml_dtypes import bfloat16
 from openvino import opset1, opset2, opset3, opset8, opset9, opset15
 from openvino.utils.node_factory import NodeFactory
 
@@ -70,8 +71,8 @@ REGION = np.array([[0, 0, 0, 2, 2]], np.float32)
 SIZES = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0}
 
 
-def differs(op, title, build, inputs, deviates, expected, dynamic=False, crashes=False):
-    return Case(op, title, build, inputs, dynamic, deviates, expected, crashes=crashes)
+def differs(op, title, build, inputs, deviates, expected, dynamic=False, **more):
+    return Case(op, title, build, inputs, dynamic, deviates, expected, **more)
 
 
 CASES += [
@@ -115,6 +116,24 @@ CASES += [
     rotated("clockwise", clockwise_mode=True),
     rotated("adaptive", sampling_ratio=0),
     rotated("scaled, dynamic", spatial_scale=0.6, dynamic=True),
+]
+
+
+CASES += [
+    differs(
+        "ROIAlignRotated-15",
+        "bf16",
+        partial(
+            opset15.roi_align_rotated, pooled_h=1, pooled_w=1, sampling_ratio=1, spatial_scale=1.0, clockwise_mode=False
+        ),
+        [
+            np.arange(16, dtype=bfloat16).reshape(1, 1, 4, 4),
+            np.array([[2, 2, 2, 2, 0], [2, 2, 2, 2, 0], [1, 1, 2, 2, 0]], bfloat16),
+            np.zeros(3, np.int32),
+        ],
+        Departure("reads rois of bf16 at other places; the page has all float types", "data is bf16"),
+        [np.array([7.5, 7.5, 2.5], bfloat16).reshape(3, 1, 1, 1)],
+    )
 ]
 
 
@@ -322,6 +341,22 @@ CASES += [
 ]
 
 
+CASES += [
+    differs(
+        op,
+        "odd fixed_size",
+        lambda g, i, build=build: build(g, i, {"offset": 0.5, "step": 0.0, "fixed_size": [5.0], "density": [1.0]}),
+        [np.array([1, 1]), np.array([10, 10])],
+        Departure(
+            "puts boxes of an odd fixed_size in the middle; as a constant it has half of a fixed_size without its fraction",
+            "fixed_size > 0; (a fixed_size is odd)",
+        ),
+        [np.array([[0.3, 0.3, 0.8, 0.8], [0.1, 0.1, 0.1, 0.1]], np.float32)],
+    )
+    for op, build in (("PriorBox-1", opset1.prior_box), ("PriorBox-8", opset8.prior_box))
+]
+
+
 def clustered(title, dynamic=False, **attrs):
     given = {"offset": 0.5, "width": [8.0, 20.0], "height": [9.0, 5.0], "step": 10.0} | attrs
     build = lambda g, i: opset1.prior_box_clustered(g, i, given)  # noqa: E731
@@ -362,6 +397,15 @@ CASES += [
     grid("four axes", flatten=False),
     grid("strides", flatten=True, stride_x=3.0, stride_y=4.0),
     grid("full size", flatten=True, h=2, w=3, dynamic=True),
+    differs(
+        "ExperimentalDetectronPriorGridGenerator-6",
+        "no flatten",
+        partial(made, "opset6", "ExperimentalDetectronPriorGridGenerator", flatten=True),
+        [np.zeros((1, 4), np.float32), np.zeros((1, 4, 1, 1), np.float32), np.zeros((1, 3, 2, 2), np.float32)],
+        Departure("takes false; the page has true for it", "flatten is left out"),
+        [np.ones((1, 4), np.float32)],
+        left_out=["flatten"],
+    ),
 ]
 
 

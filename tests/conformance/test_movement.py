@@ -680,15 +680,26 @@ CASES += [
 
 CASES += [
     Case(
-        op,
-        "no block_size",
-        lambda data, make=make: make(data, "depth_first", 1),
-        [Const(np.ones((1, 1, 2, 2), np.float32))],
-        left_out=["block_size"],
-        deviates=Departure("refuses a file without block_size; the page has 1 for it", "block_size is left out"),
-        expected=[np.ones((1, 1, 2, 2), np.float32)],
-    )
-    for op, make in (("DepthToSpace-1", opset1.depth_to_space), ("SpaceToDepth-1", opset1.space_to_depth))
+        "Broadcast-1",
+        "no mode",
+        lambda data, shape: opset1.broadcast(data, shape, mode="numpy"),
+        [np.ones((1, 2), np.float32), c(3, 2)],
+        left_out=["mode"],
+        deviates=Departure("refuses a file without mode; the page has numpy for it", "mode is left out"),
+        expected=[np.ones((3, 2), np.float32)],
+    ),
+    *(
+        Case(
+            op,
+            "no block_size",
+            lambda data, make=make: make(data, "depth_first", 1),
+            [Const(np.ones((1, 1, 2, 2), np.float32))],
+            left_out=["block_size"],
+            deviates=Departure("refuses a file without block_size; the page has 1 for it", "block_size is left out"),
+            expected=[np.ones((1, 1, 2, 2), np.float32)],
+        )
+        for op, make in (("DepthToSpace-1", opset1.depth_to_space), ("SpaceToDepth-1", opset1.space_to_depth))
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -60,7 +60,13 @@ def test_constant_indices(indices: str, axis: int, dtype: str) -> None:
 
 def test_data_in_any_order_at_any_constant_places() -> None:
     data = numbers(4, 5, 6)
-    orders = (data.transpose(2, 0, 1), data.T.astype(ml_dtypes.float8_e5m2, order="K"), data[:, ::2], np.broadcast_to(data[:1], (3, 5, 6)).T, data[1:, 1:, 2])
+    orders = (
+        data.transpose(2, 0, 1),
+        data.T.astype(ml_dtypes.float8_e5m2, order="K"),
+        data[:, ::2],
+        np.broadcast_to(data[:1], (3, 5, 6)).T,
+        data[1:, 1:, 2],
+    )
     for own in orders:
         for axis in range(own.ndim):
             places = np.array([0, -1, own.shape[axis] // 2, 0])
