@@ -348,7 +348,7 @@ CASES += [
         lambda g, i, build=build: build(g, i, {"offset": 0.5, "step": 0.0, "fixed_size": [5.0], "density": [1.0]}),
         [np.array([1, 1]), np.array([10, 10])],
         Departure(
-            "puts boxes of an odd fixed_size in the middle; as a constant it has half of a fixed_size without its fraction",
+            "puts boxes of an odd fixed_size in the middle; as a constant it rounds half of that size down",
             "fixed_size > 0; (a fixed_size is odd)",
         ),
         [np.array([[0.3, 0.3, 0.8, 0.8], [0.1, 0.1, 0.1, 0.1]], np.float32)],

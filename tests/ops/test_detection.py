@@ -235,31 +235,49 @@ def test_numbers_that_openvino_keeps_in_32_bits(name, attr):
         found.parse("2147483648")
 
 
-NO_PIXELS = {  # the label, and which inputs are feature maps
-    "ROIPooling-1": ("C4", [(0, "feature_maps")]),
-    "ROIAlign-3": ("C3", [(0, "data")]),
-    "ROIAlign-9": ("C3", [(0, "data")]),
-    "ROIAlignRotated-15": ("C3", [(0, "data")]),
-    "PSROIPooling-1": ("C4", [(0, "data")]),
-    "DeformablePSROIPooling-1": ("C5", [(0, "data")]),
-    "ExperimentalDetectronROIFeatureExtractor-6": ("C3", [(1, "pyramid[0]"), (2, "pyramid[1]")]),
-}
-
-
-@pytest.mark.parametrize("name", NO_PIXELS)
-def test_feature_maps_without_pixels(name):
-    label, maps = NO_PIXELS[name]
+def has_no_pixels(name, label, number=0, title="data"):
+    """Check that feature maps without rows or columns are refused where there are regions, and only there."""
     inputs = VALID[name][0]
-    of_regions = {"rois", "batch_indices", "offsets"}
     names = [port.name for port in ops[name].inputs]
-    for number, title in maps:
-        for axis, what in ((2, "rows"), (3, "columns")):
-            empty = np.delete(inputs[number], slice(None), axis)
-            message = f"`{title}` has no {what}, but there are `rois`"
-            assert broken(name, {number: empty}) == (label, message)
-            no_regions = [array[:0] if port in of_regions else array for port, array in zip_longest(names, inputs)]
-            no_regions[number] = empty
-            assert not any(map(len, run(name, *no_regions)))
+    of_regions = {"rois", "batch_indices", "offsets"}
+    for axis, what in ((2, "rows"), (3, "columns")):
+        empty = np.delete(inputs[number], slice(None), axis)
+        with pytest.raises(Violation) as caught:
+            run(name, *inputs[:number], empty, *inputs[number + 1 :])
+        assert caught.value.label == label
+        assert caught.value.message == f"`{title}` has no {what}, but there are `rois`"
+        no_regions = [array[:0] if port in of_regions else array for port, array in zip_longest(names, inputs)]
+        no_regions[number] = empty
+        assert not any(map(len, run(name, *no_regions)))
+
+
+def test_roipooling_1_c4_no_pixels():
+    has_no_pixels("ROIPooling-1", "C4", title="feature_maps")
+
+
+def test_psroipooling_1_c4_no_pixels():
+    has_no_pixels("PSROIPooling-1", "C4")
+
+
+def test_deformablepsroipooling_1_c5_no_pixels():
+    has_no_pixels("DeformablePSROIPooling-1", "C5")
+
+
+def test_experimentaldetectronroifeatureextractor_6_c3_no_pixels():
+    has_no_pixels("ExperimentalDetectronROIFeatureExtractor-6", "C3", 1, "pyramid[0]")
+    has_no_pixels("ExperimentalDetectronROIFeatureExtractor-6", "C3", 2, "pyramid[1]")
+
+
+def test_roialign_3_c3_no_pixels():
+    has_no_pixels("ROIAlign-3", "C3")
+
+
+def test_roialign_9_c3_no_pixels():
+    has_no_pixels("ROIAlign-9", "C3")
+
+
+def test_roialignrotated_15_c3_no_pixels():
+    has_no_pixels("ROIAlignRotated-15", "C3")
 
 
 def test_roipooling_1_c3_other_output_size():
