@@ -21,9 +21,6 @@ from irrun.spec.attributes import ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, REQUIRED, 
 from irrun.spec.op import FLOAT, Op
 from irrun.spec.registry import registry
 
-PLACE = {"element_type", "shape", "offset", "size"}
-"""The attributes of a constant that are its type and where it lies."""
-
 
 @dataclass(eq=False, slots=True, repr=False)
 class Node:

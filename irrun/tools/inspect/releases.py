@@ -40,9 +40,6 @@ _OPSETS: Mapping[int, Release] = {
 _FORMATS: Mapping[int, Release] = {10: (2020, 1, 0), 11: (2022, 1, 0)}
 """The releases with which versions of the format came."""
 
-MOST_NAMED = 20
-"""Layers that are listed for asking for a release; the others are counted."""
-
 
 @dataclass(frozen=True, slots=True)
 class Demand:

@@ -47,7 +47,6 @@ class Journal:
                 raise ValueError(f"{path} is no file of `irrun reduce`: give another folder")
         for hash in begun - self._outcomes.keys():
             self._outcomes[hash] = CRASHED
-        self.resumed = len(self._outcomes)
         self._stream: IO[str] = path.open("a", encoding="utf-8")
         if not known:
             self._write({"irrun-reduce": FORM, "task": dict(task)})

@@ -133,7 +133,6 @@ class _Search:
         try:
             made = self._scene.part(region)
         except (IRError, ValueError):
-            self._trials.invalid += 1
             return None
         wanted = self._trials.wanted
         assert wanted is not None

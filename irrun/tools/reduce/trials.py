@@ -56,7 +56,6 @@ class Trials:
     wanted: Outcome | None = None
     checks: int = 0
     known: int = 0
-    invalid: int = 0
     sizes: list[int] = field(default_factory=list)
     others: dict[str, int] = field(default_factory=dict)
     last: Outcome = FINE
@@ -107,7 +106,6 @@ class Trials:
         try:
             write_model(model, target / "model.xml")
         except (ValueError, IRError):
-            self.invalid += 1
             return FINE
         write_npz(target / "inputs.npz", inputs or {})
         hash = content_hash(target / "model.xml", target / "model.bin", target / "inputs.npz")

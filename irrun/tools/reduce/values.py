@@ -55,7 +55,6 @@ def _folded(subject: Subject, trials: Trials) -> Subject:
         model.prune()
         redeclare(model)
     except (IRError, ValueError, TypeError):
-        trials.invalid += 1
         return subject
     return _kept(subject, Subject(model, subject.inputs), trials, "constants computed")
 
@@ -141,7 +140,6 @@ def _default_attributes(subject: Subject, trials: Trials) -> Subject:
                     model.set_attribute(layers[number], name, None)
                 redeclare(model)
             except (IRError, ValueError):
-                trials.invalid += 1
                 continue
             made = Subject(model, subject.inputs)
             if group and trials.holds(model, made.inputs, f"default {', '.join(name for _, name in group)}"):

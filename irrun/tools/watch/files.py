@@ -28,8 +28,6 @@ from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 from irrun.tools.watch.entries import INDEX, Entry, Index, heading, read_index
 
-SUFFIXES = (".npz", ".safetensors", ".jsonl")
-
 _SAFETENSORS = {
     "boolean": "BOOL",
     "bf16": "BF16",
@@ -55,7 +53,7 @@ class Writer(Protocol):
 def writing(path: Path, run: Mapping[str, Any]) -> Iterator[Writer]:
     """A writer for a file that appears, complete, when nothing has gone wrong. Raises OSError.
 
-    The end of its name, one of `SUFFIXES`, says which kind it is; any other one is .npz.
+    The end of its name says which kind it is: .safetensors, .jsonl, or for any other one .npz.
     """
     kind = path.suffix.lower()
     with whole_file(path) as stream, tempfile.TemporaryFile(dir=path.absolute().parent) as spool:

@@ -42,7 +42,7 @@ class Computing:
     def __init__(
         self, side: str, model: Model | Source, engine: str, precision: str | None, threads: int | None
     ) -> None:
-        self._side, self._profile = side, None
+        self._side = side
         with self._failing("compile"):
             self.executor = GraphExecutor(model, engine=engine, precision=precision, threads=threads)
         self._scratch = Scratch()
