@@ -63,37 +63,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             return Attributes(known, [])
         ignored = list(_ignored(layer, misplaced, ()))
         return Attributes(known, ignored, _suspect(op, layer, misplaced, ignored))
-    values: dict[str, Any] = {}
-    problems: list[Diagnostic] = []
-    respelt: list[Diagnostic] = []
-    missing: list[str] = []
-    unreadable = False
-    for attr in op.attrs:
-        text = layer.attributes.get(attr.name)
-        if text is None:
-            if attr.default is REQUIRED:
-                missing.append(attr.name)
-            values[attr.keyword] = attr.default
-            continue
-        try:
-            value = values[attr.keyword] = attr.parse(text)
-            if value != text and value in ELEMENT_TYPES and text.lower() == value:
-                message = f"the element type is written `{text}`, but is spelt `{value}` in an IR"
-                respelt.append(_problem("W908", message, layer, attr.name, _CASE))
-            if attr.lenient or attr.kind in (FLOAT_NUMBER, FLOATS):
-                problems += _beyond(op, layer, attr, value, text)
-            if attr.meant(text):
-                problems.append(_reworded(op, layer, attr, text))
-        except ValueError as error:
-            unused = _unused(op, layer, attr, text)
-            if unused is not None:
-                values[attr.keyword], problem = unused
-                problems.append(problem)
-                continue
-            unreadable = True
-            given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
-            message = f"attribute `{attr.name}`{given} {error}"
-            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr, text)))
+    values, missing, problems, readable = _parsed(op, layer)
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
     unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
@@ -103,31 +73,75 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             missing.remove(close)
             message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
             problems.append(_problem("E306", message, layer, typo, f"did you mean `{close}`?"))
-            unreadable = True
+            readable = False
+    if missing:
+        problems += _assume(op, layer, values, missing, misplaced)
+    strayed = [name for name in missing if name in misplaced]
+    if missing:
+        readable = False
+        problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+    ignored = list(_ignored(layer, misplaced, strayed))
+    unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
+    problems += ignored + unread + [_left(op, layer, name) for name in left]
+    if not readable:
+        return Attributes(None, problems)
+    if not problems:
+        if not op.has_shape_attr:  # each unknown size is one of its own
+            if len(_CACHE) >= _CACHE_SIZE:
+                _CACHE.clear()
+            _CACHE[key] = values
+        return Attributes(values, problems)
+    typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
+    return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
+
+
+def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagnostic], bool]:
+    """The values by keyword, required ones that are missing, what is wrong, and whether all that is there is read."""
+    values: dict[str, Any] = {}
+    missing: list[str] = []
+    problems: list[Diagnostic] = []
+    readable = True
+    for attr in op.attrs:
+        text = layer.attributes.get(attr.name)
+        if text is None:
+            if attr.default is REQUIRED:
+                missing.append(attr.name)
+            values[attr.keyword] = attr.default
+            continue
+        try:
+            value = values[attr.keyword] = attr.parse(text)
+        except ValueError as error:
+            unused = _unused(op, layer, attr, text)
+            if unused is not None:
+                values[attr.keyword], problem = unused
+                problems.append(problem)
+                continue
+            readable = False
+            given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
+            message = f"attribute `{attr.name}`{given} {error}"
+            problems.append(_problem("E307", message, layer, attr.name, _meant(attr, text) or _advice(op, attr, text)))
+            continue
+        if value != text and value in ELEMENT_TYPES and text.lower() == value:
+            message = f"the element type is written `{text}`, but is spelt `{value}` in an IR"
+            problems.append(_problem("W908", message, layer, attr.name, _CASE))
+        if attr.lenient or attr.kind in (FLOAT_NUMBER, FLOATS):
+            problems += _beyond(op, layer, attr, value, text)
+        if attr.meant(text):
+            problems.append(_reworded(op, layer, attr, text))
+    return values, missing, problems, readable
+
+
+def _assume(
+    op: Op, layer: Layer, values: dict[str, Any], missing: list[str], misplaced: dict[str, Element]
+) -> Iterator[Diagnostic]:
+    """Give missing attributes the values that OpenVINO assumes for them, where it does; they are missing no longer."""
     for attr in op.attrs:
         if attr.name in missing and attr.name not in misplaced and attr.assumed is not None:
             assumed = _assumed(attr, layer)
             if assumed is not None:
                 missing.remove(attr.name)
                 values[attr.keyword] = assumed
-                problems.append(_taken(op, layer, attr, assumed))
-    unreadable = unreadable or bool(missing)
-    strayed = [name for name in missing if name in misplaced]
-    if missing:
-        problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
-    ignored = list(_ignored(layer, misplaced, strayed))
-    unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    problems += respelt + ignored + unread + [_left(op, layer, name) for name in left]
-    if unreadable:
-        return Attributes(None, problems)
-    if not problems and not op.has_shape_attr:  # each unknown size is one of its own
-        if len(_CACHE) >= _CACHE_SIZE:
-            _CACHE.clear()
-        _CACHE[key] = values
-    if not problems:
-        return Attributes(values, problems)
-    typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
-    return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
+                yield _taken(op, layer, attr, assumed)
 
 
 def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[Diagnostic]) -> Diagnostic | None:

@@ -31,7 +31,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.op import Concern, Doubt, Op, Tensor, Tolerated, Violation
+from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
@@ -183,13 +183,7 @@ def _unchanged(layer: Layer, known: Inference, inference: Inference) -> Inferred
 
 def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     """Infer one layer from what is known of its inputs; None where it fails, which is reported."""
-    op = inference.ops.get((layer.type, layer.version))
-    if op is None:
-        op, problem = find_op(layer)
-        if problem is not None:
-            inference.report(problem)
-        elif op is not None:
-            inference.ops[layer.type, layer.version] = op
+    op = _op_of(layer, inference)
     if op is None or (layer.type == "Const" and inference.weights.misread(layer)):
         return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
@@ -211,18 +205,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
             return None
         found = violated(violation, op, layer, inputs, suspect)
-        if found.code not in inference.ignore:
-            if (source := doubtful_source(layer, inference.weights)) is not None:
-                inference.refuted.setdefault(source, found)
-            else:
-                inference.report(found)
-            return None
-        if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
-            inference.report(as_refused(found, op, layer))
-            return None
-        inference.report(as_ignored(found))
-        outputs = declared_outputs(layer)
-        return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
+        return _refused(found, op, layer, inputs, attrs, inference)
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
@@ -236,13 +219,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             found = _tolerated(each, op, layer, inputs)
             failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
             inference.report(found if failure is None else _unreadable(found, failure))
-    if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
-        inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
-    if len(inferred.outputs) < len(layer.outputs):
-        message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
-        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
-    elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
-        inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
+    _count_outputs(layer, op, inferred, inference)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
@@ -250,6 +227,52 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.doubts, inferred.widened)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _op_of(layer: Layer, inference: Inference) -> Op | None:
+    """The op that a layer is, looked up once for each type and version; that there is none is reported."""
+    op = inference.ops.get((layer.type, layer.version))
+    if op is None:
+        op, problem = find_op(layer)
+        if problem is not None:
+            inference.report(problem)
+        elif op is not None:
+            inference.ops[layer.type, layer.version] = op
+    return op
+
+
+def _refused(
+    found: Diagnostic,
+    op: Op,
+    layer: Layer,
+    inputs: Sequence[Tensor | None],
+    attrs: dict[str, Any],
+    inference: Inference,
+) -> InferredLayer | None:
+    """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
+    if found.code not in inference.ignore:
+        if (source := doubtful_source(layer, inference.weights)) is not None:
+            inference.refuted.setdefault(source, found)
+        else:
+            inference.report(found)
+        return None
+    if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
+        inference.report(as_refused(found, op, layer))
+        return None
+    inference.report(as_ignored(found))
+    outputs = declared_outputs(layer)
+    return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
+
+
+def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:
+    """Report a layer that declares more or fewer outputs than it has."""
+    if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
+        inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
+    if len(inferred.outputs) < len(layer.outputs):
+        message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
+        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
+    elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
+        inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 
 
 def _lacking_outputs(op: Op, layer: Layer, count: int) -> Diagnostic:
