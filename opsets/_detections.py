@@ -81,7 +81,7 @@ def _found(boxes: Array, scores: Array, attrs: Mapping[str, Any], suppress: Supp
     """The classes and priors of one image's detections, by class, from boxes [classes, priors, 4]."""
     threshold, top_k = attrs["confidence_threshold"], attrs["top_k"]
     wanted = np.arange(len(scores)) != attrs["background_label_id"]
-    if attrs["decrease_label_id"]:
+    if attrs["decrease_label_id"] and len(scores):
         wanted[0] = False
         candidates = np.where(wanted[:, None], scores, -np.inf)
         best = candidates.argmax(0)

@@ -37,7 +37,11 @@ from irrun.spec import (
 SCALE_TOLERANCE = 1e-6
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
 
-RESIZING = Resizing(("pads_begin", "pads_end"), lambda attrs: attrs["mode"] == "nearest")
+
+def _resizing(targets: str) -> Resizing:
+    return Resizing(targets, ("pads_begin", "pads_end"), lambda attrs: attrs["mode"] == "nearest")
+
+
 INTERPOLATION = (
     Attr("shape_calculation_mode", choice("sizes", "scales"), assumed="sizes"),
     Attr(
@@ -142,7 +146,7 @@ def _(node: Node) -> Shapes:
     ],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("mode", choice("nearest", "linear", "linear_onnx", "cubic"), assumed="nearest"), *INTERPOLATION],
-    traits=[RESIZING],
+    traits=[_resizing("scales")],
 )
 def interpolate_4(
     data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
@@ -201,7 +205,7 @@ def _(node: Node) -> Shapes:
         ),
         *INTERPOLATION,
     ],
-    traits=[RESIZING],
+    traits=[_resizing("scales_or_sizes")],
 )
 def interpolate(
     image: Array, scales_or_sizes: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any

@@ -33,6 +33,7 @@ from irrun.spec import (
     product,
     shape_text,
 )
+from irrun.spec.dims import UNDECIDED
 
 from ._indexing import count_once
 
@@ -113,7 +114,14 @@ def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     """The same elements in another shape, which may have one -1: the size that is left for it.
 
     With special_zero a 0 copies the dimension of data at its place. Copied dimensions do not count for -1, so that
-    batches may be empty; where another size is 0, -1 is 0 too. An unknown size is taken for one that is really meant.
+    batches may be empty. An unknown size is taken for one that is really meant.
+
+    Choice: sizes of 0 that data and shape both have do not count for -1, either, as where only a run tells that they
+    are 0: a batch of 0 images, reshaped to that batch and -1, keeps its features. Where shape has other sizes of 0, or
+    -1 would be no whole number, it is 0.
+
+    Deviation: OpenVINO takes 0 for -1 beside a size of 0 that only a run tells, and 1 or an error beside a constant 0.
+
     Constraints:
         C1: shape has no element below -1.
         C2: at most one element of shape is -1.
@@ -172,13 +180,28 @@ def _reshaped(shape: Shape, pattern: Sequence[Size], special_zero: bool) -> Shap
     unknown = [axis for axis in given if isinstance(output[axis], Dim) and (output[axis] >= -1) is not True]
     if len(free) + len(unknown) == 1:
         (axis,) = free or unknown
-        total = product(size for place, size in enumerate(shape) if not (place < len(copied) and copied[place]))
-        rest = product(size for place, size in enumerate(output) if place != axis and not copied[place])
-        output[axis] = 0 if _is(rest, 0) else total // rest
+        total = [size for place, size in enumerate(shape) if not (place < len(copied) and copied[place])]
+        rest = [size for place, size in enumerate(output) if place != axis and not copied[place]]
+        output[axis] = _quotient(total, rest)
     else:
         for axis in free + unknown:
             output[axis] = fresh()
     return tuple(output)
+
+
+def _quotient(total: Sequence[Size], rest: Sequence[Size]) -> Size:
+    """The size that `rest` lacks of the elements of `total`, where sizes of 0 cancel each other as all others do."""
+    zeros = sum(_is(size, 0) for size in rest)
+    if not zeros:
+        return product(total) // product(rest)
+    own = sum(_is(size, 0) for size in total)
+    if own < zeros and any(isinstance(size, Dim) for size in total):  # one of which may be 0
+        return fresh()
+    if own != zeros:
+        return 0
+    divided, divisor = (product(size for size in sizes if not _is(size, 0)) for sizes in (total, rest))
+    whole = divided % divisor == 0
+    return fresh() if whole is UNDECIDED else divided // divisor if whole else 0
 
 
 def _free(pattern: Sequence[Size]) -> int:

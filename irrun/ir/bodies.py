@@ -134,7 +134,7 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     internal = _inside(element, "internal_layer_id", type, "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0:
-        help = "OpenVINO refuses the file, or the layer: count the axes from the first one, which is 0"
+        help = "OpenVINO takes none from the end, as the page has them: count the axes from the first one, which is 0"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
     start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
     stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)

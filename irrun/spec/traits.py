@@ -57,9 +57,13 @@ class Retyping:
 
 
 class Resizing(NamedTuple):
-    """The first input with axes of other sizes. Where the attributes `pads` are zeros and all axes have the size that
-    they had, it is that input; and where `selects`, of the attributes, is true, the result has no values but its."""
+    """The first input with axes of other sizes, which come of the input `targets`: its scales, where these are floats.
 
+    Where the attributes `pads` are zeros and all axes have the size that they had, it is that input; and where
+    `selects`, of the attributes, is true, the result has no values but its.
+    """
+
+    targets: str
     pads: tuple[str, ...]
     selects: Callable[[Mapping[str, Any]], bool]
 

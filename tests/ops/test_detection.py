@@ -784,6 +784,12 @@ def test_detection_output_like_mxnet_gives_every_prior_its_best_class():
     assert [row[:3] for row in detected(scores, **attrs)] == [[0, 0, 0.5], [0, 1, 0.75], [0, 1, 0.5]]
 
 
+@pytest.mark.parametrize("decrease", [False, True])
+def test_detection_output_without_classes_finds_nothing(decrease):
+    attrs = {"decrease_label_id": decrease, "confidence_threshold": 0.5, "keep_top_k": (2,)}
+    assert detected([], PRIOR_BOXES, [[0] * 12], **attrs) == []
+
+
 def test_detection_output_decodes_corners_and_centers():
     prior, delta = [0.25, 0.25, 0.75, 0.75], [0.5, 0.25, math.log(2), 0]
     corner = detected([[1]], prior, delta)

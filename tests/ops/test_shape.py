@@ -74,12 +74,36 @@ def test_shape_of_an_unknown_rank():
         ((), [1, 1], False, (1, 1)),
         ((0, 6), [0, -1, 3], True, (0, 2, 3)),
         ((0, 6), [-1, 3], False, (0, 3)),
-        ((2, 0), [0, -1], False, (0, 0)),
+        ((2, 0), [0, -1], False, (0, 2)),
+        ((0, 3), [0, 2, -1], False, (0, 2, 0)),
+        ((0, 0), [0, -1], False, (0, 0)),
+        ((0,), [0, 0, -1], False, (0, 0, 0)),
+        ((2, 0, 3), [2, -1, 0], False, (2, 3, 0)),
     ],
 )
 def test_reshape_of_the_specification(shape, pattern, special_zero, expected):
     assert reshape(np.zeros(shape), pattern, special_zero).shape == expected
     assert reshaped(tensor(*shape), sizes(*pattern), special_zero) == expected
+
+
+def of_two_sizes(n, m):
+    """Shapes, patterns without special_zero, and what comes of them."""
+    return [
+        ((n, 4), (n, 2, -1), (n, 2, 2)),
+        ((n, m, 6), (n, -1, 3), (n, 2 * m, 3)),
+        ((n, m, 6), (-1, m, 2), (3 * n, m, 2)),
+        ((n, m), (m, -1), (m, n)),
+        ((n, m, 2), (m, n, -1), (m, n, 2)),
+    ]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("length", [0, 2])
+def test_a_reshape_of_sizes_that_turn_out_to_be_0_is_as_inferred(batch, length):
+    for shape, pattern, expected in of_two_sizes(fresh(name="n"), fresh(name="m")):
+        assert reshaped(tensor(*shape), sizes(*pattern)) == expected
+    for shape, pattern, expected in of_two_sizes(batch, length):
+        assert reshape(np.zeros(shape), pattern).shape == expected
 
 
 def test_reshape_copies_a_size_of_which_nothing_is_known():

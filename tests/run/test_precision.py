@@ -185,6 +185,25 @@ def test_positions_and_sizes_are_not_rounded_to_f16(tmp_path):
     assert sums.tolist() == [2052, 7.5]
 
 
+@ENGINES
+@pytest.mark.parametrize("name", ["Interpolate-4", "Interpolate-11"])
+@pytest.mark.parametrize("shape", [(1, 1, 3), (1, 1, "?")])
+def test_scales_are_not_rounded_to_f16(name, shape, engine, tmp_path):
+    """A third of 3 is 1, but a third as f16 is less than that."""
+    type, version = name.split("-")
+    m = Model()
+    x = m.parameter("x", "f32", shape)
+    made = 1 if shape[2] == 3 else -1
+    divided = [m.constant(F32([1])), m.constant(F32([3]))]
+    (third,) = m.layer("Divide", divided, [("f32", (1,))], auto_broadcast="numpy", m_pythondiv="true")
+    inputs = [x, *([m.constant(np.int64([1]))] if version == "4" else []), third, m.constant(np.int64([2]))]
+    attrs = {"mode": "nearest", "shape_calculation_mode": "scales", "pads_begin": "0", "pads_end": "0"}
+    opset = {"4": "opset4", "11": "opset11"}[version]
+    m.result(m.layer(type, inputs, [("f32", (1, 1, made))], opset, **attrs)[0])
+    (found,) = run(irrun.GraphExecutor(m.save(tmp_path), engine=engine, precision="f16"), F32([[[5, 6, 7]]]))
+    assert found.shape == (1, 1, 1)
+
+
 # Conversions
 
 

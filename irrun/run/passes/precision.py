@@ -8,7 +8,8 @@ with the program that they belong to, down to what they are given and give, and 
 `Program.variables` have what the model says.
 
 Where floats become narrower, two kinds of layers stay in f32: those that the model marks as precise, and those that
-compute from integers of 16 bits and more alone: sizes, positions and counts, of which f16 and bf16 have too few.
+compute from integers of 16 bits and more alone: sizes, positions and counts, of which f16 and bf16 have too few. So do
+the scales of a resized image, which decide sizes, too.
 
 Expects programs as they were built, for any inputs, bodies included; leaves one whose instructions have inputs and
 outputs of types that their ops take together.
@@ -27,7 +28,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import INTEGER, Inferred, Tensor
 from irrun.spec.registry import registry
-from irrun.spec.traits import Converting, Filling, Reading, Storing
+from irrun.spec.traits import Converting, Filling, Reading, Resizing, Storing
 
 MAX_SATURATED = 64
 """Elements of a constant that is looked through for numbers that f16 or bf16 does not have."""
@@ -207,6 +208,10 @@ class Retyping:
     def _retyped(self, instruction: Instruction, types: Mapping[str, str]) -> bool:
         """Add an instruction that computes in other types; False where it cannot."""
         given = [None if n is None else types.get(self._declared[n], self._declared[n]) for n in instruction.inputs]
+        if self._types.get("f32") in NARROW and (resizing := instruction.op.trait(Resizing)) is not None:
+            scales = instruction.port(resizing.targets)
+            kept = None if scales is None else WIDE.get(self._declared[scales], self._declared[scales])
+            given = [kept if n == scales else type for n, type in zip(instruction.inputs, given, strict=True)]
         made = [types.get(self._declared[number], self._declared[number]) for number in instruction.outputs]
         if instruction.bodies:
             changed = self._with_bodies(instruction)
