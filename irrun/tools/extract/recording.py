@@ -93,6 +93,12 @@ def record(
     if home.owners and not came:
         recording.close()
         raise InputError(f"the run on these inputs does not come by {home}: give inputs that do, or another iteration")
+    for layer in home.graph.layers:
+        if layer.type != "Const":
+            for value in layer.outputs:  # which no run computes where it is known before, such as a count of iterations
+                tensor = types.tensor(value)
+                if tensor.known and tensor.value is not None:
+                    keep(value, tensor.value)
     return recording
 
 

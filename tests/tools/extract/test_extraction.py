@@ -87,6 +87,22 @@ def test_an_iteration_of_a_body_is_a_model_with_what_it_was_given():
     assert history[:1].tolist() in carried
 
 
+def test_the_only_iteration_of_a_loop_is_given_its_number(tmp_path):
+    """Which is known before the run, and so is all that is computed of it."""
+    with irrun.build() as g:
+        x = g.Parameter("f32[2]", name="x")
+        loop = g.body()
+        taken, number = loop.input(x), loop.Convert(loop.iteration(), destination_type="f32", name="number")
+        loop.condition(loop.Constant(np.array(True)))
+        loop.Result(loop.Add(taken, number, name="sum"))
+        g.Result(g.op("Loop", np.int64(1), np.array(True), body=loop, name="once"))
+    given = {"x": np.float32([1, 2])}
+    for wish in ({"body": "once[0]"}, {"begin": ["once[0]/sum"]}):
+        part = irrun.extract(g.model, inputs=given, **wish)
+        assert sorted(array.tolist() for array in part.inputs.values() if array.ndim == 0) == [0]
+        assert [1, 2] in [array.tolist() for array in part.outputs.values()]
+
+
 def test_an_iteration_that_was_not_run_is_refused():
     with pytest.raises(InputError, match=r"does not come by Loop_13276/body\[3\]"):
         irrun.extract(LOOP, body="Loop_13276[3]", inputs=GIVEN)
