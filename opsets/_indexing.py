@@ -270,7 +270,7 @@ def distinct(data: Array) -> tuple[Array, Array, Array]:
     if data.dtype.kind not in "iu":
         _, first, inverse, counts = np.unique(data, return_index=True, return_inverse=True, return_counts=True)
         return first, inverse, counts
-    order = data.argsort(kind="stable")
+    order = _order(data)
     ordered = data[order]
     new = np.ones(len(data), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], new[1:])
@@ -278,6 +278,35 @@ def distinct(data: Array) -> tuple[Array, Array, Array]:
     inverse = np.empty(len(data), np.intp)
     inverse[order] = np.cumsum(new) - 1
     return order[starts], inverse, np.diff(starts, append=len(data))
+
+
+def _order(data: Array) -> Any:
+    """What sorts a vector of integers, equal ones in their order. Of 16 bits numpy does that ten times as quickly, so
+    integers that lie close together are sorted by these, and by the next ones."""
+    span = int(data.max()) - int(data.min()) if data.size else 0
+    if not data.size or span >= 1 << 32:
+        return data.argsort(kind="stable")
+    above = (data.astype(np.int64) - data.min().astype(np.int64)).astype(np.uint32)
+    order = above.astype(np.uint16).argsort(kind="stable")
+    if span < 1 << 16:
+        return order
+    return order[(above >> 16).astype(np.uint16)[order].argsort(kind="stable")]
+
+
+def distinct_rows(rows: Array) -> tuple[Array, Array, Array]:
+    """As `distinct`, of the rows of a matrix, which may have no elements: by one number for each, as long as there are
+    integers for that, and by its place among those that there are then."""
+    _, codes, _ = distinct(rows.reshape(-1))
+    codes = codes.reshape(rows.shape)
+    base, most = int(codes.max(initial=0)) + 1, 1
+    numbers = np.zeros(len(rows), np.int64)
+    for column in range(rows.shape[1]):
+        if most * base >= 1 << 62:
+            _, numbers, _ = distinct(numbers)
+            most = len(rows)
+        numbers = numbers * base + codes[:, column]
+        most *= base
+    return distinct(numbers)
 
 
 def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:

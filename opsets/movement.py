@@ -63,6 +63,7 @@ from ._indexing import (
     copy_for,
     count_once,
     distinct,
+    distinct_rows,
     element_positions,
     gather_nd,
     gather_nd_shape,
@@ -1631,13 +1632,8 @@ def unique(
     if along is None or data.ndim < 2:
         first, inverse, counts = distinct(data.reshape(-1))
     else:
-        _, codes = np.unique(data, return_inverse=True)
-        codes = np.moveaxis(codes.reshape(data.shape), along, 0)
-        rows = codes.reshape(len(codes), prod(codes.shape[1:]))
-        # slices by the codes of their elements, which sort as these do; one may have no elements
-        rows = np.hstack([rows, np.zeros((len(rows), 1), rows.dtype)])
-        _, first, inverse, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True, axis=0)
-        inverse = inverse.reshape(-1)
+        slices = np.moveaxis(data, along, 0)
+        first, inverse, counts = distinct_rows(slices.reshape(len(slices), prod(slices.shape[1:])))
     if not sorted:
         order = np.argsort(first)
         rank = np.empty_like(order)

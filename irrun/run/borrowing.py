@@ -65,8 +65,8 @@ def read_as_given(program: Program) -> list[Given]:
 
 
 def _is_only_called(instruction: Instruction) -> bool:
-    """Whether an engine's call is all that computes an instruction: nobody asks its rule, or looks at its result."""
-    return instruction.compiled is not None and not instruction.compiled.doubtful and not instruction.open
+    """Whether an engine's call is all that computes an instruction: nobody looks at its result."""
+    return instruction.compiled is not None and not instruction.compiled.doubtful
 
 
 def lasting(program: Program) -> set[int]:

@@ -330,6 +330,7 @@ def movement(draw: Draw, name: str) -> Case:
         "DepthToSpace": ({"block_size": 2, "mode": "blocks_first"}, [shape]),
         "SpaceToDepth": ({"block_size": 2, "mode": "blocks_first"}, [shape]),
         "Pad": ({"pad_mode": "reflect"}, [shape, one([0, 1, 1, 0]), one([0, 0, 1, 1])]),
+        "ReorgYolo": ({"stride": (2,)}, [shape]),
         "Roll": ({}, [shape, one([1, 2]), one([1, 3])]),
         "ShuffleChannels": ({"axis": 1, "group": 2}, [shape]),
         "Slice": ({}, [shape, one([3, 0]), one([-9, 2]), one([-1, 1]), one([1, 2])]),
@@ -421,7 +422,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
         ("Reshape", "Squeeze-", "Unsqueeze", "Broadcast", "Concat", "DepthTo", "Pad", "Roll", "Shuffle", "Slice"),
         movement,
     ),
-    (("SpaceTo", "Split", "StridedSlice", "Tile", "Transpose", "VariadicSplit", "Gather"), movement),
+    (("ReorgYolo", "SpaceTo", "Split", "StridedSlice", "Tile", "Transpose", "VariadicSplit", "Gather"), movement),
 ]
 
 

@@ -77,6 +77,20 @@ def test_blocks_move_between_depth_and_space(mode: str, view: str) -> None:
     check("DepthToSpace-1", {"block_size": 2, "mode": mode}, VIEWS[view](numbers(2, 16, 3, 5, 2)))
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 4, 6), (1, 12, 2, 2), (3, 8, 6, 4), (2, 18, 3, 9), (1, 64, 32, 32)])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", "u1"])
+def test_pixels_move_into_channels(shape: tuple[int, ...], dtype: str) -> None:
+    step = 3 if shape[1] % 9 == 0 else 2
+    for view in VIEWS.values():
+        check("ReorgYolo-1", {"stride": (step,)}, view(numbers(*shape, dtype=dtype)))
+
+
+def test_channels_that_end_within_a_block_are_left() -> None:
+    data = numbers(1, 6, 2, 2)
+    work = work_of("ReorgYolo-1", {"stride": (2,)}, [data], [((1, 24, 1, 1), "f32")])
+    assert COMPILERS["ReorgYolo-1"](work, THREADS) is None
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_margins(mode: str, view: str) -> None:

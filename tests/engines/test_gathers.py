@@ -168,12 +168,31 @@ def test_slices_outside_are_left_to_the_kernel() -> None:
         assert opened_slices(data, indices, axis) is None
     assert opened_slices(numbers(0, 3), [0], 0) is None
     assert opened_slices(numbers(1, 1000), [0] * 50, 0) is None  # fifty times as much as there is
-    assert opened_slices(data, [[1], [2], [1], [2], [1]], 1, batch_dims=1) is None
+    for batched in ([[1], [2], [1], [6], [1]], [[1], [2], [-1], [2], [1]], [[1], [2]]):
+        assert opened_slices(data, batched, 1, batch_dims=1) is None
+    assert opened_slices(data.T, [[1]] * 6, 1, batch_dims=1) is None
+    assert opened_slices(numbers(5, 6, 7), [[1]] * 5, 2, batch_dims=1) is None  # an axis between
 
 
-def opened(data: Any, tuples: Any, batch_dims: int = 0) -> Any:
+@pytest.mark.parametrize("name", ["Gather-7", "Gather-8"])
+@pytest.mark.parametrize("seed", range(20))
+def test_slices_of_batches(name: str, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    batch, more = (int(number) for number in draw.integers(1, 3, 2))
+    shape = draw.integers(1, 7, batch + more)
+    indices = draw.integers(0, shape[batch], (*shape[:batch], *draw.integers(0, 5, draw.integers(0, 3))))
+    data = numbers(*shape, dtype=str(draw.choice(["f4", "i8", "?", "u1"])))
+    axis, dims = (batch, batch) if seed % 2 else (batch - data.ndim, batch - indices.ndim or batch)
+    for given in (indices, indices.astype(np.int32)):
+        (found,) = opened_slices(data, given, axis, name, dims)
+        expected = plain(name, {"batch_dims": dims}, [data, given, np.asarray(axis)])
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)
+
+
+def opened(data: Any, tuples: Any, batch_dims: int = 0, name: str = "GatherND-8") -> Any:
     operands = [Operand(element_type(array.dtype), (-1,) * array.ndim, ()) for array in (data, tuples)]
-    call = open_gather_nd(Work("GatherND-8", {"batch_dims": batch_dims}, operands, operands[:1]), THREADS)
+    call = open_gather_nd(Work(name, {"batch_dims": batch_dims}, operands, operands[:1]), THREADS)
     return None if call is None else call([data, tuples])
 
 
@@ -196,4 +215,24 @@ def test_slices_that_are_outside_or_many_are_left_to_the_kernel() -> None:
         assert opened(data, np.asarray(tuples)) is None
     assert opened(data.T, np.array([[1]])) is None
     assert opened(numbers(1, 1000), np.zeros((50, 1), np.int32)) is None  # fifty times as much as there is
-    assert opened(data, np.array([[1], [2], [1], [2], [1]]), 1) is None
+    for batched in ([[1], [2], [1], [6], [1]], [[1], [2], [-1], [2], [1]], [[1], [2]], [[0, 0]] * 5):
+        assert opened(data, np.array(batched), 1) is None
+    assert opened(data.T, np.array([[1]] * 6), 1) is None
+    assert opened(data, np.zeros((5, 6, 1), int), 2, "GatherND-5") is None
+
+
+@pytest.mark.parametrize("name", ["GatherND-5", "GatherND-8"])
+@pytest.mark.parametrize("seed", range(20))
+def test_slices_at_tuples_of_batches(name: str, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    batch = int(draw.integers(1, 2 if name == "GatherND-5" else 3))
+    length, rest = int(draw.integers(1, 3)), int(draw.integers(0, 3))
+    shape = draw.integers(1, 6, batch + length + rest)
+    count = (*shape[:batch], *draw.integers(0, 5, draw.integers(0, 3)))
+    tuples = np.stack([draw.integers(0, size, count) for size in shape[batch : batch + length]], -1)
+    data = numbers(*shape, dtype=str(draw.choice(["f4", "i8", "?", "u1"])))
+    for given in (tuples, tuples.astype(np.int32)):
+        (found,) = opened(data, given, batch, name)
+        expected = plain(name, {"batch_dims": batch}, [data, given])
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)

@@ -20,7 +20,7 @@ def selected(data, k, axis=-1, mode="max", sort="value", index="i32", outputs=2,
     attrs |= {"stable": False} if name == "TopK-11" else {}
     arrays = [data, np.array(k)]
     expected = plain(name, attrs, arrays)
-    types = "f32" if data.dtype.kind == "f" else "i32", index
+    types = element_type(data.dtype), index
     results = [(result.shape, type) for result, type in zip(expected, types, strict=True)][:outputs]
     work = work_of(name, attrs, arrays, results)
     compiled = ENGINE.compile(work)
@@ -74,6 +74,23 @@ def test_zeros_nan_and_limits_come_in_their_order(mode):
     values, indices = selected(np.array([1, np.nan, 2], np.float32), 3, mode=mode)[0]
     assert indices.tolist() == ([1, 0, 2] if mode == "min" else [2, 0, 1])
     assert np.isnan(values[0 if mode == "min" else 2])
+
+
+@pytest.mark.parametrize("index", ["i32", "i64"])
+@pytest.mark.parametrize("sort", ["value", "index"])
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_integers_of_64_bits(mode, sort, index):
+    """Also such as have more than 32 bits, in some place."""
+    rng = np.random.default_rng(8)
+    shapes = (((300,), 0, 20), ((3, 5, 70), -1, 7), ((2, 90, 40), 1, 33), ((2, 21, 50), 1, 1), ((40, 8), 0, 9))
+    for shape, axis, k in shapes:
+        for limit in (3, 2**31):
+            data = rng.integers(-limit, limit, shape)
+            same(*selected(data, k, axis, mode, sort, index))
+            for wide in (2**31, -(2**31) - 1, 2**63 - 1, -(2**63)):
+                data.flat[rng.integers(data.size)] = wide
+                same(*selected(data, k, axis, mode, sort, index))
+        same(*selected(data, k, axis, mode, sort, outputs=1))
 
 
 def test_rows_that_rise_and_fall_and_many_of_them():

@@ -8,12 +8,13 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
 from irrun.engines.compiled.sums import COMPILERS
+from irrun.spec.dtypes import numpy_dtype
 
 ENGINE = CompiledEngine(2)
 SHAPES = (((40,), 0), ((7, 70), 0), ((3, 9, 5), 1), ((3, 9, 5), -1), ((1,), 0), ((2, 1, 3), 1), ((900, 200), 0))
 
 
-@pytest.mark.parametrize("type", ["f32", "i32", "i64"])
+@pytest.mark.parametrize("type", ["f32", "i32", "i64", "i8", "u8"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_sums_are_those_of_the_kernel(exclusive, reverse, type):
@@ -23,7 +24,7 @@ def test_sums_are_those_of_the_kernel(exclusive, reverse, type):
         if type == "f32":
             data = (rng.normal(size=shape) * 10 ** rng.uniform(-3, 3, shape)).astype(np.float32)
         else:  # which wrap around
-            limits = np.iinfo(type.replace("i", "int"))
+            limits = np.iinfo(numpy_dtype(type))
             data = rng.integers(limits.min, limits.max, shape, limits.dtype, endpoint=True)
         arrays = [data, np.array(axis)]
         work = work_of("CumSum-3", attrs, arrays, [(shape, type)], constant=(1,))

@@ -1803,6 +1803,28 @@ def test_unique_slices():
     assert (values.shape, lists(rest)) == ((0, 3), [[], [], []])
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "?"])
+@pytest.mark.parametrize("seed", range(6))
+def test_unique_numbers_near_and_far(dtype, seed):
+    """Against numpy, whose slices come in the order of their elements."""
+    rng = np.random.default_rng(seed)
+    limits = np.iinfo(dtype) if dtype[0] in "iu" else None
+    for spread in (3, 1 << 15, 1 << 20, 1 << 31, 1 << 40):
+        if limits is None:
+            data = rng.integers(0, spread, (200, 3)).astype(dtype)
+        else:
+            spread = min(spread, int(limits.max) - int(limits.min))
+            start = int(rng.choice([limits.min, max(-spread // 2, limits.min), limits.max - spread]))
+            above = rng.integers(0, spread, (200, 3), np.uint64, endpoint=True)
+            data = (np.uint64(start % (1 << 64)) + above).astype(dtype)
+        data = data[rng.integers(0, 150, 200)]
+        for own, axis in ((data.reshape(-1), None), (data, 0), (data, 1), (np.tile(data, 40), 0)):
+            found = unique(own, None if axis is None else np.array(axis))
+            expected = np.unique(own, True, True, True, axis)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other.reshape(one.shape))
+
+
 def test_unique_types():
     for dtype in (ml_dtypes.bfloat16, np.bool_, np.uint8):
         data = np.array([[1, 0], [1, 0]]).astype(dtype)

@@ -152,3 +152,29 @@ def test_inputs_that_kernels_read_or_that_are_results_are_copied(tmp_path):
     given[...] = 7
     assert (first == 1).all()
     assert (second == 2).all()
+
+
+@ENGINES
+def test_data_that_a_rule_has_to_see(tmp_path, engine):
+    """Where they break it the run fails, and those before and after it are as they are without."""
+    b = model()
+    b.result(b.one("Mod-1", *(b.parameter([np.ones(SHAPE, "i4")], []) for _ in range(2)), **ADD))
+    executor, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(3)
+    kept = []
+    for broken in (False, False, True, False, True, True, False):
+        x, y = rng.integers(1, 99, (2, *SHAPE)).astype(np.int32)
+        y[1, 2, 3] *= not broken
+        for own in lying(y):
+            if broken:
+                with pytest.raises(irrun.ExecutionError, match=r"`b\[1, 2, 3\]` is 0"):
+                    executor.run([x, own])
+            else:
+                (found,) = executor.run([x, own]).values()
+                kept.append((found, np.fmod(x, y)))
+    for found, right in kept:
+        np.testing.assert_array_equal(found, right)
+    first = weakref.ref(y)
+    del y, own
+    executor.run([x, x])
+    gc.collect()
+    assert first() is None

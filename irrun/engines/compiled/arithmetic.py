@@ -26,6 +26,7 @@ FUNCTIONS: dict[Callable[..., Any], str] = {
     np.sqrt: "sqrt",
     np.minimum: "minimum",
     np.maximum: "maximum",
+    np.copysign: "copysign",
     abs: "fabs",
 }
 """Of floats. Besides there are `min` and `max` of integers, and the conversions."""
@@ -126,11 +127,20 @@ class Arithmetic:
             if type == LONG:
                 return self.whole(value)
             return self.b.sitofp(self.whole(value), type)
-        if type == LONG:
-            whole = INT if target is np.int32 else LONG  # of which processors convert several at once
-            name = f"llvm.fptosi.sat.i{whole.width}.f{32 if value.type == FLOAT else 64}"
-            return self.resized(self.b.call(self._declared(name, whole, [value.type]), [value]), LONG)
+        if type == LONG:  # of 32 bits processors convert several at once
+            return self.resized(self._saturated(value, INT if target is np.int32 else LONG), LONG)
         return self.b.fptrunc(value, type) if type == FLOAT else self.b.fpext(value, type)
+
+    def _saturated(self, value: ir.Value, type: ir.IntType) -> ir.Value:
+        """A float as the nearest integer towards 0 that the type has, 0 for NaN; what LLVM has for that it does one by
+        one."""
+        b, end = self.b, 2.0 ** (type.width - 1)
+        low, high = ir.Constant(value.type, -end), ir.Constant(value.type, end)
+        below, above = b.fcmp_ordered("<", value, low), b.fcmp_ordered(">=", value, high)
+        outside = b.or_(b.fcmp_unordered("uno", value, value), b.or_(below, above))
+        inside = b.fptosi(b.select(outside, ir.Constant(value.type, 0), value), type)
+        made = b.select(above, ir.Constant(type, int(end) - 1), inside)
+        return b.select(below, ir.Constant(type, -int(end)), made)
 
     def _declared(self, name: str, result: ir.Type, types: Sequence[ir.Type]) -> ir.Function:
         found = self.b.module.globals.get(name)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, TypeAlias
 
-from irrun.engines.axes import broadcast_strides, dense_strides, merged
 from irrun.engines.compiled.elements import MEMORY
+from irrun.engines.compiled.lines import BLOCK, lines_of
 from irrun.engines.compiled.loops import Bytes, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -20,12 +20,6 @@ Elements: TypeAlias = Array
 
 ASKED = ONE = OTHER = 1
 """Elements from one of a line to the next; 0 where a line has one only."""
-
-BLOCK = 1 << 13
-"""Elements of a line that a thread takes at once."""
-
-AXES = 3
-"""Along which lines lie."""
 
 ELEMENT_NANOSECONDS = 0.2
 """What an element takes about."""
@@ -75,27 +69,15 @@ def select(work: Work, team: Team) -> Compiled | None:
     item = numpy_dtype(output.type).itemsize
     if work.posts or item not in MEMORY or output.type == "string" or work.attrs["auto_broadcast"] == "pdpd":
         return None
-    walked = [broadcast_strides(operand, output.shape) for operand in operands]
-    sizes, steps = merged(output.shape, [*walked, dense_strides(output.shape, item)])
-    if not sizes or len(sizes) > AXES + 1 or any(step < 0 for own in steps for step in own):
+    found = lines_of(operands, output)
+    if found is None:
         return None
-    items = 1, item, item
-    along = [step[-1] // each for step, each in zip(steps, items, strict=False)]
-    if any(step[-1] not in (0, each) for step, each in zip(steps, items, strict=False)):
-        return None
-    outer = (1,) * (AXES + 1 - len(sizes)) + sizes[:-1]
-    size, blocks = sizes[-1], -(-sizes[-1] // BLOCK)
-    told = [size, blocks, *outer[1:]]
-    for own, each in zip(steps, items, strict=False):
-        told += [0] * (AXES + 1 - len(sizes)) + [step // each for step in own[:-1]]
-    constants = dict(zip(("ASKED", "ONE", "OTHER"), along, strict=True))
-    nanoseconds = prod(sizes) * ELEMENT_NANOSECONDS
+    constants = dict(zip(("ASKED", "ONE", "OTHER"), found.along, strict=True))
+    nanoseconds = prod(output.shape) * ELEMENT_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        lying = map(data_address, (*inputs, outputs[0]))
-        return looped(
-            team, choose, (*lying, *told), prod(outer) * blocks, nanoseconds, Elements=MEMORY[item][0], **constants
-        )
+        arguments = (*map(data_address, (*inputs, outputs[0])), *found.told)
+        return looped(team, choose, arguments, found.items, nanoseconds, Elements=MEMORY[item][0], **constants)
 
     return Compiled(bind)
 

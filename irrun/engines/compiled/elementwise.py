@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from irrun.engines.axes import dense_strides, given_alike, merged, ordered_strides, spread_order
+from irrun.engines.compiled import remainders
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.engine import ELEMENTWISE
@@ -161,9 +162,14 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
     c.loop(c.least(at["chunk"], b.sub(at["parts"], first)), part)
 
 
+def division(work: Work, team: Team) -> Compiled | None:
+    """Divide-1, of integers by another loop."""
+    return element_wise(work, team) if work.outputs[0].type == "f32" else remainders.compile(work, team)
+
+
 def quantization(work: Work, team: Team) -> Compiled | None:
     """FakeQuantize-1 alone, or at the head of a chain."""
     return element_wise(work, team) if work.posts else fake_quantize(work, team)
 
 
-COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: quantization}
+COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: quantization, "Divide-1": division}

@@ -10,16 +10,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Ints, Longs, looped, unordered
+from irrun.engines.compiled.loops import Longs, looped, unordered
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
+from irrun.engines.plain import plain_call
+from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work, either
 from irrun.spec.op import Array
+
+Elements: TypeAlias = Array
+"""Ints, the bits of f32 as well, or Longs whose numbers have 32 bits."""
 
 Places: TypeAlias = Array
 """Ints or Longs."""
 
 REAL = True
-"""Whether the bits are those of f32, else of i32."""
+"""Whether the bits are those of f32, else of integers."""
 
 LARGEST = True
 """Whether the largest are selected."""
@@ -38,6 +42,9 @@ NAN = -0x7F800001
 
 INDEX = 0xFFFFFFFF
 """The bits of a key that are an index; the rank stands above."""
+
+LIMITS = np.iinfo(np.int32)
+"""Of numbers that are ranked."""
 
 BLOCK = 64
 """Elements that are passed over at once where none is better than the worst in the heap."""
@@ -64,8 +71,8 @@ LANE_NANOSECONDS = 0.3
 def select(
     begin: int,
     end: int,
-    data: Ints,
-    values: Ints,
+    data: Elements,
+    values: Elements,
     places: Places,
     heap: Longs,
     size: int,
@@ -111,8 +118,8 @@ def select(
 def select_few(
     begin: int,
     end: int,
-    data: Ints,
-    values: Ints,
+    data: Elements,
+    values: Elements,
     places: Places,
     size: int,
     count: int,
@@ -155,8 +162,8 @@ def select_few(
 def select_one(
     begin: int,
     end: int,
-    data: Ints,
-    values: Ints,
+    data: Elements,
+    values: Elements,
     places: Places,
     size: int,
     inner: int,
@@ -220,6 +227,7 @@ def _constants(work: Work, type: str, inner: int) -> dict[str, Hashable]:
     """What is known of a work when it is compiled."""
     placed = len(work.outputs) > 1
     return {
+        "Elements": "Longs" if type == "i64" else "Ints",
         "REAL": type == "f32",
         "LARGEST": work.attrs["mode"] == "max",
         "ORDERED": work.attrs["sort"] == "index",
@@ -230,7 +238,7 @@ def _constants(work: Work, type: str, inner: int) -> dict[str, Hashable]:
 
 
 def top_k(work: Work, team: Team) -> Compiled | None:
-    """TopK of f32 and i32."""
+    """TopK of f32 and i32, and of i64 whose numbers are such of 32 bits."""
     (data,) = work.required(1)
     shape = work.outputs[0].shape
     axis = work.attrs["axis"] % len(shape)
@@ -238,7 +246,7 @@ def top_k(work: Work, team: Team) -> Compiled | None:
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     rows = int(np.prod(shape, dtype=np.int64)) // count
     few = count <= FEW and inner >= LEAST_LANES
-    if work.posts or data.type not in ("f32", "i32") or not (few or 1 < count <= MOST) or size > INDEX:
+    if work.posts or data.type not in ("f32", "i32", "i64") or not (few or 1 < count <= MOST) or size > INDEX:
         return None
     placed = len(work.outputs) > 1
     constants = _constants(work, data.type, inner)
@@ -250,9 +258,9 @@ def top_k(work: Work, team: Team) -> Compiled | None:
             places = outputs[1] if placed else np.empty(0, np.int64)
             memory, sizes, total = (inputs[0], outputs[0], places), (inner, blocks), rows // inner * blocks
             nanoseconds = rows * size * (count + 1) * LANE_NANOSECONDS
-            if count == 1:
-                return looped(team, select_one, (*memory, size, *sizes), total, nanoseconds, **constants)
-            return looped(team, select_few, (*memory, size, count, *sizes), total, nanoseconds, **constants)
+            function, told = (select_one, (size,)) if count == 1 else (select_few, (size, count))
+            call = looped(team, function, (*memory, *told, *sizes), total, nanoseconds, **constants)
+            return _narrow(work, call, inputs, outputs)
 
         return Compiled(bind_few, wants=wants)
     nanoseconds = rows * (size + count * count.bit_length()) * ELEMENT_NANOSECONDS
@@ -261,9 +269,25 @@ def top_k(work: Work, team: Team) -> Compiled | None:
         heap = scratch[: rows * count * 8].view(np.int64)
         places = outputs[1] if placed else heap
         arguments = (inputs[0], outputs[0], places, heap, size, count, inner)
-        return looped(team, select, arguments, rows, nanoseconds, **constants)
+        call = looped(team, select, arguments, rows, nanoseconds, **constants)
+        return _narrow(work, call, inputs, outputs)
 
     return Compiled(bind, scratch=rows * count * 8, wants=wants)
+
+
+def _narrow(work: Work, call: Call, inputs: Arrays, outputs: Sequence[Array]) -> Call:
+    """A call, of i64 for numbers of 32 bits only."""
+    data = inputs[0]
+    if data.itemsize == 4:
+        return call
+
+    def fits() -> bool:
+        if data.min() < LIMITS.min or data.max() > LIMITS.max:
+            return False
+        call()
+        return True
+
+    return either(fits, plain_call(work, inputs, outputs))
 
 
 def open(work: Work, team: Team) -> OpenCall | None:

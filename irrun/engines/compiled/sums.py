@@ -15,9 +15,9 @@ from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
 Elements: TypeAlias = Array
-"""Floats, Ints or Longs."""
+"""Floats, Ints, Longs or Bytes, of which sums have the same bits with a sign and without."""
 
-ELEMENTS = {"f32": "Floats", "i32": "Ints", "i64": "Longs"}
+ELEMENTS = {"f32": "Floats", "i32": "Ints", "i64": "Longs", "i8": "Bytes", "u8": "Bytes"}
 
 REAL = True
 """Whether elements are added in f64, else as integers that wrap around."""
@@ -76,7 +76,7 @@ def accumulate_rows(begin: int, end: int, data: Elements, result: Elements, leng
 
 
 def cum_sum(work: Work, team: Team) -> Compiled | None:
-    """CumSum-3 of f32, i32 and i64 along a constant axis."""
+    """CumSum-3 of f32, and of integers of 8, 32 and 64 bits, along a constant axis."""
     (data,), own = work.required(1), work.optional(1)
     if work.posts or not data.shape or data.type not in ELEMENTS or (own is not None and own.value is None):
         return None

@@ -199,6 +199,15 @@ def _shuffled(work: Work) -> Mover:
     return _rearranged((*shape[:axis], group, shape[axis] // group, *shape[axis + 1 :]), order)
 
 
+def _reorganized(work: Work) -> Mover | None:
+    """As from space to depth, of the data as fewer channels of larger images; others are read where channels end."""
+    (data,), (step, *_) = work.required(1), work.attrs["stride"]
+    batch, channels, height, width = data.shape
+    if channels % step**2:
+        return None
+    return _rearranged((batch, channels // step**2, height, step, width, step), (0, 3, 5, 1, 2, 4))
+
+
 def _padded(work: Work) -> Mover | None:
     """The interior, then the margins of axis after axis, each over all that is there of the axes before it."""
     (data,), mode = work.required(1), work.attrs["pad_mode"]
@@ -252,6 +261,7 @@ MOVERS = {
     "Concat-1": _concatenated,
     "DepthToSpace-1": _depth_to_space,
     **dict.fromkeys(("Pad-1", "Pad-12"), _padded),
+    "ReorgYolo-1": _reorganized,
     "Roll-7": _rolled,
     "ShuffleChannels-1": _shuffled,
     "SpaceToDepth-1": _space_to_depth,

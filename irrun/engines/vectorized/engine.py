@@ -41,7 +41,8 @@ MODULES = {
     """,
     "copies": """
         Reshape-1 Squeeze-1 Squeeze-15 Unsqueeze-1 Broadcast-1 Broadcast-3 Concat-1 DepthToSpace-1 Pad-1 Pad-12
-        Roll-7 ShuffleChannels-1 Slice-8 SpaceToDepth-1 Split-1 VariadicSplit-1 StridedSlice-1 Tile-1 Transpose-1
+        ReorgYolo-1 Roll-7 ShuffleChannels-1 Slice-8 SpaceToDepth-1 Split-1 VariadicSplit-1 StridedSlice-1 Tile-1
+        Transpose-1
     """,
     "gathers": "Gather-1 Gather-7 Gather-8 GatherElements-6 GatherND-5 GatherND-8",
     "attention": "ScaledDotProductAttention-13",

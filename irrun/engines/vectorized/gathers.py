@@ -171,8 +171,10 @@ def gather_nd(work: Work, threads: Threads) -> Compiled | None:
 
 
 def open_gather(work: Work, _: Threads) -> OpenCall | None:
-    """Gather-1, -7 and -8 of any sizes, without batch dimensions; what counts from the end is left to the kernel."""
-    if work.posts or work.attrs.get("batch_dims", 0) or "string" in [operand.type for operand in work.required(2)]:
+    """Gather-1, -7 and -8 of any sizes, with batch dimensions along the axis that follows these; what counts from the
+    end is left to the kernel."""
+    given = work.attrs.get("batch_dims", 0)
+    if work.posts or "string" in [operand.type for operand in work.required(2)]:
         return None
 
     def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
@@ -180,36 +182,46 @@ def open_gather(work: Work, _: Threads) -> OpenCall | None:
         if axes.size != 1 or not -data.ndim <= axes.item() < data.ndim:
             return None
         axis = axes.item()
+        batch = given + indices.ndim if given < 0 else given
+        if batch and (axis % data.ndim != batch or not _of_batches(data, indices, batch)):
+            return None
         if not indices.size:
-            return [np.empty((*data.shape[:axis], *indices.shape, *data.shape[axis:][1:]), data.dtype)]
+            return [np.empty((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis:][1:]), data.dtype)]
         if indices.min() < 0 or indices.max() >= data.shape[axis]:
             return None
-        if data.nbytes // data.shape[axis] * indices.size > OPEN_GROWTH * (data.nbytes + indices.nbytes):
+        slices = indices.size // prod(indices.shape[:batch])
+        if data.nbytes // data.shape[axis] * slices > OPEN_GROWTH * (data.nbytes + indices.nbytes):
             return None
-        return [np.asarray(data.take(indices, axis))]
+        if not batch:
+            return [np.asarray(data.take(indices, axis))]
+        places = indices + _starts(indices, batch, data.shape[axis])
+        return [np.asarray(data.reshape(-1, *data.shape[batch + 1 :]).take(places, 0))]
 
     return call
 
 
 def open_gather_nd(work: Work, _: Threads) -> OpenCall | None:
-    """GatherND-5 and -8 of any sizes, without batch dimensions; what counts from the end is left to the kernel."""
-    if work.posts or work.attrs.get("batch_dims", 0) or "string" in [operand.type for operand in work.required(2)]:
+    """GatherND-5 and -8 of any sizes; what counts from the end is left to the kernel."""
+    batch = work.attrs.get("batch_dims", 0)
+    if work.posts or "string" in [operand.type for operand in work.required(2)]:
+        return None
+    if batch > 1 and work.name == "GatherND-5":  # whose result has these dimensions as one
         return None
 
     def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
         data, tuples = arrays
         length = tuples.shape[-1] if tuples.ndim else 0
-        if not 0 < length <= data.ndim:
+        if not 0 < length <= data.ndim - batch or not _of_batches(data, tuples[..., 0], batch):
             return None
-        rest = data.shape[length:]
+        rest = data.shape[batch + length :]
         if not tuples.size:
             return [np.empty((*tuples.shape[:-1], *rest), data.dtype)]
         if not data.size or not data.flags.c_contiguous:
             return None
         if data.itemsize * (tuples.size // length) * prod(rest) > OPEN_GROWTH * (data.nbytes + tuples.nbytes):
             return None
-        places: Any = 0
-        for column, size in enumerate(data.shape[:length]):
+        places: Any = _starts(tuples[..., 0], batch, 1) if batch else 0
+        for column, size in enumerate(data.shape[batch : batch + length]):
             own = tuples[..., column]
             if own.min() < 0 or own.max() >= size:
                 return None
@@ -217,6 +229,18 @@ def open_gather_nd(work: Work, _: Threads) -> OpenCall | None:
         return [np.asarray(data.reshape(-1, *rest).take(places, 0))]
 
     return call
+
+
+def _of_batches(data: Array, places: Array, batch: int) -> bool:
+    """Whether data, which lie in C order, and places have their first dimensions in common."""
+    common = batch <= places.ndim and data.shape[:batch] == places.shape[:batch]
+    return common and (not batch or data.flags.c_contiguous)
+
+
+def _starts(places: Array, batch: int, size: int) -> Array:
+    """Where what is there of each batch begins, `size` behind the one before, for places in all of them."""
+    shape = places.shape[:batch]
+    return np.arange(0, prod(shape) * size, size).reshape(*shape, *[1] * (places.ndim - batch))
 
 
 def _flat(work: Work, places: Array, shape: tuple[int, int, int], threads: Threads) -> Compiled | None:
