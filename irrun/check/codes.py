@@ -239,7 +239,8 @@ CODES: dict[str, Code] = {
     "E219": Code(
         "variable that is stored, but not read",
         "An Assign stores a value for the next run, which a ReadValue of the same `variable_id`, in the same graph, "
-        "reads. Without one OpenVINO fails with `map::at`. Names are compared as they are written.",
+        "reads. Without one, or where it reaches no Result or Assign, so that it is not built, OpenVINO fails with "
+        "`map::at`. Names are compared as they are written.",
         (
             '<layer type="ReadValue" ...><data variable_id="hidden"/> <layer type="Assign" ...><data variable_id="h"/>',
             '<layer type="ReadValue" ...><data variable_id="h"/> <layer type="Assign" ...><data variable_id="h"/>',
@@ -608,6 +609,14 @@ CODES: dict[str, Code] = {
         "The first 64 MiB of weights are searched; `--deep` searches all.",
         ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
         by_place=True,
+    ),
+    "W914": Code(
+        "weights that belong to no constant",
+        "The .bin goes on behind the last byte of all constants, which no tool writes. It may be another model's, or "
+        "one in which bytes were replaced or added, as by a program that takes it for text: then constants have wrong "
+        "numbers. Where only layers were deleted from the .xml, nothing is wrong; to write the model anew, as "
+        "`irrun edit` does, leaves the bytes out.",
+        ("constants that end at byte 4096, and a .bin of 4160 bytes", "a .bin of 4096 bytes"),
     ),
     "W930": Code(
         "unknown attribute",

@@ -19,6 +19,7 @@ _SINCE = 6
 def check_variables(inference: Inference) -> Iterator[Diagnostic]:
     """Errors of variables that cannot hold what is stored, or that are declared in two ways."""
     read: dict[tuple[Graph, str], InferredLayer] = {}
+    built: set[tuple[Graph, str]] = set()
     stored: list[tuple[InferredLayer, str]] = []
     for node in [node for node in inference.nodes.values() if node.layer.type in ("ReadValue", "Assign")]:
         name = node.attrs["variable_id"]
@@ -26,6 +27,8 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             stored.append((node, name))
             continue
         first = read.setdefault((node.layer.graph, name), node)
+        if not inference.unbuilt.holds(node.layer):
+            built.add((node.layer.graph, name))
         if first is not node:
             yield from _twice(node, first, name)
     for node, name in stored:
@@ -34,6 +37,11 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             help = f"OpenVINO holds variables of opset3 to opset5 apart from later ones: write {reader.layer.version}"
             message = f"variable `{name}` is read by {reader.op.name}, which no {node.op.name} stores for"
             yield Diagnostic("E219", message, node.layer.span, node.layer.label, help)
+        elif reader is not None and (node.layer.graph, name) not in built:
+            notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
+            message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"
+            help = "connect what the ReadValue gives, or delete both"
+            yield Diagnostic("E219", message, node.layer.span, node.layer.label, help, notes)
         elif reader is not None:
             yield from _misfit(node, reader, name, inference)
 

@@ -110,8 +110,11 @@ MAX_VALUES = 4096
 LONGEST_SIZE = 200
 """Characters of one size in a text."""
 
-_INT = r"\s*-?[0-9]+\s*"
-_FLOAT = r"\s*-?([0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|inf|nan)\s*"
+_BLANKS = " \t\n\r\f\v"
+"""What may stand around numbers; of other spaces that Unicode has OpenVINO knows none."""
+
+_INT = r"(?a)\s*-?[0-9]+\s*"
+_FLOAT = r"(?a)\s*-?([0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|inf|nan)\s*"
 _MOST_F32 = (2 - 2.0**-24) * 2.0**127
 """From here on numbers are infinite as 32-bit floats."""
 
@@ -166,7 +169,7 @@ def _bool(text: str) -> bool:
 def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     def parse(text: str) -> tuple[Any, ...]:
         parts = text.split(",")
-        if not parts[-1].strip():  # the reader allows one comma at the end, and an empty list
+        if not parts[-1].strip(_BLANKS):  # the reader allows one comma at the end, and an empty list
             parts.pop()
         if len(parts) > MAX_VALUES:
             raise ValueError(f"has {len(parts)} values, expected {MAX_VALUES} or fewer")
@@ -176,7 +179,7 @@ def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
 
 
 def _strings(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(part.strip(_BLANKS) for part in text.split(",") if part.strip(_BLANKS))
 
 
 def _element_type(text: str) -> str:
@@ -188,15 +191,15 @@ def _element_type(text: str) -> str:
 
 def parse_shape(text: str) -> Shape | None:
     """A partial shape, such as `1,3,?,?`, `[2..8, 16]` or `...` (unknown rank: None)."""
-    body = text.strip()
+    body = text.strip(_BLANKS)
     if body.startswith("[") and body.endswith("]"):
-        body = body[1:-1].strip()
+        body = body[1:-1].strip(_BLANKS)
     if body == "...":
         return None
     parts = body.split(",") if body else []
     if len(parts) > MAX_RANK:
         raise ValueError(f"has {len(parts)} dimensions, but arrays have {MAX_RANK} at most")
-    return tuple(parse_size(part.strip()) for part in parts)
+    return tuple(parse_size(part.strip(_BLANKS)) for part in parts)
 
 
 def parse_size(text: str) -> Size:
