@@ -36,7 +36,10 @@ ELEMENTWISE = frozenset(
 )
 """Element-wise ops that begin a chain which is taken as a whole."""
 
-MADE_FOR_SIZES = ELEMENTWISE | MOVING
+REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
+"""Ops that fold axes."""
+
+MADE_FOR_SIZES = ELEMENTWISE | MOVING | REDUCTIONS
 """Ops whose modules have no calls for any sizes: these need not be loaded to know that."""
 
 MODULES = {
@@ -64,6 +67,7 @@ MODULES = {
     "Select-1": "choice",
     "Bucketize-3": "buckets",
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
+    **dict.fromkeys(REDUCTIONS, "folding"),
     "Convert-1": "halves",
     "MatMul-1": "panels",
     "FakeQuantize-1": "elementwise",
@@ -87,9 +91,10 @@ LEAST = {
     "FakeQuantize-1": 1 << 15,
     **dict.fromkeys(ELEMENTWISE, 1 << 16),
     **dict.fromkeys(MOVING, 1 << 16),
+    **dict.fromkeys(REDUCTIONS, 1 << 16),
 }
-"""Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
-reason to load llvmlite; once it is there it takes smaller ones, too."""
+"""Elements of the result of an op, of the data of a reduction, or scores of an attention, from which on works that are
+computed several times are a reason to load llvmlite; once it is there it takes smaller ones, too."""
 
 
 def _of_module(name: str, table: str) -> Any:
@@ -160,6 +165,8 @@ class CompiledEngine:
         size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
             size = scores_of(work)
+        if work.name in REDUCTIONS:
+            size = prod(work.required(1)[0].shape)
         return not self._once and size >= LEAST[work.name]
 
     def unaligned(self, name: str) -> bool:

@@ -1,0 +1,316 @@
+"""Reductions by compiled loops: lines of a tensor folded into one element each, of neighbouring columns or lanes at
+once.
+
+Axes that are folded may have one other axis between them: data are `[outer, first, middle, second, inner]`, of which
+`first` and `second` are folded. Where few elements are left, these are folded in parts, and then the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import prod
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from irrun.engines.axes import constant_axes, is_dense
+from irrun.engines.compiled.loops import SHARED_NANOSECONDS, looped
+from irrun.engines.compiled.team import Team
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array
+
+Elements: TypeAlias = Array
+Results: TypeAlias = Array
+"""Floats, Doubles, Bytes, Ints or Longs."""
+
+Element: TypeAlias = Any
+Number: TypeAlias = Any
+"""What is read, and what is folded: int, float or np.float32."""
+
+SUMS: type[np.generic] = np.float64
+"""Of what type the memory of what is folded is."""
+
+MAPS, FOLDS, ENDS = "", "sum", ""
+"""What is done to elements ("absolute", "square"), how they are folded ("sum", "product", "most", "least"), and what
+is made of what comes out ("mean", "root")."""
+
+START: float = 0.0
+"""What folding begins with."""
+
+SIGNED = False
+"""Whether bytes have a sign."""
+
+REAL = True
+"""Whether floats are folded, else integers."""
+
+WIDE = True
+"""Whether elements are f32 that are folded in f64."""
+
+NARROWS = True
+"""Whether what comes out becomes f32."""
+
+AHEAD = False
+"""Whether parts are those of `first`, else of `second`."""
+
+SINGLE = False
+"""Whether rows follow one another, and have one part each."""
+
+COLUMNS = 1024
+"""Columns that are folded at once."""
+
+LANES, GROUP = 64, 8
+"""Elements of a row that are folded side by side, as long as there are so many, and then."""
+
+LONG, SHORT = 128, 32
+"""Elements from which on rows are folded by LANES, and by GROUP; shorter ones are so one by one."""
+
+PARTS = 8
+"""Parts of all the lines, for each thread, that there are at least."""
+
+LEAST = 1 << 12
+"""Elements of less data are not worth code of their own."""
+
+ELEMENT_NANOSECONDS = 0.15
+"""What an element takes about."""
+
+MEMORY = {"f32": "Floats", "u8": "Bytes", "i8": "Bytes", "boolean": "Bytes", "i32": "Ints", "i64": "Longs"}
+INTEGERS: dict[str, type[np.generic]] = {
+    "boolean": np.uint8,
+    "u8": np.uint8,
+    "i8": np.int32,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+BETWEEN: dict[type[np.generic], str] = {
+    np.float32: "Floats",
+    np.float64: "Doubles",
+    np.uint8: "Bytes",
+    np.int32: "Ints",
+    np.int64: "Longs",
+}
+"""What elements of a type are to the loop, in what integers are folded, and what is folded in part to the loop."""
+
+WAYS = {
+    "ReduceSum-1": ("", "sum", ""),
+    "ReduceMean-1": ("", "sum", "mean"),
+    "ReduceL1-4": ("absolute", "sum", ""),
+    "ReduceL2-4": ("square", "sum", "root"),
+    "ReduceProd-1": ("", "product", ""),
+    "ReduceMax-1": ("", "most", ""),
+    "ReduceMin-1": ("", "least", ""),
+    "ReduceLogicalAnd-1": ("", "least", ""),
+    "ReduceLogicalOr-1": ("", "most", ""),
+}
+"""MAPS, FOLDS and ENDS of ops."""
+
+
+def fold(
+    begin: int,
+    end: int,
+    data: Elements,
+    result: Results,
+    parts: int,
+    first: int,
+    middle: int,
+    second: int,
+    inner: int,
+    length: int,
+) -> None:
+    """Blocks of columns of parts of the lines; the mean is that of `length` elements."""
+    sums = np.empty(COLUMNS, SUMS)
+    blocks = (inner + COLUMNS - 1) // COLUMNS
+    for number in range(begin, end):
+        column = number % blocks * COLUMNS
+        count = min(COLUMNS, inner - column)
+        line = number // blocks
+        own = line % middle
+        part = line // middle % parts
+        outer = line // middle // parts
+        for k in range(count):
+            sums[k] = START
+        for row in range(part * first // parts if AHEAD else 0, (part + 1) * first // parts if AHEAD else first):
+            place = ((outer * first + row) * middle + own) * second
+            low = place + (0 if AHEAD else part * second // parts)
+            high = place + (second if AHEAD else (part + 1) * second // parts)
+            for source in range(low, high):
+                for k in range(count):
+                    sums[k] = folded(sums[k], mapped(data[source * inner + column + k]))
+        for k in range(count):
+            made = ended(sums[k], length)
+            result[line * inner + column + k] = np.float32(made) if NARROWS else made
+
+
+def fold_rows(
+    begin: int,
+    end: int,
+    data: Elements,
+    result: Results,
+    parts: int,
+    first: int,
+    middle: int,
+    second: int,
+    length: int,
+) -> None:
+    """As `fold` where there are no columns, LANES elements of a row side by side."""
+    sums = np.empty(LANES, SUMS)
+    for line in range(begin, end):
+        if SINGLE:
+            own, part, outer = 0, 0, line
+        else:
+            own, part, outer = line % middle, line // middle % parts, line // middle // parts
+        for k in range(LANES):
+            sums[k] = START
+        for row in range(part * first // parts if AHEAD else 0, (part + 1) * first // parts if AHEAD else first):
+            place = ((outer * first + row) * middle + own) * second
+            low = place + (0 if SINGLE or AHEAD else part * second // parts)
+            high = place + (second if SINGLE or AHEAD else (part + 1) * second // parts)
+            whole = high - (high - low) % LANES
+            for source in range(low, whole, LANES):
+                for k in range(LANES):
+                    sums[k] = folded(sums[k], mapped(data[source + k]))
+            few = high - (high - low) % GROUP
+            for source in range(whole, few, GROUP):
+                for k in range(GROUP):
+                    sums[k] = folded(sums[k], mapped(data[source + k]))
+            for source in range(few, high):
+                sums[source - few] = folded(sums[source - few], mapped(data[source]))
+        for others in range(GROUP, LANES, GROUP):
+            for k in range(GROUP):
+                sums[k] = folded(sums[k], sums[others + k])
+        total = sums[0]
+        for k in range(1, GROUP):
+            total = folded(total, sums[k])
+        made = ended(total, length)
+        result[line] = np.float32(made) if NARROWS else made
+
+
+def mapped(value: Element) -> Number:
+    if SIGNED:
+        value = value - 256 if value > 127 else value
+    if MAPS == "absolute":
+        value = -value if value < 0 else value
+    if MAPS == "square":
+        value = value * value
+    return float(value) if WIDE else value
+
+
+def folded(one: Number, other: Number) -> Number:
+    """Of two; NaN is skipped by the least and the most unless there is nothing else."""
+    if FOLDS == "sum":
+        return one + other
+    if FOLDS == "product":
+        return one * other
+    if FOLDS == "most":
+        return other if (other > one) | (one != one) else one
+    return other if (other < one) | (one != one) else one
+
+
+def ended(total: Number, length: int) -> Number:
+    """Without its fraction if it is an integer."""
+    if REAL:
+        total = total / float(length) if ENDS == "mean" else np.sqrt(total) if ENDS == "root" else total
+    elif ENDS == "mean":
+        total = total // length if total >= 0 else -(-total // length)
+    elif ENDS == "root":
+        total = int(np.sqrt(float(total)))
+    return total
+
+
+def folding(shape: Sequence[int], along: Sequence[int]) -> tuple[int, ...] | None:
+    """`[outer, first, middle, second, inner]` of data whose axes `along` are folded; None where that cannot be."""
+    sizes: list[int] = []
+    kept = True  # whether the last of these stays
+    for axis, size in reversed(list(enumerate(shape))):
+        if size == 1:
+            continue
+        if not sizes or kept != (axis not in along):
+            sizes += [1] if not sizes and axis in along else []
+            sizes.append(1)
+            kept = axis not in along
+        sizes[-1] *= size
+    if len(sizes) < 2 or len(sizes) > 5:
+        return None
+    if len(sizes) <= 3:  # nothing is folded ahead of others
+        inner, second, outer = (*sizes, 1)[:3]
+        return outer, 1, 1, second, inner
+    inner, second, middle, first, outer = (*sizes, 1)[:5]
+    return outer, first, middle, second, inner
+
+
+def _memory(name: str, type: str, length: int) -> type[np.generic]:
+    """The type that elements are folded in: that of integers, which wrap around as the result does, but where more of
+    the sum is asked for."""
+    _, folds, ends = WAYS[name]
+    if type == "f32":
+        return np.float32 if folds in ("most", "least") else np.float64
+    if ends:
+        return np.int32 if type == "u8" and ends == "mean" and length < 1 << 23 else np.int64
+    return INTEGERS[type]
+
+
+def _start(folds: str, type: str) -> float:
+    """Of floats it is none that the first one would not replace."""
+    if folds in ("sum", "product"):
+        start = int(folds == "product")
+        return float(start) if type == "f32" else start
+    if type == "f32":
+        return float("nan")
+    dtype = np.dtype(np.uint8) if type == "boolean" else numpy_dtype(type)
+    return int(np.iinfo(dtype).min if folds == "most" else np.iinfo(dtype).max)
+
+
+def reduction(work: Work, team: Team) -> Compiled | None:
+    """A reduction over constant axes of data in C order."""
+    (data,), along = work.required(1), constant_axes(work)
+    if work.posts or not along or data.type not in MEMORY or not is_dense(data) or prod(data.shape) < LEAST:
+        return None
+    found = folding(data.shape, along)
+    if found is None or (data.type == "i64" and work.name == "ReduceL2-4"):
+        return None
+    outer, first, middle, second, inner = found
+    maps, folds, ends = WAYS[work.name]
+    sums, real = _memory(work.name, data.type, first * second), data.type == "f32"
+    number = "int" if not real else "float" if sums is np.float64 else "np.float32"
+    folded: dict[str, Hashable] = {"Number": number, "SUMS": cast("Hashable", sums), "FOLDS": folds, "REAL": real}
+    folded["START"] = _start(folds, data.type)
+    read: dict[str, Hashable] = {"Elements": MEMORY[data.type], "Element": "np.float32" if real else "int"}
+    read |= {"MAPS": maps, "SIGNED": data.type == "i8", "WIDE": number == "float"}
+    last: dict[str, Hashable] = {"Results": MEMORY[data.type], "ENDS": ends, "NARROWS": real}
+    nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
+    lines = outer * middle
+    items = lines * -(-inner // COLUMNS)
+    ahead, parts = first > second, 1
+    if nanoseconds > SHARED_NANOSECONDS and items < team.count * PARTS:
+        parts = min(-(-team.count * PARTS // items), max(first, second))
+    room = lines * parts * inner * np.dtype(sums).itemsize if parts > 1 else 0
+
+    def whole(data: Array, result: Array, parts: int, **constants: Hashable) -> Call:
+        kind: dict[str, Hashable] = {**folded, **read, "AHEAD": ahead, **constants}
+        if inner > 1:
+            sizes = (parts, first, middle, second, inner, first * second)
+            return looped(team, fold, (data, result, *sizes), items * parts, nanoseconds, **kind)
+        lying = (parts, first, middle, second, first * second)
+        row = second // (1 if ahead else parts)
+        if not real and ends != "root":
+            row = 1  # LLVM itself finds how integers are folded side by side
+        group = GROUP if row >= SHORT else 1
+        kind |= {"GROUP": group, "LANES": LANES if row >= LONG else group, "SINGLE": first == middle == parts == 1}
+        return looped(team, fold_rows, (data, result, *lying), lines * parts, nanoseconds, **kind)
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        if parts == 1:
+            return whole(inputs[0], outputs[0], 1, **last)
+        between = scratch[:room].view(sums)
+        begun = whole(inputs[0], between, parts, Results=BETWEEN[sums], ENDS="", NARROWS=False)
+        kind: dict[str, Hashable] = {**folded, **last, "Elements": BETWEEN[sums], "Element": number, "AHEAD": False}
+        kind |= {"MAPS": "", "SIGNED": False, "WIDE": False}
+        columns = middle * inner
+        arguments = (between, outputs[0], 1, 1, 1, parts, columns, first * second)
+        ending = looped(team, fold, arguments, outer * -(-columns // COLUMNS), 0.0, **kind)
+        return chain([begun, ending])
+
+    return Compiled(bind, scratch=room)
+
+
+COMPILERS = dict.fromkeys(WAYS, reduction)
