@@ -187,7 +187,7 @@ def fold_rows(
 
 def mapped(value: Element) -> Number:
     if SIGNED:
-        value = value - 256 if value > 127 else value
+        value = (value ^ 128) - 128
     if MAPS == "absolute":
         value = -value if value < 0 else value
     if MAPS == "square":
@@ -245,7 +245,8 @@ def _memory(name: str, type: str, length: int) -> type[np.generic]:
     if type == "f32":
         return np.float32 if folds in ("most", "least") else np.float64
     if ends:
-        return np.int32 if type == "u8" and ends == "mean" and length < 1 << 23 else np.int64
+        most = 1 << 23 if ends == "mean" else 1 << 15  # of the largest bytes, or of their squares
+        return np.int32 if MEMORY[type] == "Bytes" and length < most else np.int64
     return INTEGERS[type]
 
 
@@ -292,10 +293,10 @@ def reduction(work: Work, team: Team) -> Compiled | None:
             return looped(team, fold, (data, result, *sizes), items * parts, nanoseconds, **kind)
         lying = (parts, first, middle, second, first * second)
         row = second // (1 if ahead else parts)
-        if not real and ends != "root":
-            row = 1  # LLVM itself finds how integers are folded side by side
-        group = GROUP if row >= SHORT else 1
-        kind |= {"GROUP": group, "LANES": LANES if row >= LONG else group, "SINGLE": first == middle == parts == 1}
+        group = GROUP if real and row >= SHORT else 1
+        several = real or ends == "root"  # of other integers LLVM itself finds how they are folded side by side
+        kind |= {"GROUP": group, "LANES": LANES if several and row >= LONG else group}
+        kind["SINGLE"] = first == middle == parts == 1
         return looped(team, fold_rows, (data, result, *lying), lines * parts, nanoseconds, **kind)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
