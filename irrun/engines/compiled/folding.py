@@ -33,7 +33,7 @@ SUMS: type[np.generic] = np.float64
 
 MAPS, FOLDS, ENDS = "", "sum", ""
 """What is done to elements ("absolute", "square"), how they are folded ("sum", "product", "most", "least"), and what
-is made of what comes out ("mean", "root")."""
+is made of what comes out ("mean", "root"). Bytes with a sign are "turned", and back, into others in the same order."""
 
 START: float = 0.0
 """What folding begins with."""
@@ -78,7 +78,7 @@ MEMORY = {"f32": "Floats", "u8": "Bytes", "i8": "Bytes", "boolean": "Bytes", "i3
 INTEGERS: dict[str, type[np.generic]] = {
     "boolean": np.uint8,
     "u8": np.uint8,
-    "i8": np.int32,
+    "i8": np.uint8,
     "i32": np.int32,
     "i64": np.int64,
 }
@@ -188,6 +188,8 @@ def fold_rows(
 def mapped(value: Element) -> Number:
     if SIGNED:
         value = (value ^ 128) - 128
+    if MAPS == "turned":
+        value = value ^ 128
     if MAPS == "absolute":
         value = -value if value < 0 else value
     if MAPS == "square":
@@ -214,6 +216,8 @@ def ended(total: Number, length: int) -> Number:
         total = total // length if total >= 0 else -(-total // length)
     elif ENDS == "root":
         total = int(np.sqrt(float(total)))
+    elif ENDS == "turned":
+        total = total ^ 128
     return total
 
 
@@ -257,7 +261,7 @@ def _start(folds: str, type: str) -> float:
         return float(start) if type == "f32" else start
     if type == "f32":
         return float("nan")
-    dtype = np.dtype(np.uint8) if type == "boolean" else numpy_dtype(type)
+    dtype = numpy_dtype(type) if type in ("i32", "i64") else np.dtype(np.uint8)
     return int(np.iinfo(dtype).min if folds == "most" else np.iinfo(dtype).max)
 
 
@@ -271,12 +275,15 @@ def reduction(work: Work, team: Team) -> Compiled | None:
         return None
     outer, first, middle, second, inner = found
     maps, folds, ends = WAYS[work.name]
+    signed = data.type == "i8"
+    if signed and folds in ("most", "least"):
+        maps, ends, signed = "turned", "turned", False
     sums, real = _memory(work.name, data.type, first * second), data.type == "f32"
     number = "int" if not real else "float" if sums is np.float64 else "np.float32"
     folded: dict[str, Hashable] = {"Number": number, "SUMS": cast("Hashable", sums), "FOLDS": folds, "REAL": real}
     folded["START"] = _start(folds, data.type)
     read: dict[str, Hashable] = {"Elements": MEMORY[data.type], "Element": "np.float32" if real else "int"}
-    read |= {"MAPS": maps, "SIGNED": data.type == "i8", "WIDE": number == "float"}
+    read |= {"MAPS": maps, "SIGNED": signed, "WIDE": number == "float"}
     last: dict[str, Hashable] = {"Results": MEMORY[data.type], "ENDS": ends, "NARROWS": real}
     nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
     lines = outer * middle
