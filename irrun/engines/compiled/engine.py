@@ -68,6 +68,7 @@ MODULES = {
     "Bucketize-3": "buckets",
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
     **dict.fromkeys(REDUCTIONS, "folding"),
+    "NormalizeL2-1": "centring",
     "Convert-1": "halves",
     "MatMul-1": "panels",
     "FakeQuantize-1": "elementwise",
@@ -82,7 +83,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
-    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
+    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "NormalizeL2-1", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Convert-1", "Select-1", "Table-0"), 1 << 16),
     **dict.fromkeys(("Mod-1", "FloorMod-1"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,

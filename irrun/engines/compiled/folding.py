@@ -32,8 +32,9 @@ SUMS: type[np.generic] = np.float64
 """Of what type the memory of what is folded is."""
 
 MAPS, FOLDS, ENDS = "", "sum", ""
-"""What is done to elements ("absolute", "square"), how they are folded ("sum", "product", "most", "least"), and what
-is made of what comes out ("mean", "root"). Bytes with a sign are "turned", and back, into others in the same order."""
+"""What is done to elements ("absolute", "square", or "wide square" in f64), how they are folded ("sum", "product",
+"most", "least"), and what is made of what comes out ("mean", "root"). Bytes with a sign are "turned", and back, into
+others in the same order."""
 
 START: float = 0.0
 """What folding begins with."""
@@ -186,6 +187,8 @@ def fold_rows(
 
 
 def mapped(value: Element) -> Number:
+    if MAPS == "wide square":
+        return float(value) * float(value)
     if SIGNED:
         value = (value ^ 128) - 128
     if MAPS == "turned":
@@ -265,60 +268,79 @@ def _start(folds: str, type: str) -> float:
     return int(np.iinfo(dtype).min if folds == "most" else np.iinfo(dtype).max)
 
 
+class Folding:
+    """How data of a type, `[outer, first, middle, second, inner]`, are folded by the threads of a team: what is done to
+    elements, how they are folded, and in what type."""
+
+    def __init__(
+        self, team: Team, type: str, extents: tuple[int, ...], maps: str, folds: str, sums: type[np.generic]
+    ) -> None:
+        self._team, self.extents, self._sums = team, extents, sums
+        outer, first, middle, second, inner = extents
+        self._real = type == "f32"
+        self._number = "int" if not self._real else "float" if sums is np.float64 else "np.float32"
+        self._folded: dict[str, Hashable] = {"Number": self._number, "SUMS": cast("Hashable", sums), "FOLDS": folds}
+        self._folded |= {"START": _start(folds, type), "REAL": self._real}
+        self._read: dict[str, Hashable] = {"Elements": MEMORY[type], "Element": "np.float32" if self._real else "int"}
+        self._read |= {"MAPS": maps, "SIGNED": type == "i8" and maps != "turned", "WIDE": self._number == "float"}
+        self._nanoseconds = prod(extents) * ELEMENT_NANOSECONDS
+        self._items = outer * middle * -(-inner // COLUMNS)
+        self._parts = 1
+        if self._nanoseconds > SHARED_NANOSECONDS and self._items < team.count * PARTS:
+            self._parts = min(-(-team.count * PARTS // self._items), max(first, second))
+        self.room = outer * middle * inner * self._parts * np.dtype(sums).itemsize if self._parts > 1 else 0
+        """Bytes that parts need."""
+
+    def bind(self, data: Array, result: Array, scratch: Array, results: str, ends: str = "") -> Call:
+        """What folds data into the memory of a result, which is `results` to the loop."""
+        last: dict[str, Hashable] = {"Results": results, "ENDS": ends, "NARROWS": results == "Floats"}
+        if self._parts == 1:
+            return self._whole(data, result, ends, **last)
+        between = scratch[: self.room].view(self._sums)
+        begun = self._whole(data, between, ends, Results=BETWEEN[self._sums], ENDS="", NARROWS=False)
+        kind: dict[str, Hashable] = {**self._folded, **last, "Elements": BETWEEN[self._sums], "Element": self._number}
+        kind |= {"MAPS": "", "SIGNED": False, "WIDE": False, "AHEAD": False}
+        outer, first, middle, second, inner = self.extents
+        columns = middle * inner
+        arguments = (between, result, 1, 1, 1, self._parts, columns, first * second)
+        return chain([begun, looped(self._team, fold, arguments, outer * -(-columns // COLUMNS), 0.0, **kind)])
+
+    def _whole(self, data: Array, result: Array, ends: str, **constants: Hashable) -> Call:
+        """The parts of the data, each folded; `ends` is what is made of them in the end."""
+        (outer, first, middle, second, inner), parts = self.extents, self._parts
+        ahead = first > second
+        kind: dict[str, Hashable] = {**self._folded, **self._read, "AHEAD": ahead, **constants}
+        if inner > 1:
+            sizes = (parts, first, middle, second, inner, first * second)
+            return looped(self._team, fold, (data, result, *sizes), self._items * parts, self._nanoseconds, **kind)
+        lying = (parts, first, middle, second, first * second)
+        row = second // (1 if ahead else parts)
+        group = GROUP if self._real and row >= SHORT else 1
+        several = self._real or ends == "root"  # of other integers LLVM itself finds how they are folded side by side
+        kind |= {"GROUP": group, "LANES": LANES if several and row >= LONG else group}
+        kind["SINGLE"] = first == middle == parts == 1
+        count = outer * middle * parts
+        return looped(self._team, fold_rows, (data, result, *lying), count, self._nanoseconds, **kind)
+
+
 def reduction(work: Work, team: Team) -> Compiled | None:
     """A reduction over constant axes of data in C order."""
     (data,), along = work.required(1), constant_axes(work)
     if work.posts or not along or data.type not in MEMORY or not is_dense(data) or prod(data.shape) < LEAST:
         return None
-    found = folding(data.shape, along)
-    if found is None or (data.type == "i64" and work.name == "ReduceL2-4"):
+    extents = folding(data.shape, along)
+    if extents is None or (data.type == "i64" and work.name == "ReduceL2-4"):
         return None
-    outer, first, middle, second, inner = found
     maps, folds, ends = WAYS[work.name]
-    signed = data.type == "i8"
-    if signed and folds in ("most", "least"):
-        maps, ends, signed = "turned", "turned", False
-    sums, real = _memory(work.name, data.type, first * second), data.type == "f32"
-    number = "int" if not real else "float" if sums is np.float64 else "np.float32"
-    folded: dict[str, Hashable] = {"Number": number, "SUMS": cast("Hashable", sums), "FOLDS": folds, "REAL": real}
-    folded["START"] = _start(folds, data.type)
-    read: dict[str, Hashable] = {"Elements": MEMORY[data.type], "Element": "np.float32" if real else "int"}
-    read |= {"MAPS": maps, "SIGNED": signed, "WIDE": number == "float"}
-    last: dict[str, Hashable] = {"Results": MEMORY[data.type], "ENDS": ends, "NARROWS": real}
-    nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
-    lines = outer * middle
-    items = lines * -(-inner // COLUMNS)
-    ahead, parts = first > second, 1
-    if nanoseconds > SHARED_NANOSECONDS and items < team.count * PARTS:
-        parts = min(-(-team.count * PARTS // items), max(first, second))
-    room = lines * parts * inner * np.dtype(sums).itemsize if parts > 1 else 0
-
-    def whole(data: Array, result: Array, parts: int, **constants: Hashable) -> Call:
-        kind: dict[str, Hashable] = {**folded, **read, "AHEAD": ahead, **constants}
-        if inner > 1:
-            sizes = (parts, first, middle, second, inner, first * second)
-            return looped(team, fold, (data, result, *sizes), items * parts, nanoseconds, **kind)
-        lying = (parts, first, middle, second, first * second)
-        row = second // (1 if ahead else parts)
-        group = GROUP if real and row >= SHORT else 1
-        several = real or ends == "root"  # of other integers LLVM itself finds how they are folded side by side
-        kind |= {"GROUP": group, "LANES": LANES if several and row >= LONG else group}
-        kind["SINGLE"] = first == middle == parts == 1
-        return looped(team, fold_rows, (data, result, *lying), lines * parts, nanoseconds, **kind)
+    sums = _memory(work.name, data.type, extents[1] * extents[3])
+    if data.type == "i8" and folds in ("most", "least"):
+        maps, ends = "turned", "turned"
+    made = Folding(team, data.type, extents, maps, folds, sums)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        if parts == 1:
-            return whole(inputs[0], outputs[0], 1, **last)
-        between = scratch[:room].view(sums)
-        begun = whole(inputs[0], between, parts, Results=BETWEEN[sums], ENDS="", NARROWS=False)
-        kind: dict[str, Hashable] = {**folded, **last, "Elements": BETWEEN[sums], "Element": number, "AHEAD": False}
-        kind |= {"MAPS": "", "SIGNED": False, "WIDE": False}
-        columns = middle * inner
-        arguments = (between, outputs[0], 1, 1, 1, parts, columns, first * second)
-        ending = looped(team, fold, arguments, outer * -(-columns // COLUMNS), 0.0, **kind)
-        return chain([begun, ending])
+        return made.bind(inputs[0], outputs[0], scratch, MEMORY[data.type], ends)
 
-    return Compiled(bind, scratch=room)
+    return Compiled(bind, scratch=made.room)
 
 
 COMPILERS = dict.fromkeys(WAYS, reduction)
