@@ -30,8 +30,8 @@ ELEMENTWISE = frozenset(
     {
         *("Add-1", "Divide-1", "Maximum-1", "Minimum-1", "Multiply-1", "PReLU-1", "SquaredDifference-1", "Subtract-1"),
         *("Abs-1", "Ceiling-1", "Clamp-1", "Elu-1", "Erf-1", "Exp-1", "Floor-1", "Gelu-2", "Gelu-7", "HSigmoid-5"),
-        *("HSwish-4", "Mish-4", "Negative-1", "ReLU-1", "Sigmoid-1", "SoftPlus-4", "SoftSign-9", "Sqrt-1", "Swish-4"),
-        "Tanh-1",
+        *("HSwish-4", "Mish-4", "Negative-1", "ReLU-1", "Round-5", "Sigmoid-1", "SoftPlus-4", "SoftSign-9", "Sqrt-1"),
+        *("Swish-4", "Tanh-1"),
     }
 )
 """Element-wise ops that begin a chain which is taken as a whole."""
