@@ -16,7 +16,10 @@ import numpy as np
 from irrun.engines.axes import constant_axes, is_dense
 from irrun.engines.compiled.loops import SHARED_NANOSECONDS, looped
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.engines.orders import reordered
+from irrun.engines.vectorized.posts import with_posts
+from irrun.engines.vectorized.reduction import Bind, in_memory_order
+from irrun.engines.work import Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -324,23 +327,36 @@ class Folding:
 
 
 def reduction(work: Work, team: Team) -> Compiled | None:
-    """A reduction over constant axes of data in C order."""
+    """A reduction over constant axes."""
     (data,), along = work.required(1), constant_axes(work)
-    if work.posts or not along or data.type not in MEMORY or not is_dense(data) or prod(data.shape) < LEAST:
+    if not along or data.type not in MEMORY or prod(data.shape) < LEAST:
         return None
+    if data.type == "i64" and work.name == "ReduceL2-4":
+        return None
+
+    def folded(data: Operand, along: Sequence[int]) -> Bind | None:
+        return _bound(work.name, data, along, team)
+
+    order = reordered(work)
+    if order is not None:
+        return in_memory_order(work, along, order, folded)
+    bind = folded(data, along) if is_dense(data) else None
+    return None if bind is None else with_posts(work, lambda inputs, outputs, _: bind(inputs[0], outputs[0]))
+
+
+def _bound(name: str, data: Operand, along: Sequence[int], team: Team) -> Bind | None:
+    """What folds data in C order; None where there are too many axes."""
     extents = folding(data.shape, along)
-    if extents is None or (data.type == "i64" and work.name == "ReduceL2-4"):
+    if extents is None:
         return None
-    maps, folds, ends = WAYS[work.name]
-    sums = _memory(work.name, data.type, extents[1] * extents[3])
+    maps, folds, ends = WAYS[name]
+    sums = _memory(name, data.type, extents[1] * extents[3])
     if data.type == "i8" and folds in ("most", "least"):
         maps, ends = "turned", "turned"
     made = Folding(team, data.type, extents, maps, folds, sums)
 
-    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        return made.bind(inputs[0], outputs[0], scratch, MEMORY[data.type], ends)
-
-    return Compiled(bind, scratch=made.room)
+    results = MEMORY[data.type]
+    return lambda data, output: [made.bind(data, output, np.empty(made.room, np.uint8), results, ends)]
 
 
 COMPILERS = dict.fromkeys(WAYS, reduction)
