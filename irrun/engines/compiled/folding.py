@@ -48,14 +48,17 @@ SIGNED = False
 REAL = True
 """Whether floats are folded, else integers."""
 
-WIDE = True
-"""Whether elements are f32 that are folded in f64."""
+EXACT = WIDE = True
+"""Whether floats are folded in f64, and are f32 that are made f64 for that."""
 
 NARROWS = True
 """Whether what comes out becomes f32."""
 
 AHEAD = False
 """Whether parts are those of `first`, else of `second`."""
+
+FEW = 1024
+"""Elements of a row that are added up in f32, several sums side by side; of more that would lose digits."""
 
 SINGLE = False
 """Whether rows follow one another, and have one part each."""
@@ -64,7 +67,7 @@ COLUMNS = 1024
 """Columns that are folded at once."""
 
 LANES, GROUP = 64, 8
-"""Elements of a row that are folded side by side, as long as there are so many, and then."""
+"""Elements of a row that are folded side by side, half as many where it is not longer than FEW, and of the rest."""
 
 LONG, SHORT = 128, 32
 """Elements from which on rows are folded by LANES, and by GROUP; shorter ones are so one by one."""
@@ -216,8 +219,10 @@ def folded(one: Number, other: Number) -> Number:
 
 def ended(total: Number, length: int) -> Number:
     """Without its fraction if it is an integer."""
-    if REAL:
-        total = total / float(length) if ENDS == "mean" else np.sqrt(total) if ENDS == "root" else total
+    if REAL and ENDS == "mean":
+        total = total / (float(length) if EXACT else np.float32(length))
+    elif REAL and ENDS == "root":
+        total = np.sqrt(total)
     elif ENDS == "mean":
         total = total // length if total >= 0 else -(-total // length)
     elif ENDS == "root":
@@ -248,12 +253,15 @@ def folding(shape: Sequence[int], along: Sequence[int]) -> tuple[int, ...] | Non
     return outer, first, middle, second, inner
 
 
-def _memory(name: str, type: str, length: int) -> type[np.generic]:
+def _memory(name: str, type: str, extents: Sequence[int]) -> type[np.generic]:
     """The type that elements are folded in: that of integers, which wrap around as the result does, but where more of
-    the sum is asked for."""
+    the sum is asked for; f32 for sums of so few that no digits are lost."""
+    _, first, _, second, inner = extents
     _, folds, ends = WAYS[name]
+    length = first * second
     if type == "f32":
-        return np.float32 if folds in ("most", "least") else np.float64
+        few = folds == "sum" and inner == 1 and second >= LONG and length <= FEW
+        return np.float32 if few or folds in ("most", "least") else np.float64
     if ends:
         most = 1 << 23 if ends == "mean" else 1 << 15  # of the largest bytes, or of their squares
         return np.int32 if MEMORY[type] == "Bytes" and length < most else np.int64
@@ -283,7 +291,7 @@ class Folding:
         self._real = type == "f32"
         self._number = "int" if not self._real else "float" if sums is np.float64 else "np.float32"
         self._folded: dict[str, Hashable] = {"Number": self._number, "SUMS": cast("Hashable", sums), "FOLDS": folds}
-        self._folded |= {"START": _start(folds, type), "REAL": self._real}
+        self._folded |= {"START": _start(folds, type), "REAL": self._real, "EXACT": self._number == "float"}
         self._read: dict[str, Hashable] = {"Elements": MEMORY[type], "Element": "np.float32" if self._real else "int"}
         self._read |= {"MAPS": maps, "SIGNED": type == "i8" and maps != "turned", "WIDE": self._number == "float"}
         self._nanoseconds = prod(extents) * ELEMENT_NANOSECONDS
@@ -320,7 +328,8 @@ class Folding:
         row = second // (1 if ahead else parts)
         group = GROUP if self._real and row >= SHORT else 1
         several = self._real or ends == "root"  # of other integers LLVM itself finds how they are folded side by side
-        kind |= {"GROUP": group, "LANES": LANES if several and row >= LONG else group}
+        lanes = LANES if row > FEW else LANES // 2
+        kind |= {"GROUP": group, "LANES": lanes if several and row >= LONG else group}
         kind["SINGLE"] = first == middle == parts == 1
         count = outer * middle * parts
         return looped(self._team, fold_rows, (data, result, *lying), count, self._nanoseconds, **kind)
@@ -350,7 +359,7 @@ def _bound(name: str, data: Operand, along: Sequence[int], team: Team) -> Bind |
     if extents is None:
         return None
     maps, folds, ends = WAYS[name]
-    sums = _memory(name, data.type, extents[1] * extents[3])
+    sums = _memory(name, data.type, extents)
     if data.type == "i8" and folds in ("most", "least"):
         maps, ends = "turned", "turned"
     made = Folding(team, data.type, extents, maps, folds, sums)
