@@ -69,7 +69,7 @@ COLUMNS = 1024
 LANES, GROUP = 64, 8
 """Elements of a row that are folded side by side, half as many where it is not longer than FEW, and of the rest."""
 
-LONG, SHORT = 128, 32
+LONG, SHORT = 64, 32
 """Elements from which on rows are folded by LANES, and by GROUP; shorter ones are so one by one."""
 
 PARTS = 8
