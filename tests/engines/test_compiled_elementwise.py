@@ -18,7 +18,12 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
 
 TEAM = Team(2)
-ATTRS = {"Clamp-1": {"min": -0.5, "max": 0.75}, "Elu-1": {"alpha": 0.7}, "Gelu-7": {"approximation_mode": "tanh"}}
+ATTRS = {
+    "Clamp-1": {"min": -0.5, "max": 0.75},
+    "Elu-1": {"alpha": 0.7},
+    "Gelu-7": {"approximation_mode": "tanh"},
+    "Round-5": {"mode": "half_away_from_zero"},
+}
 BINARY = tuple(BINARY_FUNCTIONS)
 UNARY = sorted(ELEMENTWISE.difference(BINARY))
 
@@ -56,7 +61,7 @@ def check(name, arrays, posts=(), constant=()):
     np.testing.assert_allclose(computed(found, work, arrays)[0], expected, rtol=2e-5, atol=1e-6 * largest)
 
 
-@pytest.mark.parametrize("name", ["Ceiling-1", "Elu-1", "Erf-1", "Floor-1", "Tanh-1"])
+@pytest.mark.parametrize("name", ["Ceiling-1", "Elu-1", "Erf-1", "Floor-1", "Round-5", "Tanh-1"])
 def test_functions_are_exact_beside_each_result(name):
     powers = 10.0 ** np.random.default_rng(70).uniform(-30, 10, 5000)
     data = np.concatenate([np.linspace(-120, 120, 9001), powers, -powers, [0.0, -0.0, np.inf, -np.inf, np.nan]])
@@ -69,6 +74,18 @@ def test_functions_are_exact_beside_each_result(name):
         assert ((np.abs(result - exact) <= bound) | (result == exact) | (np.isnan(result) & np.isnan(exact))).all()
     known = ~np.isnan(exact) & ((exact != 0) | (name != "Elu-1"))
     np.testing.assert_array_equal(np.signbit(result)[known], np.signbit(exact)[known])
+
+
+@pytest.mark.parametrize("mode", ["half_to_even", "half_away_from_zero"])
+def test_halves_are_rounded_as_is_said(mode):
+    ends = np.array([0.49999997, 0.5, 1.5, 2.5, 8388607.5, 8388609, 4194303.5, 2**30 + 64, np.inf, 0], np.float32)
+    random = np.random.default_rng(4).normal(size=9000) * 9
+    data = np.concatenate([ends, -ends, random, np.rint(random) / 2, [np.nan]]).astype(np.float32)
+    work = work_of("Round-5", {"mode": mode}, [data], [(data.shape, "f32")])
+    (found,) = computed(module.COMPILERS["Round-5"](work, TEAM), work, [data])
+    expected = plain("Round-5", {"mode": mode}, [data])
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[:-1]), np.signbit(expected[:-1]))
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -27,6 +27,16 @@ def test_einsum_agrees_with_its_kernel(equation):
     agrees(einsum, "Einsum-7", {"equation": equation}, arrays_of(equation, rng), constant=())
 
 
+@pytest.mark.parametrize("equation", ["ab,ab->ab", "ab,ba->ba", "a,b->ba", "ab,bc->cab", "b,ab->ba", "a,a->a"])
+def test_large_products_that_nothing_is_summed_of(equation):
+    rng = np.random.default_rng(3)
+    sizes = {"a": 700, "b": 500, "c": 3}
+    terms = equation.split("->")[0].split(",")
+    arrays = [rng.normal(size=[sizes[label] for label in term]).astype(np.float32) for term in terms]
+    agrees(einsum, "Einsum-7", {"equation": equation}, arrays, constant=())
+    agrees(einsum, "Einsum-7", {"equation": equation}, arrays, [Post("ReLU-1", {})], constant=())
+
+
 def test_einsum_of_views_and_with_posts():
     rng = np.random.default_rng(1)
     a, b = arrays_of("abcd,abed->abce", rng)

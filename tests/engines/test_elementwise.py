@@ -85,6 +85,29 @@ def test_special_values(name: str) -> None:
     check(name, CLOSE.get(name, {}), np.concatenate([data] * 20000), rtol=3e-6, atol=1e-6)
 
 
+def test_halves_are_rounded_away_from_0() -> None:
+    ends = np.array([0.49999997, 0.5, 1.5, 2.5, 8388607.5, 8388609, 4194303.5, 2**30 + 64], np.float32)
+    data = np.concatenate([SPECIAL, LIMITS, ends, -ends, numbers(400_000) * 9, np.rint(numbers(999)) / 2])
+    for numbers_of in (data, data[:7], data[3]):
+        check("Round-5", {"mode": "half_away_from_zero"}, np.asarray(numbers_of, np.float32))
+    rounded = np.array([-0.0, -0.3, 0.3], np.float32)
+    work = work_of("Round-5", {"mode": "half_away_from_zero"}, [rounded], [((3,), "f32")])
+    compiled = COMPILERS["Round-5"](work, THREADS)
+    assert compiled is not None
+    assert np.signbit(computed(compiled, work, [rounded])[0]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-2.5, 3.5), (0.4, 0.6), (-1e30, 1e30), (5, np.inf), (-np.inf, -3), (1, 300)]
+)
+def test_limits_of_integers(dtype: str, low: float, high: float) -> None:
+    held = np.iinfo(dtype)
+    data = rng.integers(held.min, held.max, 300_000, dtype, endpoint=True)
+    check("Clamp-1", {"min": low, "max": high}, data)
+    check("Clamp-1", {"min": low, "max": high}, np.arange(7).astype(dtype))
+
+
 def test_gelu_is_as_exact_as_f32_is() -> None:
     from scipy.special import ndtr
 
@@ -403,7 +426,8 @@ def test_what_is_left_to_others() -> None:
     assert refused("Gelu-2", {}, data.astype(np.float16), output=data.astype(np.float16))
     assert refused("ReLU-1", {}, data, output=data, posts=[Post("CumSum-3", {})])
     assert refused("ReLU-1", {}, data, data.astype(np.float64), output=data, posts=[Post("Add-1", NUMPY, 1)])
-    assert refused("Round-5", {"mode": "half_away_from_zero"}, data, output=data)
+    halves = data.astype(np.float16)
+    assert refused("Round-5", {"mode": "half_away_from_zero"}, halves, output=halves)
 
 
 @pytest.mark.parametrize("shape", [(7,), (1000,), (3, 1000), (2, 3, 5, 7), (1, 1, 999), (50, 3)])

@@ -40,6 +40,7 @@ OPERATORS: dict[type[ast.AST], tuple[Callable[[Any, Any], Any], str, str]] = {
     ast.Mod: (operator.mod, "srem", ""),
     ast.BitAnd: (operator.and_, "and_", ""),
     ast.BitOr: (operator.or_, "or_", ""),
+    ast.BitXor: (operator.xor, "xor", ""),
 }
 """Of numbers that are known, of integers and of floats."""
 

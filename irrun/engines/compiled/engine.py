@@ -30,13 +30,16 @@ ELEMENTWISE = frozenset(
     {
         *("Add-1", "Divide-1", "Maximum-1", "Minimum-1", "Multiply-1", "PReLU-1", "SquaredDifference-1", "Subtract-1"),
         *("Abs-1", "Ceiling-1", "Clamp-1", "Elu-1", "Erf-1", "Exp-1", "Floor-1", "Gelu-2", "Gelu-7", "HSigmoid-5"),
-        *("HSwish-4", "Mish-4", "Negative-1", "ReLU-1", "Sigmoid-1", "SoftPlus-4", "SoftSign-9", "Sqrt-1", "Swish-4"),
-        "Tanh-1",
+        *("HSwish-4", "Mish-4", "Negative-1", "ReLU-1", "Round-5", "Sigmoid-1", "SoftPlus-4", "SoftSign-9", "Sqrt-1"),
+        *("Swish-4", "Tanh-1"),
     }
 )
 """Element-wise ops that begin a chain which is taken as a whole."""
 
-MADE_FOR_SIZES = ELEMENTWISE | MOVING
+REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
+"""Ops that fold axes."""
+
+MADE_FOR_SIZES = ELEMENTWISE | MOVING | REDUCTIONS
 """Ops whose modules have no calls for any sizes: these need not be loaded to know that."""
 
 MODULES = {
@@ -64,6 +67,8 @@ MODULES = {
     "Select-1": "choice",
     "Bucketize-3": "buckets",
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
+    **dict.fromkeys(REDUCTIONS, "folding"),
+    "NormalizeL2-1": "centring",
     "Convert-1": "halves",
     "MatMul-1": "panels",
     "FakeQuantize-1": "elementwise",
@@ -78,7 +83,7 @@ UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interp
 
 LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
-    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), 1 << 14),
+    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "NormalizeL2-1", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Convert-1", "Select-1", "Table-0"), 1 << 16),
     **dict.fromkeys(("Mod-1", "FloorMod-1"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
@@ -87,9 +92,10 @@ LEAST = {
     "FakeQuantize-1": 1 << 15,
     **dict.fromkeys(ELEMENTWISE, 1 << 16),
     **dict.fromkeys(MOVING, 1 << 16),
+    **dict.fromkeys(REDUCTIONS, 1 << 16),
 }
-"""Elements of the result of an op, or scores of an attention, from which on works that are computed several times are a
-reason to load llvmlite; once it is there it takes smaller ones, too."""
+"""Elements of the result of an op, of the data of a reduction, or scores of an attention, from which on works that are
+computed several times are a reason to load llvmlite; once it is there it takes smaller ones, too."""
 
 
 def _of_module(name: str, table: str) -> Any:
@@ -160,6 +166,8 @@ class CompiledEngine:
         size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
             size = scores_of(work)
+        if work.name in REDUCTIONS:
+            size = prod(work.required(1)[0].shape)
         return not self._once and size >= LEAST[work.name]
 
     def unaligned(self, name: str) -> bool:

@@ -203,4 +203,6 @@ def function_of(name: str, attrs: Mapping[str, Any]) -> Callable[[Code, Any], An
         return partial(elu, attrs["alpha"])
     if name == "Clamp-1":
         return partial(clamp, attrs["min"], attrs["max"])
+    if name == "Round-5":
+        return _rounded("rint" if attrs["mode"] == "half_to_even" else "round")
     return _FUNCTIONS.get(name)

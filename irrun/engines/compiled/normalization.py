@@ -13,6 +13,7 @@ import numpy as np
 from irrun.engines.axes import constant_axes, given_alike, has_channels_last, is_dense
 from irrun.engines.compiled import normalization_channels as channels
 from irrun.engines.compiled import normalization_kernel as rows
+from irrun.engines.compiled.centring import standardized
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.normalization_code import AXES, SCALES, NormalizationKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
@@ -65,8 +66,8 @@ def group_normalization(work: Work, team: Team) -> Compiled | None:
 
 
 def mvn(work: Work, team: Team) -> Compiled | None:
-    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes; of images with channels last, too, and of their
-    channels."""
+    """MVN-1 of f32, and MVN-6 with constant axes, along the last axes, or any others of data in C order; of images with
+    channels last, too, and of their channels."""
     (data,), attrs = work.required(1), work.attrs
     rank = len(data.shape)
     if work.name == "MVN-6":
@@ -79,7 +80,9 @@ def mvn(work: Work, team: Team) -> Compiled | None:
         extents = _Extents(data.shape[0], prod(data.shape[2:]), 1, data.shape[1])
         return _compiled(work, team, extents, mode, attrs["eps"], scaled=False, along_channels=True)
     first = rank - len(axes)
-    if data.type != "f32" or not axes or axes[0] != first:
+    if axes and axes[0] != first:
+        return standardized(work, team, axes, mode, attrs["eps"])
+    if data.type != "f32" or not axes:
         return None
     if not is_dense(data) and not (rank > 3 and first in (1, 2) and has_channels_last(data)):
         return None  # of three axes they are tokens, not channels, and who reads them wants them in order

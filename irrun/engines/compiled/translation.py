@@ -6,7 +6,7 @@ memory that nothing else has, whose elements are read and written as `memory[pos
 branch, loop (`while`, `for ... in range`), and call others of their kind and those of FUNCTIONS. Types are never mixed
 but by `int`, `np.int32`, `float` and `np.float32`; a number that is written out takes the type of the other one. What
 is known when it is compiled, a constant of the module or one that `translated` is given, decides branches then; these
-may also name what memory holds. Python computes the same on arrays, only slowly.
+may also name what memory holds, and the types of numbers. Python computes the same on arrays, only slowly.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Function:
         annotated = [(given.arg, ast.unparse(given.annotation)) for given in tree.args.args if given.annotation]
         parameters = [(name, str(constants.get(kind, kind))) for name, kind in annotated]
         types = [NUMBERS[kind] if kind in NUMBERS else ELEMENTS[kind].as_pointer() for _, kind in parameters]
-        result = _result(self._tree)
+        result = _result(self._tree, constants)
         self._function = ir.Function(module, ir.FunctionType(result, types), module.get_unique_name(function.__name__))
         self._function.linkage = "internal"
         if result != ir.VoidType():
@@ -253,7 +253,7 @@ class _Function:
     def _called(self, node: Any) -> Any:
         if isinstance(node, ast.Attribute):
             return getattr(self._called(node.value), node.attr)
-        names = self._python.__globals__
+        names = {**self._python.__globals__, **self._constants}
         return names[node.id] if node.id in names else names["__builtins__"][node.id]
 
     def _place(self, memory: Any, position: Any) -> tuple[ir.Value, ir.Type]:
@@ -319,6 +319,7 @@ class _Function:
         return TypeError(f"{self._python.__name__}: loops have no `{ast.unparse(node)}`")
 
 
-def _result(tree: ast.FunctionDef) -> ir.Type:
+def _result(tree: ast.FunctionDef, constants: Mapping[str, Hashable]) -> ir.Type:
     kind = "None" if tree.returns is None else ast.unparse(tree.returns)
+    kind = str(constants.get(kind, kind))
     return {"None": ir.VoidType(), "bool": BOOL, **NUMBERS}[kind]

@@ -45,7 +45,7 @@ def _scalar(value: float) -> Array:
 
 
 ZERO, ONE, TWO, THREE, SIX, TWENTY, MINUS_ONE = map(_scalar, (0, 1, 2, 3, 6, 20, -1))
-SIXTH = _scalar(1 / 6)
+SIXTH, HALF = _scalar(1 / 6), _scalar(0.5)
 INFINITY = _scalar(math.inf)
 LN_2 = _scalar(math.log(2))
 LOG2_E = _scalar(math.log2(math.e))
@@ -296,6 +296,17 @@ def softsign(x: Array, output: Array) -> None:
     np.absolute(x, divisor)
     np.add(divisor, ONE, divisor)
     np.divide(x, divisor, output)
+
+
+def nearest(x: Array, output: Array) -> None:
+    """The nearest integer, of halves the one away from 0."""
+    whole, rest = temporary(output), temporary(output, 1)
+    np.trunc(x, whole)
+    np.subtract(x, whole, rest)
+    np.absolute(rest, rest)
+    np.greater_equal(rest, HALF, rest)
+    np.copysign(rest, x, rest)
+    np.add(whole, rest, output)
 
 
 def cube(x: Array, output: Array) -> None:

@@ -130,6 +130,8 @@ def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | N
         return partial(_clip, np.zeros((), dtype), np.array(np.inf if type in FLOATS else np.iinfo(dtype).max, dtype))
     if name == "Clamp-1" and type == "f32":
         return partial(_clip, np.array(attrs["min"], np.float32), np.array(attrs["max"], np.float32))
+    if name == "Clamp-1" and type in INTEGERS:
+        return partial(_clip, *_whole_limits(numpy_dtype(type), attrs["min"], attrs["max"]))
     function: Function | None
     if name == "Elu-1":
         function, types = partial(functions.elu, np.array(attrs["alpha"], np.float32)), F32
@@ -137,6 +139,8 @@ def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | N
         function, types = functions.gelu if attrs["approximation_mode"] == "erf" else functions.tanh_gelu, F32
     elif name == "Round-5" and attrs["mode"] == "half_to_even":
         function, types = np.rint, FLOATS
+    elif name == "Round-5" and type == "f32":
+        function, types = functions.nearest, F32
     else:
         function, types = UNARY.get(name, (None, NUMBERS))
     return partial(_apply, function) if function is not None and type in types else None
@@ -170,6 +174,16 @@ def _apply(function: Function, *arrays: Array) -> list[Call]:
 
 def _clip(low: Array, high: Array, data: Array, output: Array) -> list[Call]:
     return [partial(functions.clip, data, low, high, output)]
+
+
+def _whole_limits(dtype: np.dtype[Any], low: float, high: float) -> list[Array]:
+    """The limits of integers: the least one that is not below the lower one, and the largest that is not above."""
+    held = np.iinfo(dtype)
+    edges = (
+        int(edge) if held.min <= edge <= held.max else held.min if edge < 0 else held.max
+        for edge in (np.ceil(low), np.floor(high))
+    )
+    return [np.array(edge, dtype) for edge in edges]
 
 
 def _squared_difference(a: Array, b: Array, output: Array) -> list[Call]:

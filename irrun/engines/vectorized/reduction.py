@@ -32,6 +32,7 @@ from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 LONG = 4096
@@ -171,14 +172,13 @@ def reduction(work: Work, threads: Threads) -> Compiled | None:
     (data,), along = work.required(1), constant_axes(work)
     if not along:
         return None
-    kept = tuple(1 if axis in along else size for axis, size in enumerate(data.shape))
     if data.type == "f32" and (order := reordered(work)) is not None:
-        return _in_memory_order(work, along, kept, order, threads)
+        return in_memory_order(work, along, order, lambda turned, axes: _of_floats(work.name, turned, axes, threads))
     if data.type == "f32":
-        bind = _of_floats(work.name, data, along, kept, threads)
+        bind = _of_floats(work.name, data, along, threads)
     else:
         table = INTEGER_REDUCTIONS if data.type in INTEGERS else BOOLEAN_REDUCTIONS if data.type in BOOLEAN else {}
-        bind = _of_whole(table[work.name], along, kept) if work.name in table else None
+        bind = _of_whole(table[work.name], along, kept_of(data, along)) if work.name in table else None
     if bind is None:
         return None
     return with_posts(work, lambda inputs, outputs, _: bind(inputs[0], outputs[0]))
@@ -187,15 +187,18 @@ def reduction(work: Work, threads: Threads) -> Compiled | None:
 Bind = Callable[[Array, Array], list[Call]]
 
 
-def _in_memory_order(
-    work: Work, along: Sequence[int], kept: tuple[int, ...], order: Sequence[int], threads: Threads
+def in_memory_order(
+    work: Work, along: Sequence[int], order: Sequence[int], make: Callable[[Operand, Sequence[int]], Bind | None]
 ) -> Compiled | None:
-    """A reduction of f32 whose axes lie in another order, done in that one; so lie those that are left."""
+    """A reduction of data whose axes lie in another order, done in that one, as `make` binds it for data in C order and
+    axes; so lie the axes that are left."""
     (data,), (output,) = work.required(1), work.outputs
+    kept = kept_of(data, along)
     shape = tuple(data.shape[axis] for axis in order)
     moved = tuple(kept[axis] for axis in order)
-    turned = Operand("f32", shape, dense_strides(shape))
-    bind = _of_floats(work.name, turned, sorted(order.index(axis) for axis in along), moved, threads)
+    item = numpy_dtype(data.type).itemsize
+    turned = Operand(data.type, shape, dense_strides(shape, item))
+    bind = make(turned, sorted(order.index(axis) for axis in along))
     if bind is None:
         return None
 
@@ -203,10 +206,10 @@ def _in_memory_order(
         return bind(inputs[0].transpose(order), outputs[0].reshape(kept).transpose(order))
 
     compiled = with_posts(work, bound)
-    steps = ordered_strides(order, moved, 4)
+    steps = ordered_strides(order, moved, item)
     if len(output.shape) < len(kept):
         steps = tuple(step for axis, step in enumerate(steps) if axis not in along)
-    layout = Strided(canonical_strides(output.shape, steps), 4 * prod(kept))
+    layout = Strided(canonical_strides(output.shape, steps), item * prod(kept))
     if compiled is not None and not lies_so(output, layout):
         compiled.gives = {0: layout}
     return compiled
@@ -220,13 +223,18 @@ def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> B
     return bind
 
 
-def _of_floats(name: str, data: Operand, along: Sequence[int], kept: tuple[int, ...], threads: Threads) -> Bind | None:
+def kept_of(data: Operand, along: Sequence[int]) -> tuple[int, ...]:
+    """The shape of data with 1 in the place of axes that are folded."""
+    return tuple(1 if axis in along else size for axis, size in enumerate(data.shape))
+
+
+def _of_floats(name: str, data: Operand, along: Sequence[int], threads: Threads) -> Bind | None:
     count = prod(data.shape[axis] for axis in along)
     bind = _in_steps(name, data, along, threads)
     if bind is None:
         if name not in FLOAT_REDUCTIONS:
             return None
-        bind = _of_whole(FLOAT_REDUCTIONS[name], along, kept)
+        bind = _of_whole(FLOAT_REDUCTIONS[name], along, kept_of(data, along))
     return lambda data, output: [*bind(data, output), *_finish(name, output, count)]
 
 
