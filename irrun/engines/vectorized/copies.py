@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import is_dense
 from irrun.engines.vectorized.appending import open_concat
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
 from irrun.engines.vectorized.posts import with_posts
@@ -200,10 +201,13 @@ def _shuffled(work: Work) -> Mover:
 
 
 def _reorganized(work: Work) -> Mover | None:
-    """As from space to depth, of the data as fewer channels of larger images; others are read where channels end."""
+    """As from space to depth, of the data as fewer channels of larger images; others are read where channels end.
+
+    Both are seen with axes that do not lie as theirs do, which is no copy only where they are dense.
+    """
     (data,), (step, *_) = work.required(1), work.attrs["stride"]
     batch, channels, height, width = data.shape
-    if channels % step**2:
+    if channels % step**2 or not (is_dense(data) and is_dense(work.outputs[0])):
         return None
     return _rearranged((batch, channels // step**2, height, step, width, step), (0, 3, 5, 1, 2, 4))
 
