@@ -59,12 +59,21 @@ def work_of(
 
 
 def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> list[Any]:
-    """The outputs of a work, after two calls, and of another binding that must agree."""
+    """The outputs of a work, after two calls that must agree; inputs that vary are there only once it is bound."""
     outputs = [room_of(tensor, compiled.gives.get(number)) for number, tensor in enumerate(work.outputs)]
     before = [None if array is None else array.copy() for array in arrays]
     with np.errstate(all="ignore"):
         scratch = aligned_empty((compiled.scratch,), np.uint8) if compiled.scratch else None  # shared: it may be larger
+        varying = [
+            (array, kept)
+            for array, kept, operand in zip(arrays, before, work.inputs, strict=False)
+            if array is not None and operand is not None and operand.value is None and array.flags.writeable
+        ]
+        for array, _ in varying:
+            array[...] = np.zeros((), array.dtype)
         call = compiled.bind(arrays, outputs, scratch)
+        for array, kept in varying:
+            array[...] = kept
         call()
         first = [output.copy() for output in outputs]
         for output in outputs:
