@@ -102,17 +102,3 @@ def test_of_two_constants_that_overlap_the_one_that_has_moved_is_told(tmp_path, 
     (found,) = (d for d in irrun.validate(path).diagnostics if d.code == "W909")
     assert found.line == line
     assert {note.span.line for note in found.notes} == {5, 11} - {line}
-
-
-def test_bytes_that_belong_to_no_constant(tmp_path):
-    assert not irrun.validate(model(tmp_path)).diagnostics
-    (found,) = irrun.validate(model(tmp_path, length=128)).diagnostics
-    assert (found.code, found.severity, found.line) == ("W914", "warning", 1)
-    assert found.message == "the last 64 bytes of model.bin belong to no constant"
-
-
-def test_bytes_are_not_left_over_where_constants_are_wrong(tmp_path):
-    codes = [found.code for found in irrun.validate(model(tmp_path, type="f16", length=128)).diagnostics]
-    assert "W914" not in codes
-    broken = irrun.validate(model(tmp_path, size=40, length=128)).diagnostics
-    assert [found.code for found in broken if found.code[1] == "5" or found.code == "W914"] == ["E504"]

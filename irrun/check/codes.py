@@ -610,14 +610,6 @@ CODES: dict[str, Code] = {
         ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
         by_place=True,
     ),
-    "W914": Code(
-        "weights that belong to no constant",
-        "The .bin goes on behind the last byte of all constants, which no tool writes. It may be another model's, or "
-        "one in which bytes were replaced or added, as by a program that takes it for text: then constants have wrong "
-        "numbers. Where only layers were deleted from the .xml, nothing is wrong; to write the model anew, as "
-        "`irrun edit` does, leaves the bytes out.",
-        ("constants that end at byte 4096, and a .bin of 4160 bytes", "a .bin of 4096 bytes"),
-    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version "

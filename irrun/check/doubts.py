@@ -1,16 +1,13 @@
-"""Constants whose bytes are likely not their own: what follows from a wrong shape or type is told once, there.
-
-A .bin that is longer than its constants is likely another model's, or was changed as if it were text.
-"""
+"""Constants whose bytes are likely not their own: what follows from a wrong shape or type is told once, there."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from irrun.diagnostics import Diagnostic, Note
-from irrun.ir.graph import Layer, Model
+from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
 
 DOUBTS = ("W905", "W909")
@@ -37,19 +34,6 @@ def doubtful_source(layer: Layer, weights: Weights) -> Layer | None:
             seen.add(source)
             waiting.append((source, far + 1))
     return None
-
-
-def left_over(model: Model) -> Iterator[Diagnostic]:
-    """The warning of bytes that no constant of a model has, where nothing else is wrong with these."""
-    weights = model.weights
-    count = weights.behind
-    if not count or weights.doubtful:
-        return
-    if all(weights.checked(layer) for layer in model.graph.walk() if layer.type == "Const"):
-        name = weights.path.name if weights.path else "the weights"
-        message = f"the last {count:,} bytes of {name} belong to no constant"
-        help = "is it this model's .bin, as it was written? Another model's, or one edited as text, has other bytes"
-        yield Diagnostic("W914", message, model.graph.element.span, None, help)
 
 
 def _contradicts_itself(constant: Layer, weights: Weights) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
-from irrun.check.doubts import left_over, refuted
+from irrun.check.doubts import refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
@@ -141,8 +141,7 @@ def validate(
 
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     whole = chain(bodies, check_variables(inference), check_order(inference))
-    later = chain(inference.diagnostics, whole, mixed_types(inference), declared, left_over(found))
-    later = chain(later, search_weights(found, searched))
+    later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
     problems = [*problems, *limited(later)]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 

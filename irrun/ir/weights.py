@@ -354,12 +354,6 @@ class Weights:
         """The blob of a Const layer that was found to be right."""
         return self._checked.get(layer)
 
-    @property
-    def behind(self) -> int:
-        """Bytes of the file behind those of all Consts that were found to be right."""
-        last = max((blob.offset + max(blob.size, 1) for blob in self._checked.values()), default=0)
-        return max((self.stored or 0) - last, 0)
-
     def misread(self, layer: Layer) -> bool:
         """Whether a Const layer says nothing that its elements could be read by."""
         try:
