@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Doubles, Floats, Longs, looped, unordered
+from irrun.engines.compiled.loops import Doubles, Floats, Longs, judged, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import plain_call
 from irrun.engines.work import Arrays, Call, Compiled, Work, either
@@ -134,13 +134,7 @@ def pooling(work: Work, team: Team) -> Compiled | None:
         arrays = inputs[0], outputs[0], outputs[1] if placed else np.empty(0, np.int64), outside
         nanoseconds = prod(data.shape) * LARGEST_NANOSECONDS + windows
         loop = looped(team, greatest, (*arrays, *spatial), planes, nanoseconds, PLACED=placed, Places=kind)
-
-        def fits() -> bool:
-            outside[0] = 0
-            loop()
-            return not outside[0]
-
-        return either(fits, plain_call(work, inputs, outputs))
+        return either(judged(loop, outside), plain_call(work, inputs, outputs))
 
     return Compiled(bind_greatest, wants=wants)
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from irrun.engines.compiled.elements import MEMORY
-from irrun.engines.compiled.lines import BLOCK, lines_of
+from irrun.engines.compiled.lines import BLOCK, begun, lines_of
 from irrun.engines.compiled.loops import Bytes, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -51,12 +51,9 @@ def choose(
         place = item // blocks
         first = item % blocks * BLOCK
         last = min(first + BLOCK, size)
-        line = place % lines
-        row = place // lines % rows
-        matrix = place // lines // rows
-        asked = matrix * condition_matrix + row * condition_row + line * condition_line
-        own = matrix * one_matrix + row * one_row + line * one_line
-        others = matrix * other_matrix + row * other_row + line * other_line
+        asked = begun(place, rows, lines, condition_matrix, condition_row, condition_line)
+        own = begun(place, rows, lines, one_matrix, one_row, one_line)
+        others = begun(place, rows, lines, other_matrix, other_row, other_line)
         for i in range(first, last):
             taken = one[own + i * ONE]
             left = other[others + i * OTHER]

@@ -30,6 +30,11 @@ class Lines(NamedTuple):
     items: int
 
 
+def begun(place: int, rows: int, lines: int, matrix: int, row: int, line: int) -> int:
+    """Where in an operand the line `place` begins; from a matrix, a row and a line to the next it has these steps."""
+    return place // lines // rows * matrix + place // lines % rows * row + place % lines * line
+
+
 def lines_of(operands: Sequence[Operand], output: Operand) -> Lines | None:
     """The lines of a work; None where it has too many axes, or an operand lies otherwise."""
     each = [numpy_dtype(operand.type).itemsize for operand in operands]

@@ -15,7 +15,7 @@ from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.translation import translated
 from irrun.engines.memory import data_address
-from irrun.engines.work import Call, Layout, Work
+from irrun.engines.work import Call, Judging, Layout, Work
 from irrun.spec.op import Array
 
 Floats: TypeAlias = Array
@@ -84,6 +84,17 @@ def looped(
     chunk = max(-(-count // (team.count * CHUNKS)), 1) if shared else max(count, 1)
     numbers = np.array([0, chunk, count, *map(_word, arguments)], np.int64)
     return Kernel(team, address, numbers, arguments, shared=shared, seconds=nanoseconds * 1e-9)
+
+
+def judged(loop: Call, outside: Array) -> Judging:
+    """A loop that says whether the data were as it is made for: it sets `outside`, one number, where they were not."""
+
+    def fits() -> bool:
+        outside[0] = 0
+        loop()
+        return not outside[0]
+
+    return fits
 
 
 def unordered(work: Work) -> dict[int, Layout | None]:

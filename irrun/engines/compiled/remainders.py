@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from irrun.engines.compiled.lines import BLOCK, lines_of
-from irrun.engines.compiled.loops import Longs, looped
+from irrun.engines.compiled.lines import BLOCK, begun, lines_of
+from irrun.engines.compiled.loops import Longs, judged, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.vectorized import functions
@@ -82,11 +82,8 @@ def divide(
         place = item // blocks
         first = item % blocks * BLOCK
         last = min(first + BLOCK, size)
-        line = place % lines
-        row = place // lines % rows
-        matrix = place // lines // rows
-        own = matrix * left_matrix + row * left_row + line * left_line
-        other = matrix * right_matrix + row * right_row + line * right_line
+        own = begun(place, rows, lines, left_matrix, left_row, left_line)
+        other = begun(place, rows, lines, right_matrix, right_row, right_line)
         for i in range(first, last):
             a, b = float(left[own + i * LEFT]), float(right[other + i * RIGHT])
             quotient = a / b
@@ -118,14 +115,7 @@ def compile(work: Work, team: Team) -> Compiled | None:
     def judging(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
         outside = np.zeros(1, np.int64)
         arguments = (*map(data_address, (*inputs, outputs[0])), outside, *found.told)
-        loop = looped(team, divide, arguments, found.items, nanoseconds, **kind)
-
-        def fits() -> bool:
-            outside[0] = 0
-            loop()
-            return not outside[0]
-
-        return fits
+        return judged(looped(team, divide, arguments, found.items, nanoseconds, **kind), outside)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         return either(judging(inputs, outputs, scratch), partial(PLAIN[work.name], *inputs, outputs[0]))
