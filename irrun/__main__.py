@@ -7,8 +7,9 @@ import gc
 import os
 import sys
 from types import ModuleType
+from typing import Any
 
-from irrun.deferred import defer
+from irrun.deferred import defer, later
 
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
@@ -22,9 +23,26 @@ UNREAD = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules of numpy that do nothing but write the docstrings of its functions, for which nobody asks a command: to write
 them is a tenth of the time that numpy takes to load."""
 
+
+def cleandoc(text: str) -> str:
+    """What `inspect.cleandoc` gives: docstrings of commands and ops are what that large module is loaded for."""
+    first, *others = text.expandtabs().split("\n")
+    margin = min((len(line) - len(line.lstrip()) for line in others if line.lstrip()), default=0)
+    return "\n".join([first.lstrip(), *(line[margin:] for line in others)]).strip("\n")
+
+
+def signature(function: Any, **options: Any) -> Any:
+    """What `inspect.signature` gives; but None for functions of numpy, which asks for some that nobody reads."""
+    own = (getattr(function, "__module__", None) or "").startswith("numpy.")
+    return None if own else later("inspect", "signature")(function, **options)
+
+
 UNUSED: dict[str, dict[str, object]] = {
-    **{name: {} for name in ("bz2", "ipaddress", "lzma", "pickle", "shutil", "textwrap", "tokenize")},
+    **{name: {} for name in ("ast", "bz2", "ipaddress", "lzma", "pickle", "shutil", "textwrap", "tokenize")},
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
+    "inspect": {"cleandoc": cleandoc, "signature": signature},
+    "urllib.parse": {"quote_from_bytes": later("urllib.parse", "quote_from_bytes")},
+    "gettext": {"gettext": str, "ngettext": lambda one, many, count: one if count == 1 else many},  # no catalogues here
 }
 """Modules that others load, and of which few commands use anything, with what those ask for as they are loaded."""
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -15,10 +15,12 @@ from typing import Any
 
 class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        self.__class__ = ModuleType  # type: ignore[assignment]
         spec = self.__spec__
         assert spec is not None
         assert spec.loader is not None
+        if name == "__path__" and spec.submodule_search_locations is None:
+            raise AttributeError(name)  # `from module import name` asks for it
+        self.__class__ = ModuleType  # type: ignore[assignment]
         if spec.submodule_search_locations is not None:
             self.__path__ = spec.submodule_search_locations
         spec.loader.exec_module(self)
@@ -33,6 +35,18 @@ def defer(name: str, **known: object) -> None:
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
         vars(_put(spec, known)).pop("__path__", None)  # for which is asked where a part of a package is imported
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a deferred module, to be `known` of it: the first call loads the module."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        own = sys.modules[module]
+        if isinstance(own, _Deferred):
+            own.__dict__.pop(name, None)
+        return getattr(own, name)(*given, **named)
+
+    return call
 
 
 def defer_part(package: str, name: str, **known: object) -> None:

@@ -1,6 +1,7 @@
 """The command line, run as a process."""
 
 import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import numpy as np
 import pytest
 from command_line import irrun
 from ir_builder import Model
+
+from irrun.__main__ import cleandoc, signature
+from irrun.spec.registry import registry
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 INVALID = Path(__file__).parent / "invalid"
@@ -106,6 +110,52 @@ def test_numpy_loads_without_its_docstrings_and_with_all_else():
         [sys.executable, "-c", "import irrun.cli\n" + script], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("3 ")
+
+
+def test_modules_that_are_seldom_used_are_there_once_somebody_uses_them(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import sys\n"
+        "print(*(type(sys.modules[name]).__name__ for name in ('gettext', 'inspect')))\n"
+        "import pathlib\n"
+        "from inspect import cleandoc, signature\n"
+        "print('inspect' in sys.modules and not hasattr(sys.modules['inspect'], '__path__'))\n"
+        "print(pathlib.Path('/a b').as_uri(), cleandoc('a\\n  b'), signature(lambda a, *, b: 0), sep='|')\n"
+        "import ast, gettext, inspect, textwrap, urllib.parse\n"
+        "print(inspect.isfunction(print), inspect.signature(lambda c: 0))\n"
+        "print(ast.literal_eval('[1]'), gettext.gettext('x'), gettext.ngettext('x', 'xs', 2))\n"
+        "print(urllib.parse.quote_from_bytes(b' '), textwrap.dedent('  a'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "irrun", "validate", "--ops", tmp_path / "own.py", CNN],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[:7] == [
+        "_Deferred _Deferred",
+        "True",
+        "file:///a%20b|a",
+        "b|(a, *, b)",
+        "False (c)",
+        "[1] x xs",
+        "%20 a",
+    ]
+
+
+def test_texts_of_help_and_ops_are_cleaned_as_inspect_cleans_them():
+    texts = [(op.doc or op.kernel.__doc__ or "") for op in registry().ops.values()]
+    texts += ["", " a ", "\n\n  a\n    b\n\n\tc\n \n", "a\n\n", "a\n b\nc", "\n", "a\n \n  b", "\ta\n\tb", " \n a\n "]
+    for text in texts:
+        assert cleandoc(text) == inspect.cleandoc(text)
+    assert len(texts) > 200
+
+
+def test_signatures_are_those_of_inspect_but_for_functions_of_numpy():
+    assert signature(cleandoc) == inspect.signature(cleandoc)
+    assert signature(cleandoc, eval_str=True).return_annotation is str
+    assert signature(len) == inspect.signature(len)
+    exec("def dispatcher(a, b=None): return (a, b)", own := {"__name__": "numpy._core.multiarray"})
+    assert signature(own["dispatcher"]) is None
 
 
 def test_numpy_has_its_types_where_somebody_asks_for_them():

@@ -1,5 +1,6 @@
 """Files from strangers: whatever a model, a .bin or an .npz holds, irrun ends soon, small, and with a sentence."""
 
+import ast
 import os
 import resource
 import struct
@@ -14,6 +15,7 @@ from ir_builder import Model, port
 
 import irrun
 from irrun.ir.xml import MAX_TAG
+from irrun.run.arrays import parse_npy
 
 NET = '<net name="m" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
 PARAMETER = (
@@ -778,7 +780,7 @@ def header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
 
 
 def npy(descr: str = "'<f4'", shape: str = "(1, 2)", data: bytes = bytes(8)) -> bytes:
-    return header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n") + data
+    return header(f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n") + data
 
 
 def packed(path: Path, members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> Path:
@@ -796,6 +798,9 @@ def packed(path: Path, members: list[tuple[str, bytes]], method: int = zipfile.Z
         (npy(data=bytes(7)), "is cut short: its header says 8 bytes of data, but 7 follow"),
         (npy(data=bytes(9)), "goes on after its array: its header says 8 bytes, but 9 follow"),
         (npy(shape="(-1, 2)"), "has the shape (-1, 2), which is none"),
+        (npy(shape="(01, 2)"), "has a header that is no description of an array"),
+        (npy(shape="(8)"), "has the shape 8, which is none"),
+        (npy(shape=f"({'9' * 5000}, 2)"), "has a header that is no description of an array"),
         (npy(shape="[1, 2]"), "has the shape [1, 2], which is none"),
         (npy(shape="(True, 2)"), "has the shape (True, 2), which is none"),
         (npy(shape=f"({10**30},)"), "which is none"),
@@ -825,6 +830,19 @@ def test_npy_files_that_lie(content, message, echo, tmp_path):
         archive = packed(tmp_path / "x.npz", [("x.npy", content)])
         output = bounded("execute", echo, "--inputs", archive, status=1, memory=GIB // 2, seconds=5).output
         assert f"member `x.npy` of {archive} {message}" in output or message in output
+
+
+@pytest.mark.parametrize("shape", ["()", "(2,)", "(1, 2)", "(1,2)", "(1, 2,)", "(2, 0, 3)", "( 2, )", "(+2,)"])
+@pytest.mark.parametrize("descr", ["'<f4'", "'>i8'", "'|b1'", '"<f4"', "'f4'"])
+@pytest.mark.parametrize("end", [", }", "}", ", }     \n", " , }\n"])
+def test_headers_of_npy_files_may_be_written_in_any_way(shape, descr, end):
+    text = f"{{'descr': {descr}, 'fortran_order': True, 'shape': {shape}{end}"
+    expected = ast.literal_eval(text.strip())
+    size = np.prod(expected["shape"], dtype=int) * np.dtype(expected["descr"]).itemsize
+    read = parse_npy(header(text) + bytes(size), "x")
+    assert read.shape == expected["shape"]
+    assert read.dtype == np.dtype(expected["descr"])
+    assert read.flags.f_contiguous
 
 
 def test_zip_bombs_do_not_go_off(echo, tmp_path):
