@@ -32,9 +32,10 @@ def cleandoc(text: str) -> str:
 
 
 def signature(function: Any, **options: Any) -> Any:
-    """What `inspect.signature` gives; but None for functions of numpy, which asks for some that nobody reads."""
-    own = (getattr(function, "__module__", None) or "").startswith("numpy.")
-    return None if own else later("inspect", "signature")(function, **options)
+    """What `inspect.signature` gives; but None, as for functions in C, where numpy asks for those of some that are."""
+    if getattr(function, "__module__", None) == "numpy._core.multiarray":
+        return None
+    return later("inspect", "signature")(function, **options)
 
 
 UNUSED: dict[str, dict[str, object]] = {

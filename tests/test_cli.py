@@ -102,6 +102,7 @@ def test_numpy_loads_without_its_docstrings_and_with_all_else():
         "import atexit, irrun.__main__\n"
         "def late():\n"
         "    import numpy.typing, numpy.testing, scipy.special, ml_dtypes\n"
+        "    import numpy.ma, scipy.fft, scipy.signal, scipy.ndimage, lxml.etree, rich.console, jinja2, sarif_pydantic\n"
         "    print(numpy.add(1, 2), numpy.array.__doc__)\n"
         "irrun.cli.main = lambda **_: late()\n"
         "irrun.__main__.run()"

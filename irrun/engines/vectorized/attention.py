@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.vectorized.functions import EXPONENT, exponential
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
 from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
@@ -88,7 +89,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
         factor = inputs[4].reshape(()) if scale is not None else np.array(shape.size**-0.5, np.float32)
         first: list[Call] = []
         ends: Array | None = None
-        hide: Hide = _future if work.attrs["causal"] else lambda *_: []
+        hide: Hide | None = _future if work.attrs["causal"] else None
         if mask is not None:
             first, added = _additive(inputs[3], scratch) if boolean else ([], inputs[3])
             hide = partial(_masked, np.broadcast_to(added, (*shape.batch, shape.rows, shape.keys)))
@@ -102,7 +103,8 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
         def steps(piece: Index, own: Array) -> list[Call]:
             def block(end: int = shape.keys) -> list[Call]:
                 seen = key[piece[:-1]][..., :end, :], value[piece[:-1]][..., :end, :]
-                return _block((query[piece], factor, *seen, outputs[0][piece]), own, partial(hide, piece))
+                hidden = None if hide is None else partial(hide, piece)
+                return _block((query[piece], factor, *seen, outputs[0][piece]), own, hidden)
 
             def seen_alone(ends: Array, whole: Call) -> None:
                 end = int(ends[piece[-1]].max())
@@ -168,9 +170,12 @@ def _future(index: Index, scores: Array) -> list[Call]:
 
 
 def _block(
-    operands: tuple[Array, Array, Array, Array, Array], own: Array, hide: Callable[[Array], list[Call]]
+    operands: tuple[Array, Array, Array, Array, Array], own: Array, hide: Callable[[Array], list[Call]] | None
 ) -> list[Call]:
-    """Calls that compute the output [*batch, rows, width] of a block of (query, factor, key, value, output)."""
+    """Calls that compute the output [*batch, rows, width] of a block of (query, factor, key, value, output).
+
+    Where nothing is hidden, scores are as near to each other as the quick exponential function needs them.
+    """
     query, factor, key, value, output = operands
     items, keys = prod(query.shape[:-1]), key.shape[-2]
     ones = np.ones((keys, 1), np.float32)
@@ -179,11 +184,12 @@ def _block(
     peak = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
     return [
         partial(np.multiply, query, factor, scaled),
+        *([partial(np.multiply, scaled, np.float32(EXPONENT), scaled)] if hide is None else []),
         partial(np.matmul, scaled, key.swapaxes(-1, -2), scores),
-        *hide(scores),
+        *([] if hide is None else hide(scores)),
         partial(np.maximum.reduce, scores, -1, None, peak, True),
         partial(np.subtract, scores, peak, scores),
-        partial(np.exp, scores, scores),
+        partial(exponential, scores) if hide is None else partial(np.exp, scores, scores),
         partial(np.matmul, scores, ones, peak),  # the sums of the rows, faster than np.add.reduce
         partial(np.matmul, scores, value, output),
         partial(np.divide, output, peak, output),

@@ -51,6 +51,9 @@ LN_2 = _scalar(math.log(2))
 LOG2_E = _scalar(math.log2(math.e))
 MINUS_LOG2_E = _scalar(-math.log2(math.e))
 
+EXPONENT = math.log2(math.e) if WIDE_EXP2 else 1.0
+"""What a number is multiplied by for `exponential` to make exp of it."""
+
 NORMAL = tuple(
     value / math.log2(math.e)
     for value in (
@@ -68,7 +71,7 @@ NORMAL = tuple(
 A minimax fit by linear programming of x times that function over [-5.6, 5.6], to 7e-8; outside, x * q(x^2) grows on.
 """
 
-GELU = [_scalar(value * math.log2(math.e) if WIDE_EXP2 else value) for value in NORMAL]
+GELU = [_scalar(value * EXPONENT) for value in NORMAL]
 """The same for the exponential function that is quick here."""
 
 ERF = [
@@ -85,9 +88,7 @@ ERF = [
 ]
 """Coefficients, the constant first, of q in tanh(x * q(x^2)), the error function, fitted likewise to 1e-7 of it."""
 
-TANH_GELU = [
-    _scalar(-2 * math.sqrt(2 / math.pi) * factor * (math.log2(math.e) if WIDE_EXP2 else 1)) for factor in (1, 0.044715)
-]
+TANH_GELU = [_scalar(-2 * math.sqrt(2 / math.pi) * factor * EXPONENT) for factor in (1, 0.044715)]
 
 
 class _Temporaries(threading.local):
@@ -182,7 +183,7 @@ def exp_of_negative(x: Array, output: Array) -> None:
         np.exp(output, output)
 
 
-def _exponential(x: Array) -> None:
+def exponential(x: Array) -> None:
     """In the place of x, two to the power of it where exp2 is quick on numbers as usual, else exp(x)."""
     if not WIDE_EXP2:
         np.exp(x, x)
@@ -323,7 +324,7 @@ def tanh_gelu(x: Array, output: Array) -> None:
     np.multiply(divisor, TANH_GELU[1], divisor)
     np.add(divisor, TANH_GELU[0], divisor)
     np.multiply(divisor, x, divisor)
-    _exponential(divisor)
+    exponential(divisor)
     np.add(divisor, ONE, divisor)
     np.divide(x, divisor, output)
 
@@ -332,7 +333,7 @@ def gelu(x: Array, output: Array) -> None:
     """x times the normal distribution function of x, that is x * (1 + erf(x / sqrt(2))) / 2."""
     divisor = temporary(output)
     _odd_polynomial(GELU, x, divisor)
-    _exponential(divisor)
+    exponential(divisor)
     np.add(divisor, ONE, divisor)
     np.divide(x, divisor, output)
 
