@@ -63,7 +63,8 @@ def load_engines(
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     others = {engine.name for engine in found}
-    return [*found, VectorizedEngine(count, compiling="onednn" in others, quantizing="compiled" in others and not once)]
+    quantizing = "compiled" in others and not once
+    return [*found, VectorizedEngine(count, compiling="onednn" in others, quantizing=quantizing, once=once)]
 
 
 def processors() -> int:

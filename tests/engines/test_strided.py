@@ -46,6 +46,10 @@ def test_numpy_on_views(name: str) -> None:
     assert taken(VECTORIZED, name, range(SEEDS)) > 0
 
 
+def test_numpy_on_weights_at_any_address_that_are_multiplied_once() -> None:
+    assert taken(VectorizedEngine(2, once=True), "MatMul-1", range(500, 500 + 10 * SEEDS)) > SEEDS
+
+
 @needs_onednn
 @pytest.mark.parametrize("name", sorted(onednn.COMPILERS["f32"].keys() - OF_CODES))
 def test_onednn_on_views(name: str) -> None:

@@ -105,14 +105,17 @@ class VectorizedEngine:
     """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given.
 
     With `compiling` an engine is asked before it that compiles element-wise functions, with `quantizing` one that
-    compiles quantizations.
+    compiles quantizations. `once` says that works are computed once.
     """
 
     name = "numpy"
     decodes = False
     quantized = False
 
-    def __init__(self, threads: int | None = None, *, compiling: bool = False, quantizing: bool = False) -> None:
+    def __init__(
+        self, threads: int | None = None, *, compiling: bool = False, quantizing: bool = False, once: bool = False
+    ) -> None:
+        self._once = once
         self._slow = SLOW if compiling and not functions.WIDE_EXP2 else frozenset[str]()
         if quantizing:
             self._slow |= QUANTIZING
@@ -146,8 +149,9 @@ class VectorizedEngine:
         return post.name in self._slow and all(own is not None and prod(own.shape) == 1 for own in limits)
 
     def unaligned(self, name: str) -> bool:
-        """numpy takes several times as long for them."""
-        return False
+        """Weights that are multiplied once are brought to memory that others have been in before them, which is at
+        hand; for all else that is unaligned numpy takes several times as long."""
+        return self._once and name == "MatMul-1"
 
     def computes(self, name: str, type: str) -> bool:
         module = module_of(name)

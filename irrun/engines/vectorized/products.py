@@ -23,6 +23,9 @@ MEMORY_SPEED = 20e9
 FEW, FEW_OF_A_VECTOR = 200_000, 9_000
 """Multiplications that OpenBLAS does on one thread of its own accord: there is no need to hold it to that."""
 
+LINE = 64
+"""Bytes of a line of the cache, which no two threads should write to."""
+
 TILE = 16
 """Columns that a block has a multiple of: f32 in the widest vector."""
 
@@ -33,6 +36,7 @@ Place = tuple[tuple[int, ...], tuple[int, ...]]
 def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
     """MatMul-1 of f32: [*batch, rows, inner] x [*batch, inner, columns], whose batches are broadcast."""
     a, b = work.required(2)
+    weights = b.value if b.value is not None and not b.value.flags.aligned else None
     if any(tensor.type != "f32" for tensor in (a, b, work.outputs[0])):
         return None
     a = matrix_of(a, transposed=work.attrs["transpose_a"], row=True)
@@ -44,16 +48,20 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
         shape = (*np.broadcast_shapes(left[0][:-2], right[0][:-2]), left[0][-2], right[0][-1])
         posts = posts_of(work, shape)
         if posts is not None:
-            return _compiled(left, right, shape, posts, threads)
+            return _compiled(left, right, shape, posts, threads, weights)
     return None
 
 
 COMPILERS = {"MatMul-1": compile_matmul}
 
 
-def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, threads: Threads) -> Compiled:
-    """Multiply matrices that lie as given, into an output that is seen as `shape`."""
-    copied = [not direct(place) for place in (left, right)]
+def _compiled(
+    left: Place, right: Place, shape: tuple[int, ...], posts: Posts, threads: Threads, weights: Array | None
+) -> Compiled:
+    """Multiply matrices that lie as given, into an output that is seen as `shape`; `weights` are the right one where
+    these lie at an address that is no multiple of their elements' size."""
+    taken = frozenset({1} if weights is not None and _is_dense(right) else ())
+    copied = [not direct(left), bool(taken) or not direct(right)]
     sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
     pieces = pieces_of(shape, left[0][-1], threads)
 
@@ -62,13 +70,17 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
         first: list[Call] = []
         matrices = []
         start = 0
-        for array, place, size in zip(inputs[:2], (left, right), sizes, strict=True):
-            matrix = view(array, *place)
-            if size:
-                dense = scratch[start : start + size * ITEM].view(np.float32).reshape(place[0])
-                first.append(partial(np.copyto, dense, matrix))
-                matrix = dense
-                start += size * ITEM
+        for number, (place, size) in enumerate(zip((left, right), sizes, strict=True)):
+            own = scratch[start : start + size * ITEM] if size else None
+            start += size * ITEM
+            if own is None:
+                matrix = view(inputs[number], *place)
+            elif number in taken:
+                first.append(_bring(weights, own, threads))
+                matrix = view(own.view(np.float32), *place)
+            else:
+                matrix = own.view(np.float32).reshape(place[0])
+                first.append(partial(np.copyto, matrix, view(inputs[number], *place)))
             matrices.append(np.broadcast_to(matrix, (*shape[:-2], *place[0][-2:])))
         on = posts.bind(inputs, output)
         calls = []
@@ -79,7 +91,26 @@ def _compiled(left: Place, right: Place, shape: tuple[int, ...], posts: Posts, t
         few = prod(shape[-2:]) * left[0][-1] < (FEW_OF_A_VECTOR if 1 in shape[-2:] else FEW)
         return chain([*first, calls[0] if few and len(calls) == 1 else threads.call(calls)])
 
-    return Compiled(bind, sum(sizes) * ITEM)
+    return Compiled(bind, sum(sizes) * ITEM, taken=taken)
+
+
+def _is_dense(place: Place) -> bool:
+    """Whether a matrix, or a batch of them, fills the memory that it lies in, so that its bytes can be copied as they
+    come; its axes may be in any order."""
+    behind = ITEM
+    for stride, size in sorted((stride, size) for size, stride in zip(*place, strict=True) if size > 1):
+        if stride != behind:
+            return False
+        behind *= size
+    return True
+
+
+def _bring(weights: Any, room: Array, threads: Threads) -> Call:
+    """Copy the bytes of dense weights, whatever the order of their axes."""
+    order = sorted(range(weights.ndim), key=lambda axis: -weights.strides[axis])
+    source = weights.transpose(order).reshape(-1).view(np.uint8)
+    pieces = cuts(room.size, threads.pieces(2 * room.size / MEMORY_SPEED), LINE)
+    return threads.call([partial(np.copyto, room[piece], source[piece]) for piece in pieces])
 
 
 def _merged(left: Place, right: Place) -> tuple[Place, Place]:
