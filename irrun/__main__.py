@@ -38,10 +38,17 @@ def signature(function: Any, **options: Any) -> Any:
     return later("inspect", "signature")(function, **options)
 
 
+def annotations(of: Any, **options: Any) -> Any:
+    """What `inspect.get_annotations` gives, of which dataclasses of some Pythons ask nothing but those of classes."""
+    if isinstance(of, type) and not options:
+        return dict(vars(of).get("__annotations__") or {})
+    return later("inspect", "get_annotations")(of, **options)
+
+
 UNUSED: dict[str, dict[str, object]] = {
     **{name: {} for name in ("ast", "bz2", "ipaddress", "lzma", "pickle", "shutil", "textwrap", "tokenize")},
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
-    "inspect": {"cleandoc": cleandoc, "signature": signature},
+    "inspect": {"cleandoc": cleandoc, "signature": signature, "get_annotations": annotations},
     "urllib.parse": {"quote_from_bytes": later("urllib.parse", "quote_from_bytes")},
     "gettext": {"gettext": str, "ngettext": lambda one, many, count: one if count == 1 else many},  # no catalogues here
 }

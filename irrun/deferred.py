@@ -34,7 +34,11 @@ def defer(name: str, **known: object) -> None:
     """
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        vars(_put(spec, known)).pop("__path__", None)  # for which is asked where a part of a package is imported
+        module = _put(spec, known)
+        vars(module).pop("__path__", None)  # for which is asked where a part of a package is imported
+        package, _, own = name.rpartition(".")
+        if package:
+            setattr(sys.modules[package], own, module)
 
 
 def later(module: str, name: str) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import pytest
 from command_line import irrun
 from ir_builder import Model
 
-from irrun.__main__ import cleandoc, signature
+from irrun.__main__ import annotations, cleandoc, signature
 from irrun.spec.registry import registry
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -157,6 +157,21 @@ def test_signatures_are_those_of_inspect_but_for_functions_of_numpy():
     assert signature(len) == inspect.signature(len)
     exec("def dispatcher(a, b=None): return (a, b)", own := {"__name__": "numpy._core.multiarray"})
     assert signature(own["dispatcher"]) is None
+
+
+def test_annotations_are_those_of_inspect():
+    class Own:
+        first: "int"
+        second: str = ""
+
+    class Derived(Own):
+        pass
+
+    for of in (Own, Derived, int, cleandoc):
+        assert annotations(of) == inspect.get_annotations(of)
+    assert annotations(Own, eval_str=True) == {"first": int, "second": str}
+    annotations(Own).clear()
+    assert len(annotations(Own)) == 2
 
 
 def test_numpy_has_its_types_where_somebody_asks_for_them():
