@@ -38,7 +38,7 @@ def signature(function: Any, **options: Any) -> Any:
     return later("inspect", "signature")(function, **options)
 
 
-def annotations(of: Any, **options: Any) -> Any:
+def annotations_of(of: Any, **options: Any) -> Any:
     """What `inspect.get_annotations` gives, of which dataclasses of some Pythons ask nothing but those of classes."""
     if isinstance(of, type) and not options:
         return dict(vars(of).get("__annotations__") or {})
@@ -48,7 +48,7 @@ def annotations(of: Any, **options: Any) -> Any:
 UNUSED: dict[str, dict[str, object]] = {
     **{name: {} for name in ("ast", "bz2", "ipaddress", "lzma", "pickle", "shutil", "textwrap", "tokenize")},
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
-    "inspect": {"cleandoc": cleandoc, "signature": signature, "get_annotations": annotations},
+    "inspect": {"cleandoc": cleandoc, "signature": signature, "get_annotations": annotations_of},
     "urllib.parse": {"quote_from_bytes": later("urllib.parse", "quote_from_bytes")},
     "gettext": {"gettext": str, "ngettext": lambda one, many, count: one if count == 1 else many},  # no catalogues here
 }
