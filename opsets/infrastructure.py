@@ -11,10 +11,10 @@ from irrun.spec import (
     ANY,
     ELEMENT_TYPE,
     INDEX,
-    INT,
     SHAPE,
     STRING,
     STRINGS,
+    WHOLE,
     Array,
     Attr,
     Body,
@@ -71,8 +71,8 @@ def _(node: Node) -> list[Tensor]:
     attrs=[
         Attr("element_type", ELEMENT_TYPE),
         Attr("shape", SHAPE),
-        Attr("offset", INT, least=0),
-        Attr("size", INT, least=0),
+        Attr("offset", WHOLE, least=0),
+        Attr("size", WHOLE, least=0),
     ],
     pure=False,
 )

@@ -229,6 +229,7 @@ FAULTS = [
     ("E108", [("<net ", "<model "), ("</net>", "</model>")], "<model"),
     ("E109", [(' version="11"', "")], "<net"),
     ("E109", [('version="11"', 'version="9"')], 'version="9"'),
+    ("E109", [('version="11"', 'version="11 "')], 'version="11 "'),
     ("E111", [("<layers>", "<meta_data>"), ("</layers>", "</meta_data>"), (EDGES, "")], "<net"),
     ("E220", [("<edges>", "<edgs>"), ("</edges>", "</edgs>")], "<edgs"),
     ("E201", [('type="Subtract" ', "")], "<layer"),
@@ -369,6 +370,7 @@ def test_an_unread_list_of_other_things_is_not_the_layers(tmp_path):
 BODY_FAULTS = [
     ("E201", [('<input external_port_id="0" internal_layer_id="0"/>', '<input external_port_id="0"/>')], "<input"),
     ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="x"')], 'axis="x"'),
+    ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="0 "')], 'axis="0 "'),
     ("E213", [('<input external_port_id="0"', '<input external_port_id="20"')], 'external_port_id="20"'),
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="5"')], 'internal_layer_id="5"'),
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="1"')], 'internal_layer_id="1"'),
@@ -484,8 +486,21 @@ def test_execution_graphs_are_refused_but_readable(tmp_path):
 
 
 def test_the_root_tag_is_read_in_any_case_and_the_version_with_blanks(tmp_path):
-    text = SOUND.replace("<net", "<NET").replace("</net", "</NET").replace('version="11"', 'version=" 10"')
-    assert read_model(written(tmp_path, text)).version == 10
+    for spelling in (" 10", "+10", "\t0010"):
+        version = f'version="{spelling}"'
+        text = SOUND.replace("<net", "<NET").replace("</net", "</NET").replace('version="11"', version)
+        assert read_model(written(tmp_path, text)).version == 10
+
+
+def test_numbers_with_blanks_behind_them_are_refused_with_what_to_write(tmp_path):
+    for old, new, number in (
+        ('version="11"', 'version="11&#10;"', "11"),
+        ('<layer id="1"', '<layer id=" 1 "', "1"),
+        ('to-port="1"', 'to-port="1&#9;"', "1"),
+    ):
+        _, diagnostics = read(written(tmp_path, changed(SOUND, (old, new))))
+        advice = f"write `{number}`: OpenVINO refuses a number with blanks behind it"
+        assert [found.help for found in diagnostics] == [advice], new
 
 
 def test_one_missing_bin_is_one_diagnostic(tmp_path):

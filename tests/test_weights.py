@@ -7,6 +7,7 @@ import openvino as ov
 import pytest
 from openvino import opset13
 
+from irrun.check.validate import validate
 from irrun.ir.reader import read, read_model
 from irrun.ir.weights import MIN_AHEAD, Weights
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, NF4, numpy_dtype
@@ -129,6 +130,11 @@ def test_arrays_outlive_the_weights(tmp_path):
     assert weights.constant(model.graph.layers[0]).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("changes", [{"offset": " +4", "size": "\t+8"}, {"offset": "004"}, {"shape": " 2 , "}])
+def test_numbers_of_a_const_as_openvino_takes_them(tmp_path, changes):
+    assert validate(const(tmp_path, bytes(12), **({"offset": "4"} | changes))).diagnostics == []
+
+
 def test_missing_file_has_no_size(tmp_path):
     assert Weights(tmp_path / "none.bin").size is None
 
@@ -141,6 +147,8 @@ def test_missing_file_has_no_size(tmp_path):
         ({"shape": "3"}, "E504", "size"),
         ({"element_type": "u3", "shape": "3", "size": "2"}, "E504", "size"),
         ({"offset": "x"}, "E506", "offset"),
+        ({"offset": "0 "}, "E506", "offset"),
+        ({"size": "8\n"}, "E506", "size"),
         ({"size": "-8"}, "E506", "size"),
         ({"size": "9" * 5000}, "E506", "size"),
         ({"shape": "[2]"}, "E506", "shape"),
