@@ -461,6 +461,50 @@ def test_no_result(tmp_path):
     assert only(tmp_path, text).code == "E212"
 
 
+OF_ONE_CAUSE = [
+    ("E301", LOOP, 'name="x" type="Parameter"', 'name="x" type="Paramter"', "did you mean `Parameter`?"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Reslt"', "did you mean `Result`?"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Output"', "did you mean `Result`?"),
+    ("E201", LOOP, 'name="x" type="Parameter"', 'name="x"', None),
+    ("E201", LOOP, 'name="r" type="Result"', 'name="r"', None),
+    ("E301", SOUND, 'name="r" type="Result"', 'name="r" type="Resul"', "did you mean `Result`?"),
+    ("E201", SOUND, 'name="r" type="Result"', 'name="r"', None),
+    (
+        "E217",
+        SOUND,
+        'name="sub" type="Subtract"',
+        'name="sub" type="CONST"',
+        "write `Const`, exactly so; OpenVINO refuses",
+    ),
+    ("E206", SOUND, '<port id="1">', '<port id="5">', "its input ports are 0, 5"),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "old", "new", "help"), OF_ONE_CAUSE)
+def test_what_a_type_or_port_that_is_not_there_leads_to_is_not_reported(code, text, old, new, help):
+    start = max(text.find("<body>"), 0)
+    text = text[:start] + changed(text[start:], (old, new))
+    told = irrun.validate(text.encode()).diagnostics
+    (found,) = [found for found in told if found.severity == "error" or found.code == "W904"]
+    assert found.code == code
+    assert help is None or found.help.startswith(help)
+
+
+def test_a_port_that_was_deleted_is_told_once():
+    for text, port in (
+        (SOUND, '<port id="1"><dim>2</dim></port>'),
+        (LOOP, '<port id="20"/>'),
+        (LOOP, '<port id="1" precision="FP32"/>'),
+    ):
+        (found,) = irrun.validate(changed(text, (port, "")).encode()).errors
+        assert found.code == "E206"
+
+
+def test_an_op_of_a_package_may_be_called_like_the_end_of_a_graph():
+    text = changed(SOUND, ('name="r" type="Result" version="opset1"', 'name="r" type="Results" version="mine"'))
+    assert [found.code for found in irrun.validate(text.encode()).errors] == ["E212", "E301"]
+
+
 def test_unreachable_layers_are_one_warning_with_those_that_feed_it(tmp_path):
     found = only(tmp_path, chain([(0, 1), (1, 2), (2, 3), (0, 4)], 3))
     message = "the layer reaches no Result or Assign, nor do the 2 that feed only such layers"

@@ -32,11 +32,15 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
 
 
 class Findings:
-    """The diagnostics of one file, whose format has the number `version`, in the order in which they were found."""
+    """The diagnostics of one file, whose format has the number `version`, in the order in which they were found.
+
+    Layers that are `lacking` have no port that an edge names, which is reported, and so may have fewer than they need.
+    """
 
     def __init__(self, version: int = 11) -> None:
         self.version = version
         self.diagnostics: list[Diagnostic] = []
+        self.lacking: set[Layer] = set()
         self._counts: Counter[str] = Counter()
 
     def add(
