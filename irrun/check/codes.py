@@ -722,8 +722,8 @@ CODES: dict[str, Code] = {
     "W947": Code(
         "constant in an order that is not expected",
         "The specification expects the elements of this constant in ascending order, such as the ids of segments, but "
-        "does not say what comes of others. irrun computes what sorted ones would give; OpenVINO gives something else. "
-        "Sort them, and what belongs to them.",
+        "does not say what comes of others. irrun computes what sorted ids would give; OpenVINO gives something else. "
+        "In a row that is searched, both find what a search happens on. Sort them, and what belongs to them.",
         ("segment_ids [1, 0, 0]", "segment_ids [0, 0, 1], and the indices in the same order"),
     ),
     "W948": Code(
@@ -762,6 +762,14 @@ CODES: dict[str, Code] = {
         "The value is outside what the specification allows, but OpenVINO computes with it as with any other, or does "
         "not read it, as pads where auto_pad says them. irrun does the same. Other tools go by the specification.",
         ("an Elu with alpha -1", "an alpha of 0 or more"),
+    ),
+    "W954": Code(
+        "constant that is seldom meant",
+        "The op is defined with this constant, and OpenVINO computes what irrun does, but little comes of it: zeros "
+        "for an index behind the end of the data, NaN for a negative variance, no box that hides another. Most often "
+        "it is the constant of another layer, counts from 1, or has another unit. Constants alone are looked at; such "
+        "data of a run are computed without a word.",
+        ("a NonMaxSuppression with the iou_threshold 50", "0.5"),
     ),
     "E701": Code(
         "the other side failed",

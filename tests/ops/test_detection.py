@@ -528,6 +528,22 @@ def test_region_yolo_softmax_of_every_region_and_pixel():
         np.testing.assert_allclose(after[5:], powers / powers.sum())
 
 
+@pytest.mark.parametrize(
+    ("anchors", "mask", "said"),
+    [
+        ((1.0, 2.0, 3.0, 4.0), (0,), None),
+        ((), (7,), None),
+        ((1.0, 2.0, 3.0), (0,), "`anchors` has 3 numbers, expected pairs of a width and a height"),
+        ((1.0, 2.0), (1,), "`mask` has 1, outside [0, 1) of the pairs in `anchors`"),
+        ((1.0, 2.0), (-1,), "`mask` has -1, outside [0, 1) of the pairs in `anchors`"),
+    ],
+)
+def test_regionyolo_1_c3_anchors_that_are_no_pairs(anchors, mask, said):
+    attrs = ops["RegionYolo-1"].defaults | YOLO | {"do_softmax": False, "anchors": anchors, "mask": mask}
+    tolerated = ops["RegionYolo-1"].infer([Tensor("f32", (2, 7, 2, 3))], attrs).tolerated
+    assert [(each.violation.label, each.violation.message) for each in tolerated] == ([("C3", said)] if said else [])
+
+
 def test_region_yolo_flattens_from_axis_to_end_axis():
     assert run("RegionYolo-1", zeros(2, 7, 2, 3), axis=1, end_axis=2).shape == (2, 14, 3)
     assert run("RegionYolo-1", zeros(2, 7, 2, 3), axis=-4, end_axis=-1).shape == (84,)
