@@ -299,6 +299,55 @@ def test_a_name_of_two_tensors_is_noticed_wherever_it_stands(tmp_path, names, pl
     assert any(name.endswith("_1") for name in lost[first if renamed == "first" else second])
 
 
+def old(*, input="a", names=("", ""), layers=("exp", "abs"), results=(1, 2)):
+    """A model of version 10 whose input goes through an Exp (1) and an Abs (2), and is given back by some of these."""
+    net = Model(version=10)
+    (x,) = net.layer("Parameter", [], [("f32", (2,))], names=[input], name="a", shape="2", element_type="f32")
+    values = [x]
+    for type, name, layer in zip(("Exp", "Abs"), names, layers, strict=True):
+        values += net.layer(type, [x], [("f32", (2,))], names=[name], name=layer)
+    for number, result in enumerate(results):
+        net.layer("Result", [values[result]], [], name=f"r{number}")
+    return net
+
+
+COLLISIONS = [
+    ({}, None),
+    (
+        {"names": ("exp", "abs"), "results": (1, 2, 2), "input": ""},
+        ("r2", "`abs` would be the name of this output, but"),
+    ),
+    ({"results": (1, 1)}, None),
+    ({"results": (1, 2, 0)}, ("r2", "`a` would be the name of this output, but is that of an input")),
+    ({"results": (1, 2, 0), "input": ""}, None),
+    ({"layers": ("exp", "exp")}, ("exp", "`exp` would be the name of this output, but is one of what layer 1")),
+    ({"layers": ("a", "abs")}, ("a", "`a` would be the name of this output, but is one of what layer 0")),
+    ({"names": ("e", ""), "layers": ("exp", "e")}, ("e", "`e` would be the name of this output, but is one of what")),
+    (
+        {"names": ("a", ""), "input": "b"},
+        ("a", "`a` would be the name of this input, but is one of what layer 1 `exp`"),
+    ),
+    ({"names": ("r1", "r0")}, None),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), COLLISIONS)
+def test_layers_of_version_10_give_inputs_and_outputs_their_names(tmp_path, changes, said):
+    path = old(**changes).save(tmp_path)
+    found = irrun.validate(path).errors
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert said is not None
+        (error,) = found
+        assert (error.code, error.layer.name) == ("E223", said[0])
+        assert error.message.startswith(said[1])
+    else:
+        assert (found, said) == ([], None)
+    newer = path.read_text().replace('version="10"', 'version="11"')
+    assert irrun.validate(newer.encode()).errors == []
+
+
 @pytest.mark.parametrize("names", [("x", "a,x", "b", "y"), ("x,c", "a", "b,c", "y")])
 def test_exporters_give_inner_tensors_names_of_inputs(tmp_path, names):
     assert read(written(tmp_path, named(*names)))[1] == []

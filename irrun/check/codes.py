@@ -274,6 +274,16 @@ CODES: dict[str, Code] = {
             '<attribute name="layout" version="0" layout="[N,C,H,W]"/>',
         ),
     ),
+    "E223": Code(
+        "name of an input or output that another one has",
+        "In a file of version 10, the layers that begin and end a model give their names to its inputs and outputs, "
+        "beside the names of the ports. OpenVINO refuses a file in which such a name is already that of another input "
+        "or output, or one tensor with a name of its own is two of them. Version 11 allows all that.",
+        (
+            'a layer named "mask" that gives an output, and a port of an input with names="mask"',
+            'a layer named "mask_out"',
+        ),
+    ),
     "E301": Code(
         "unknown operation",
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
