@@ -230,3 +230,14 @@ def test_small_files_and_bytes_have_no_thread(tmp_path):
     read_model(const(tmp_path, bytes(8))).weights.map_ahead()
     Weights(None, bytes(MIN_AHEAD)).map_ahead()
     assert threading.active_count() == before
+
+
+def test_bytes_that_are_no_booleans_are_told(tmp_path):
+    path = const(tmp_path, bytes([0, 1, 2, 255, 1, 0]), element_type="boolean", shape="2,3", size=6)
+    text = path.read_text().replace("FP32", "BOOL")
+    path.write_text(text)
+    (found,) = validate(path).diagnostics
+    assert (found.code, found.severity, found.line) == ("W914", "warning", 3)
+    assert found.message == "the constant has 2 of 6 bytes that are neither 0 nor 1, the first at [0, 2]"
+    path.with_suffix(".bin").write_bytes(bytes([0, 1, 1, 1, 1, 0]))
+    assert validate(path).diagnostics == []

@@ -620,6 +620,14 @@ CODES: dict[str, Code] = {
         ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
         by_place=True,
     ),
+    "W914": Code(
+        "bytes that are no booleans",
+        "A boolean constant has bytes other than 0 and 1. irrun takes them for true. OpenVINO's ops do not agree on "
+        "them: a Select takes 255 for false, a LogicalNot for true, and a Convert gives 2 and -1. Most often the bytes "
+        "are of another constant, or were written as u8.",
+        ("a boolean constant of the bytes 0, 255", "the bytes 0, 1"),
+        by_place=True,
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version "
