@@ -549,6 +549,17 @@ def test_a_port_that_was_deleted_is_told_once():
         assert found.code == "E206"
 
 
+def test_an_output_port_that_was_deleted_is_told_once(tmp_path):
+    net = Model()
+    parts = net.layer(
+        "Split", [net.parameter("x", "f32", (6,)), net.constant(np.int64(0))], [("f32", (2,))] * 3, num_splits="3"
+    )
+    for part in parts:
+        net.result(part)
+    net.layers[2] = net.layers[2].replace('<port id="4" precision="FP32"><dim>2</dim></port>', "")
+    assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E206"]
+
+
 def test_an_op_of_a_package_may_be_called_like_the_end_of_a_graph():
     text = changed(SOUND, ('name="r" type="Result" version="opset1"', 'name="r" type="Results" version="mine"'))
     assert [found.code for found in irrun.validate(text.encode()).errors] == ["E212", "E301"]

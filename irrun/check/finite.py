@@ -33,8 +33,8 @@ NEXT = {"bf16": 0x80, "f32": 0x80, "f64": 0xF0}
 
 
 def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
-    """The Consts with NaN or infinity, or with other bytes than booleans have, among the first `most` bytes of weights in
-    the order of layers; None are all."""
+    """The Consts with NaN, infinity or bytes that are no booleans, among the first `most` bytes of weights in the order
+    of layers; None are all."""
     weights = model.weights
     searched = 0
     buffer = bytearray(NEAR)
