@@ -55,3 +55,11 @@ def _edits(a: str, b: str) -> int:
                 row[j] = min(row[j], before[j - 2] + 1)
         before, last = last, row
     return last[-1]
+
+
+def blank_help(text: str) -> str | None:
+    """What to do about blanks behind a number, which are easily overlooked; None where there are none."""
+    number = text.strip()
+    if text.endswith(number) or not number.lstrip("+-").isdecimal():
+        return None
+    return f"write `{number}`: OpenVINO refuses a number with blanks behind it"

@@ -26,6 +26,7 @@ from irrun.spec import (
     Node,
     Output,
     Shapes,
+    Size,
     choice,
     exact,
     numpy_dtype,
@@ -612,6 +613,7 @@ def region_yolo(
     Constraints:
         C1: axis and end_axis lie in [-4, 4), and axis is not behind end_axis.
         C2: C is the number of regions times coords + 1 + classes.
+        C3: anchors are pairs, and mask has numbers of these, where it is read.
 
     Source: detection/region-yolo-1.rst
 
@@ -655,6 +657,13 @@ def _(node: Node) -> Shapes:
     regions = attrs["num"] if attrs["do_softmax"] else len(attrs["mask"])
     expected = regions * (attrs["coords"] + 1 + attrs["classes"])
     node.require("C2", shape[1] == expected, f"`data` has {shape[1]} channels, expected {expected}", "data")
+    pairs, rest = divmod(len(attrs["anchors"]), 2)
+    message = f"`anchors` has {2 * pairs + rest} numbers, expected pairs of a width and a height"
+    node.require("C3", not rest, message, about=["anchors"], lenient="leaves these to who reads the regions")
+    beyond = next((n for n in attrs["mask"] if pairs and not attrs["do_softmax"] and not 0 <= n < pairs), None)
+    message = f"`mask` has {beyond}, outside [0, {pairs}) of the pairs in `anchors`"
+    lenient = "leaves these to who reads the regions"
+    node.require("C3", beyond is None or rest > 0, message, about=["mask", "anchors"], lenient=lenient)
     return {"shape": _flattened(shape, axis, end_axis) if attrs["do_softmax"] else (shape[0], expected, *shape[2:])}
 
 
@@ -1040,20 +1049,44 @@ def _(node: Node) -> Shapes:
     node.require("C2", numbers % size == 0, message, "proposals")
     node.require("C2", numbers > 0, message, "proposals")
     priors = numbers // size
+    locations = node.shape("box_logits")[1]
+    _require_priors(node, priors, predictions, locations)
     classes = attrs.get("num_classes") or predictions // priors
-    expected = priors * classes
-    node.require(
-        "C4", predictions == expected, f"`class_preds` has {predictions} columns, expected {expected}", "class_preds"
-    )
-    locations, expected = node.shape("box_logits")[1], priors * 4 * (1 if attrs["share_location"] else classes)
-    node.require(
-        "C3", locations == expected, f"`box_logits` has {locations} columns, expected {expected}", "box_logits"
-    )
+    columns = priors * classes
+    message = f"`class_preds` has {predictions} columns, expected {columns} by `proposals`"
+    node.require("C4", predictions == columns, message, "class_preds", about=["proposals"])
+    columns = priors * 4 * (1 if attrs["share_location"] else classes)
+    message = f"`box_logits` has {locations} columns, expected {columns} by `proposals`"
+    node.require("C3", locations == columns, message, "box_logits", about=["proposals"])
     pairs = node.dims.get("pairs")
     if pairs is not None:
         message = f"`additional_class_preds` has {pairs} columns, expected {priors * 2}"
         node.require("C5", pairs == priors * 2, message, "additional_class_preds")
     return {"rows": detection_rows(node.dims["N"], classes, priors, attrs)}
+
+
+def _require_priors(node: Node, priors: Size, predictions: Size, locations: Size) -> None:
+    """Require as many priors as class_preds and box_logits are for, where these two agree on another number.
+
+    Where they do not, one of them is to blame.
+    """
+    if not isinstance(priors, int) or not isinstance(predictions, int) or not isinstance(locations, int):
+        return
+    classes, shared = node.attrs.get("num_classes"), node.attrs["share_location"]
+    others, rest = divmod(locations, 4 if shared else 4 * (classes or 1))
+    if rest or others in (0, priors):
+        return
+    expected = str(others)
+    if classes:
+        agree = others * classes == predictions
+    elif shared:
+        agree = predictions % others == 0 and predictions % priors != 0
+    else:
+        agree = others == predictions and predictions % priors != 0
+        expected = f"a divisor of {predictions}"
+    if agree:
+        message = f"`proposals` have {priors} priors, but `class_preds` and `box_logits` are for {expected}"
+        node.fail("C4", message, "proposals", about=["class_preds", "box_logits"])
 
 
 @op("DetectionOutput-8", of=detection_output_1, attrs=DETECTION_OUTPUT_ATTRS)

@@ -11,10 +11,10 @@ from irrun.spec import (
     ANY,
     ELEMENT_TYPE,
     INDEX,
-    INT,
     SHAPE,
     STRING,
     STRINGS,
+    WHOLE,
     Array,
     Attr,
     Body,
@@ -71,8 +71,8 @@ def _(node: Node) -> list[Tensor]:
     attrs=[
         Attr("element_type", ELEMENT_TYPE),
         Attr("shape", SHAPE),
-        Attr("offset", INT, least=0),
-        Attr("size", INT, least=0),
+        Attr("offset", WHOLE, least=0),
+        Attr("size", WHOLE, least=0),
     ],
     pure=False,
 )
@@ -175,26 +175,44 @@ def _(node: Node) -> list[Tensor]:
     count = _iterations(body, []) if slices is None else slices
     outputs = loop_outputs(node, body, tensors, parameters, results, count)
     for port in body.outputs:
-        shape = results[port.result].shape
-        if port.axis is not None and shape:
-            _check_joined(node, body, port, shape[port.axis])
+        found = _joined_size(port, results)
+        if found is not None:
+            expected = f"expected {port.part_size}"
+            _check_joined(node, "C9", body, tensors, port, found, port.part_size, expected, "part_size")
     return outputs
 
 
-def _check_joined(node: Node, body: Body, port: BodyOutput, size: Size) -> None:
+def _joined_size(port: BodyOutput, results: Sequence[Tensor]) -> Size | None:
+    """How long the results that an output joins are along its axis, which has been checked; None where unknown."""
+    shape = results[port.result].shape
+    return None if port.axis is None or shape is None else (shape or (1,))[port.axis]
+
+
+def _check_joined(
+    node: Node,
+    label: str,
+    body: Body,
+    tensors: Sequence[Tensor | None],
+    port: BodyOutput,
+    found: Size,
+    size: int,
+    expected: str,
+    attribute: str,
+) -> None:
     """A joined result is as long as it says; where slices of the inputs are why not, these are to blame."""
-    fits = size == port.part_size
-    message = f"result {port.result} has {size} elements along axis {port.axis}, expected {port.part_size}"
+    fits = found == size
+    count = str(found) if str(found) != "?" else f"other than {size}"
+    message = f"result {port.result} has {count} elements along axis {port.axis}, {expected}"
     if fits is False:
         for source in body.inputs if body.declared else ():
             declared = body.declared[source.parameter].shape
-            whole = None if source.external < 0 else node.inputs["inputs"][source.external].shape
-            found = misfit(source.axis, source.part_size, declared, whole)
-            if found is not None:
+            given = None if source.external < 0 else tensors[source.external]
+            off = None if given is None else misfit(source.axis, source.part_size, declared, given.shape)
+            if off is not None:
                 shape = shape_text(declared)
-                why = f"input {source.external} is given to a parameter that declares {shape}, but {found.message}"
-                node.fail("C9", f"{message}: {why}", place=(source, found.attribute))
-    node.require("C9", fits, message, place=(port, "part_size"))
+                why = f"input {source.external} is given to a parameter that declares {shape}, but {off.message}"
+                node.fail(label, f"{message}: {why}", place=(source, off.attribute))
+    node.require(label, fits, message, place=(port, attribute))
 
 
 def _check_joins(node: Node, body: Body) -> None:
@@ -258,6 +276,8 @@ def loop(trip_count: Array, execution_condition: Array, *inputs: Array, bodies: 
         C9: a result of the body is the execution_condition.
         C10: the execution_condition of the body is one boolean.
         C11: the current_iteration of the body is one i32 or i64.
+        C12: a joined result has as many elements along its axis as a step of stride. (The page has no stride for
+            outputs; OpenVINO refuses other results.)
 
     Source: infrastructure/loop-5.rst
     """
@@ -290,7 +310,17 @@ def _(node: Node) -> list[Tensor]:
         found = f"{goes_on.type}{shape_text(goes_on.shape)}"
         at = next(port for port in body.outputs if port.purpose == "execution_condition"), ""
         node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
-    return loop_outputs(node, body, tensors, parameters, results, _trips(node, most, goes_on))
+    trips = _trips(node, most, goes_on)
+    outputs = loop_outputs(node, body, tensors, parameters, results, trips)
+    for port in body.outputs:
+        size = _joined_size(port, results)
+        if size is not None and (trips == 0) is not True:
+            step = abs(port.stride)
+            whole = step == port.part_size
+            expected = f"expected {step}" if whole else f"but is joined at stride {port.stride}"
+            attribute = "part_size" if whole else "stride"
+            _check_joined(node, "C12", body, tensors, port, size, step, expected, attribute)
+    return outputs
 
 
 def _condition(body: Body) -> int | None:

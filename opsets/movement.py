@@ -23,6 +23,7 @@ from irrun.spec import (
     Attr,
     Cutting,
     Dim,
+    Doubting,
     Input,
     Joining,
     Lookup,
@@ -77,6 +78,7 @@ from ._indexing import (
 )
 from ._padding import block_inputs, padded, padded_shape
 from ._slices import ENDLESS, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
+from ._unlikely import indices_outside
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
 NUMBER = ANY - {"string"}
@@ -178,7 +180,7 @@ gather_7.folds(_counts_from_the_end, rule=partial(_gather_7_rule, lenient=WRAPS)
 gather_7.lowers("Gather-1", batch_dims=0)
 
 
-@op("Gather-8", of=gather_7, self_checking=True)
+@op("Gather-8", of=gather_7, self_checking=True, traits=[*gather_7.traits, Doubting(indices_outside)])
 def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> Any:
     """Take slices of the data along an axis. Negative indices count from the end; those outside give zeros.
 

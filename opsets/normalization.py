@@ -20,6 +20,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Doubting,
     Input,
     Node,
     Normalizing,
@@ -30,6 +31,7 @@ from irrun.spec import (
 
 from ._indexing import count_once
 from ._precision import total_of_squares, widened
+from ._unlikely import negative_variances
 
 
 @op(
@@ -44,6 +46,7 @@ from ._precision import total_of_squares, widened
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
     attrs=[Attr("epsilon", FLOAT_NUMBER, least=0, assumed=0.0)],
+    traits=[Doubting(negative_variances)],
 )
 def batch_norm_inference_1(
     gamma: Array, beta: Array, data: Array, mean: Array, variance: Array, *, epsilon: float
@@ -212,6 +215,7 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
     Constraints:
         C1: axes lie in [-r, r), r the rank of data.
         C2: beta is positive.
+        C3: no axis is there twice.
 
     Deviation: OpenVINO's CPU plugin takes the integer part of bias.
 
@@ -236,6 +240,10 @@ def _(node: Node) -> None:
     message = f"`beta` is {beta}, expected a positive number"
     node.require("C2", not beta <= 0, message, about=["beta"], lenient="computes with it")
     _require_axes(node, "C1")
+    axes, rank = node.numbers("axes"), len(node.shape("data"))
+    if axes is not None:
+        twice = len({axis % rank for axis in axes}) < len(axes)
+        node.require("C3", not twice, f"`axes` is {axes}, which has an axis twice", "axes")
 
 
 def _sums_around(array: Any, axis: int, reach: int) -> Any:

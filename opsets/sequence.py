@@ -19,6 +19,7 @@ from irrun.spec import (
     Attending,
     Attr,
     Dim,
+    Doubting,
     Input,
     Node,
     Output,
@@ -28,6 +29,7 @@ from irrun.spec import (
     Size,
     broadcast_shapes,
     choice,
+    every,
     numpy_dtype,
     op,
     product,
@@ -48,6 +50,7 @@ from ._recurrent import (
     rnn,
     unrolled,
 )
+from ._unlikely import positions_outside
 
 
 @op(
@@ -101,6 +104,7 @@ def ctc_greedy_decoder_seq_len(
 
     Constraints:
         C1: sequence_length lies in [0, T].
+        C2: blank_index lies in [0, C).
 
     Source: sequence/ctc-greedy-decoder-seq-len-6.rst
 
@@ -116,6 +120,12 @@ def ctc_greedy_decoder_seq_len(
 
 @ctc_greedy_decoder_seq_len.shapes
 def _(node: Node) -> None:
+    classes = node.dims["C"]
+    blank = node.numbers("blank_index") if node.inputs["blank_index"] is not None else None
+    if blank:
+        message = f"`blank_index` is {blank[0]}, outside [0, {classes})"
+        inside = every(answer for answer in (classes > blank[0], blank[0] >= 0))
+        node.require("C2", inside, message, "blank_index", about=["data"], lenient="takes no class for blank")
     node.within("C1", "sequence_length", 0, node.dims["T"] + 1)
 
 
@@ -621,6 +631,7 @@ def _(node: Node) -> None:
     ],
     outputs=[Output("output", "T2", "[*output]")],
     attrs=[Attr("axis", INT)],
+    traits=[Doubting(positions_outside)],
 )
 def one_hot_1(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int) -> Any:
     """Insert an axis where the element at the index has on_value and the others off_value.

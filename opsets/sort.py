@@ -25,6 +25,7 @@ from irrun.spec import (
     Array,
     Attr,
     Dim,
+    Doubting,
     Input,
     Node,
     Op,
@@ -53,6 +54,7 @@ from ._boxes import (
 )
 from ._indexing import places_of
 from ._precision import widened
+from ._unlikely import overlaps_outside, unsorted_rows
 
 SORTS = choice("value", "index", "none")
 TOP_K_ATTRS = (
@@ -233,6 +235,7 @@ top_k_11.lowers("TopK-3", stable=False)
     inputs=[Input("sorted", "T", "[size] | [*batch, size]"), Input("values", "T", "[*values]")],
     outputs=[Output("indices", "output_type", "[*values]")],
     attrs=[Attr("right_mode", BOOL, False), Attr("output_type", choice("i64", "i32"), "i64")],
+    traits=[Doubting(unsorted_rows)],
 )
 def search_sorted(sorted: Array, values: Array, *, right_mode: bool, output_type: str) -> Any:
     """Where each value would go into its sorted row: before equal elements, or behind them with right_mode.
@@ -431,6 +434,7 @@ def _suppression(version: int, opsets: set[int], output: str, *, filled: bool, e
         types=NMS_TYPES,
         lenient_types=NMS_LENIENT,
         opsets=frozenset(opsets),
+        traits=[Doubting(overlaps_outside)],
         rule=rule,
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, as (batch, class, box).",
@@ -486,6 +490,7 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         types=NMS_TYPES,
         lenient_types=NMS_LENIENT,
         opsets=frozenset(opsets),
+        traits=[Doubting(overlaps_outside)],
         rule=_scored_shapes,
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, and their scores.",
@@ -539,6 +544,7 @@ non_max_suppression_9 = _scored_suppression(9, range(9, 17), "non-max-suppressio
     ],
     outputs=SCORED_OUTPUTS,
     attrs=[Attr("sort_result_descending", BOOL, True), OUTPUT_TYPE, Attr("clockwise", BOOL, True)],
+    traits=[Doubting(overlaps_outside)],
 )
 def nms_rotated(
     boxes: Array,

@@ -229,6 +229,7 @@ FAULTS = [
     ("E108", [("<net ", "<model "), ("</net>", "</model>")], "<model"),
     ("E109", [(' version="11"', "")], "<net"),
     ("E109", [('version="11"', 'version="9"')], 'version="9"'),
+    ("E109", [('version="11"', 'version="11 "')], 'version="11 "'),
     ("E111", [("<layers>", "<meta_data>"), ("</layers>", "</meta_data>"), (EDGES, "")], "<net"),
     ("E220", [("<edges>", "<edgs>"), ("</edges>", "</edgs>")], "<edgs"),
     ("E201", [('type="Subtract" ', "")], "<layer"),
@@ -296,6 +297,55 @@ def test_a_name_of_two_tensors_is_noticed_wherever_it_stands(tmp_path, names, pl
     first, second = found.notes[0].message.split("`")[1], place
     lost = {op.get_friendly_name(): op.output(0).get_names() for op in model.get_ops()}
     assert any(name.endswith("_1") for name in lost[first if renamed == "first" else second])
+
+
+def old(*, input="a", names=("", ""), layers=("exp", "abs"), results=(1, 2)):
+    """A model of version 10 whose input goes through an Exp (1) and an Abs (2), and is given back by some of these."""
+    net = Model(version=10)
+    (x,) = net.layer("Parameter", [], [("f32", (2,))], names=[input], name="a", shape="2", element_type="f32")
+    values = [x]
+    for type, name, layer in zip(("Exp", "Abs"), names, layers, strict=True):
+        values += net.layer(type, [x], [("f32", (2,))], names=[name], name=layer)
+    for number, result in enumerate(results):
+        net.layer("Result", [values[result]], [], name=f"r{number}")
+    return net
+
+
+COLLISIONS = [
+    ({}, None),
+    (
+        {"names": ("exp", "abs"), "results": (1, 2, 2), "input": ""},
+        ("r2", "`abs` would be the name of this output, but"),
+    ),
+    ({"results": (1, 1)}, None),
+    ({"results": (1, 2, 0)}, ("r2", "`a` would be the name of this output, but is that of an input")),
+    ({"results": (1, 2, 0), "input": ""}, None),
+    ({"layers": ("exp", "exp")}, ("exp", "`exp` would be the name of this output, but is one of what layer 1")),
+    ({"layers": ("a", "abs")}, ("a", "`a` would be the name of this output, but is one of what layer 0")),
+    ({"names": ("e", ""), "layers": ("exp", "e")}, ("e", "`e` would be the name of this output, but is one of what")),
+    (
+        {"names": ("a", ""), "input": "b"},
+        ("a", "`a` would be the name of this input, but is one of what layer 1 `exp`"),
+    ),
+    ({"names": ("r1", "r0")}, None),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), COLLISIONS)
+def test_layers_of_version_10_give_inputs_and_outputs_their_names(tmp_path, changes, said):
+    path = old(**changes).save(tmp_path)
+    found = irrun.validate(path).errors
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert said is not None
+        (error,) = found
+        assert (error.code, error.layer.name) == ("E223", said[0])
+        assert error.message.startswith(said[1])
+    else:
+        assert (found, said) == ([], None)
+    newer = path.read_text().replace('version="10"', 'version="11"')
+    assert irrun.validate(newer.encode()).errors == []
 
 
 @pytest.mark.parametrize("names", [("x", "a,x", "b", "y"), ("x,c", "a", "b,c", "y")])
@@ -369,6 +419,7 @@ def test_an_unread_list_of_other_things_is_not_the_layers(tmp_path):
 BODY_FAULTS = [
     ("E201", [('<input external_port_id="0" internal_layer_id="0"/>', '<input external_port_id="0"/>')], "<input"),
     ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="x"')], 'axis="x"'),
+    ("E202", [('internal_layer_id="2"', 'internal_layer_id="2" axis="0 "')], 'axis="0 "'),
     ("E213", [('<input external_port_id="0"', '<input external_port_id="20"')], 'external_port_id="20"'),
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="5"')], 'internal_layer_id="5"'),
     ("E213", [('internal_layer_id="2"', 'internal_layer_id="1"')], 'internal_layer_id="1"'),
@@ -459,6 +510,61 @@ def test_no_result(tmp_path):
     assert only(tmp_path, text).code == "E212"
 
 
+OF_ONE_CAUSE = [
+    ("E301", LOOP, 'name="x" type="Parameter"', 'name="x" type="Paramter"', "did you mean `Parameter`?"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Reslt"', "did you mean `Result`?"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Output"', "did you mean `Result`?"),
+    ("E201", LOOP, 'name="x" type="Parameter"', 'name="x"', None),
+    ("E201", LOOP, 'name="r" type="Result"', 'name="r"', None),
+    ("E301", SOUND, 'name="r" type="Result"', 'name="r" type="Resul"', "did you mean `Result`?"),
+    ("E201", SOUND, 'name="r" type="Result"', 'name="r"', None),
+    (
+        "E217",
+        SOUND,
+        'name="sub" type="Subtract"',
+        'name="sub" type="CONST"',
+        "write `Const`, exactly so; OpenVINO refuses",
+    ),
+    ("E206", SOUND, '<port id="1">', '<port id="5">', "its input ports are 0, 5"),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "old", "new", "help"), OF_ONE_CAUSE)
+def test_what_a_type_or_port_that_is_not_there_leads_to_is_not_reported(code, text, old, new, help):
+    start = max(text.find("<body>"), 0)
+    text = text[:start] + changed(text[start:], (old, new))
+    told = irrun.validate(text.encode()).diagnostics
+    (found,) = [found for found in told if found.severity == "error" or found.code == "W904"]
+    assert found.code == code
+    assert help is None or found.help.startswith(help)
+
+
+def test_a_port_that_was_deleted_is_told_once():
+    for text, port in (
+        (SOUND, '<port id="1"><dim>2</dim></port>'),
+        (LOOP, '<port id="20"/>'),
+        (LOOP, '<port id="1" precision="FP32"/>'),
+    ):
+        (found,) = irrun.validate(changed(text, (port, "")).encode()).errors
+        assert found.code == "E206"
+
+
+def test_an_output_port_that_was_deleted_is_told_once(tmp_path):
+    net = Model()
+    parts = net.layer(
+        "Split", [net.parameter("x", "f32", (6,)), net.constant(np.int64(0))], [("f32", (2,))] * 3, num_splits="3"
+    )
+    for part in parts:
+        net.result(part)
+    net.layers[2] = net.layers[2].replace('<port id="4" precision="FP32"><dim>2</dim></port>', "")
+    assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E206"]
+
+
+def test_an_op_of_a_package_may_be_called_like_the_end_of_a_graph():
+    text = changed(SOUND, ('name="r" type="Result" version="opset1"', 'name="r" type="Results" version="mine"'))
+    assert [found.code for found in irrun.validate(text.encode()).errors] == ["E212", "E301"]
+
+
 def test_unreachable_layers_are_one_warning_with_those_that_feed_it(tmp_path):
     found = only(tmp_path, chain([(0, 1), (1, 2), (2, 3), (0, 4)], 3))
     message = "the layer reaches no Result or Assign, nor do the 2 that feed only such layers"
@@ -484,8 +590,21 @@ def test_execution_graphs_are_refused_but_readable(tmp_path):
 
 
 def test_the_root_tag_is_read_in_any_case_and_the_version_with_blanks(tmp_path):
-    text = SOUND.replace("<net", "<NET").replace("</net", "</NET").replace('version="11"', 'version=" 10"')
-    assert read_model(written(tmp_path, text)).version == 10
+    for spelling in (" 10", "+10", "\t0010"):
+        version = f'version="{spelling}"'
+        text = SOUND.replace("<net", "<NET").replace("</net", "</NET").replace('version="11"', version)
+        assert read_model(written(tmp_path, text)).version == 10
+
+
+def test_numbers_with_blanks_behind_them_are_refused_with_what_to_write(tmp_path):
+    for old, new, number in (
+        ('version="11"', 'version="11&#10;"', "11"),
+        ('<layer id="1"', '<layer id=" 1 "', "1"),
+        ('to-port="1"', 'to-port="1&#9;"', "1"),
+    ):
+        _, diagnostics = read(written(tmp_path, changed(SOUND, (old, new))))
+        advice = f"write `{number}`: OpenVINO refuses a number with blanks behind it"
+        assert [found.help for found in diagnostics] == [advice], new
 
 
 def test_one_missing_bin_is_one_diagnostic(tmp_path):

@@ -7,6 +7,7 @@ import openvino as ov
 import pytest
 from openvino import opset13
 
+from irrun.check.validate import validate
 from irrun.ir.reader import read, read_model
 from irrun.ir.weights import MIN_AHEAD, Weights
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, NF4, numpy_dtype
@@ -129,6 +130,11 @@ def test_arrays_outlive_the_weights(tmp_path):
     assert weights.constant(model.graph.layers[0]).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("changes", [{"offset": " +4", "size": "\t+8"}, {"offset": "004"}, {"shape": " 2 , "}])
+def test_numbers_of_a_const_as_openvino_takes_them(tmp_path, changes):
+    assert validate(const(tmp_path, bytes(12), **({"offset": "4"} | changes))).diagnostics == []
+
+
 def test_missing_file_has_no_size(tmp_path):
     assert Weights(tmp_path / "none.bin").size is None
 
@@ -141,6 +147,8 @@ def test_missing_file_has_no_size(tmp_path):
         ({"shape": "3"}, "E504", "size"),
         ({"element_type": "u3", "shape": "3", "size": "2"}, "E504", "size"),
         ({"offset": "x"}, "E506", "offset"),
+        ({"offset": "0 "}, "E506", "offset"),
+        ({"size": "8\n"}, "E506", "size"),
         ({"size": "-8"}, "E506", "size"),
         ({"size": "9" * 5000}, "E506", "size"),
         ({"shape": "[2]"}, "E506", "shape"),
@@ -222,3 +230,14 @@ def test_small_files_and_bytes_have_no_thread(tmp_path):
     read_model(const(tmp_path, bytes(8))).weights.map_ahead()
     Weights(None, bytes(MIN_AHEAD)).map_ahead()
     assert threading.active_count() == before
+
+
+def test_bytes_that_are_no_booleans_are_told(tmp_path):
+    path = const(tmp_path, bytes([0, 1, 2, 255, 1, 0]), element_type="boolean", shape="2,3", size=6)
+    text = path.read_text().replace("FP32", "BOOL")
+    path.write_text(text)
+    (found,) = validate(path).diagnostics
+    assert (found.code, found.severity, found.line) == ("W914", "warning", 3)
+    assert found.message == "the constant has 2 of 6 bytes that are neither 0 nor 1, the first at [0, 2]"
+    path.with_suffix(".bin").write_bytes(bytes([0, 1, 1, 1, 1, 0]))
+    assert validate(path).diagnostics == []

@@ -274,6 +274,16 @@ CODES: dict[str, Code] = {
             '<attribute name="layout" version="0" layout="[N,C,H,W]"/>',
         ),
     ),
+    "E223": Code(
+        "name of an input or output that another one has",
+        "In a file of version 10, the layers that begin and end a model give their names to its inputs and outputs, "
+        "beside the names of the ports. OpenVINO refuses a file in which such a name is already that of another input "
+        "or output, or one tensor with a name of its own is two of them. Version 11 allows all that.",
+        (
+            'a layer named "mask" that gives an output, and a port of an input with names="mask"',
+            'a layer named "mask_out"',
+        ),
+    ),
     "E301": Code(
         "unknown operation",
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
@@ -610,6 +620,14 @@ CODES: dict[str, Code] = {
         ("a weight [0.1, nan, 0.3]", "a weight [0.1, 0.2, 0.3]"),
         by_place=True,
     ),
+    "W914": Code(
+        "bytes that are no booleans",
+        "A boolean constant has bytes other than 0 and 1. irrun takes them for true. OpenVINO's ops do not agree on "
+        "them: a Select takes 255 for false, a LogicalNot for true, and a Convert gives 2 and -1. Most often the bytes "
+        "are of another constant, or were written as u8.",
+        ("a boolean constant of the bytes 0, 255", "the bytes 0, 1"),
+        by_place=True,
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version "
@@ -722,8 +740,8 @@ CODES: dict[str, Code] = {
     "W947": Code(
         "constant in an order that is not expected",
         "The specification expects the elements of this constant in ascending order, such as the ids of segments, but "
-        "does not say what comes of others. irrun computes what sorted ones would give; OpenVINO gives something else. "
-        "Sort them, and what belongs to them.",
+        "does not say what comes of others. irrun computes what sorted ids would give; OpenVINO gives something else. "
+        "In a row that is searched, both find what a search happens on. Sort them, and what belongs to them.",
         ("segment_ids [1, 0, 0]", "segment_ids [0, 0, 1], and the indices in the same order"),
     ),
     "W948": Code(
@@ -762,6 +780,14 @@ CODES: dict[str, Code] = {
         "The value is outside what the specification allows, but OpenVINO computes with it as with any other, or does "
         "not read it, as pads where auto_pad says them. irrun does the same. Other tools go by the specification.",
         ("an Elu with alpha -1", "an alpha of 0 or more"),
+    ),
+    "W954": Code(
+        "constant that is seldom meant",
+        "The op is defined with this constant, and OpenVINO computes what irrun does, but little comes of it: zeros "
+        "for an index behind the end of the data, NaN for a negative variance, no box that hides another. Most often "
+        "it is the constant of another layer, counts from 1, or has another unit. Constants alone are looked at; such "
+        "data of a run are computed without a word.",
+        ("a NonMaxSuppression with the iou_threshold 50", "0.5"),
     ),
     "E701": Code(
         "the other side failed",

@@ -1,4 +1,5 @@
-"""Weights that are no numbers: a warning for each Const that holds NaN or infinity.
+"""Weights that are no values of their type: a warning for each Const that holds NaN or infinity, or bytes that are no
+booleans.
 
 A constant whose other elements are all 0 is left alone where it has infinities only: it hides scores from a softmax.
 """
@@ -9,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic
-from irrun.ir.graph import Model
-from irrun.ir.weights import NEAR, Array, WeightsError
+from irrun.diagnostics import Diagnostic, Span
+from irrun.ir.graph import Layer, Model
+from irrun.ir.weights import NEAR, Array, Blob, WeightsError
 from irrun.ir.xml import attribute_span
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
@@ -32,18 +33,24 @@ NEXT = {"bf16": 0x80, "f32": 0x80, "f64": 0xF0}
 
 
 def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
-    """The Consts with NaN or infinity among the first `most` bytes of weights in the order of layers; None are all."""
+    """The Consts with NaN, infinity or bytes that are no booleans, among the first `most` bytes of weights in the order
+    of layers; None are all."""
     weights = model.weights
     searched = 0
     buffer = bytearray(NEAR)
     for layer in (layer for layer in model.graph.walk() if layer.type == "Const"):
         blob = weights.checked(layer)
-        if blob is None or blob.element_type not in HIGHEST or not blob.elements or layer in weights.doubtful:
+        if blob is None or not blob.elements or layer in weights.doubtful:
+            continue
+        if blob.element_type not in HIGHEST and blob.element_type != "boolean":
             continue
         searched += blob.needed
         if most is not None and searched > most:
             return
         try:
+            if blob.element_type == "boolean":
+                yield from _no_booleans(layer, weights.chunks(layer, buffer), blob)
+                continue
             if not suspect(weights.chunks(layer, buffer), blob.element_type):
                 continue
             dtype = numpy_dtype(blob.element_type)
@@ -52,11 +59,34 @@ def search_weights(model: Model, most: int | None) -> Iterator[Diagnostic]:
             return
         if found is not None and (found.nans or found.others):
             help = "a training that diverged, or values beyond the range of the type; results are likely to be NaN"
-            element = layer.data or layer.element
-            span = attribute_span(element, "offset") if layer.data else element.span
-            yield Diagnostic(
-                "W913", f"the constant has {found} of {blob.elements:,} elements{found.place}", span, layer.label, help
-            )
+            message = f"the constant has {found} of {blob.elements:,} elements{found.place}"
+            yield Diagnostic("W913", message, _place(layer), layer.label, help)
+
+
+def _place(layer: Layer) -> Span | None:
+    return attribute_span(layer.data, "offset") if layer.data else layer.element.span
+
+
+def _no_booleans(layer: Layer, chunks: Iterable[bytes | bytearray], blob: Blob) -> Iterator[Diagnostic]:
+    """A warning where there are bytes that are neither 0 nor 1."""
+    count, first, begin = 0, 0, 0
+    for chunk in chunks:
+        others = chunk.translate(None, b"\0\1")
+        if others and not count:
+            first = begin + chunk.find(others[:1])
+        count += len(others)
+        begin += len(chunk)
+    if count:
+        message = (
+            f"the constant has {count:,} of {blob.elements:,} bytes that are neither 0 nor 1{_at(first, blob.shape)}"
+        )
+        help = "irrun takes them for true; of OpenVINO's ops some do, others do not, or compute with the number"
+        yield Diagnostic("W914", message, _place(layer), layer.label, help)
+
+
+def _at(number: int, shape: tuple[int, ...]) -> str:
+    index = ", ".join(str(int(number)) for number in np.unravel_index(number, shape)) if shape else ""
+    return f", the first at [{index}]" if shape else ""
 
 
 def suspect(chunks: Iterable[bytes | bytearray], type: str) -> bool:
@@ -106,5 +136,4 @@ def not_finite(chunks: Iterable[Array], shape: tuple[int, ...]) -> NotFinite | N
         begin += chunk.size
     if first is None:
         return None
-    index = ", ".join(str(int(number)) for number in np.unravel_index(first, shape)) if shape else ""
-    return NotFinite(nans, infinities, f", the first at [{index}]" if shape else "", others)
+    return NotFinite(nans, infinities, _at(first, shape), others)

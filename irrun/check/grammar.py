@@ -24,6 +24,7 @@ from irrun.spec.attributes import (
     SHAPE,
     STRING,
     STRINGS,
+    WHOLE,
     Attr,
     Kind,
 )
@@ -323,7 +324,7 @@ _NAMED: dict[Kind, str] = {
 
 
 def _content(attr: Attr) -> str:
-    if attr.kind is INT:
+    if attr.kind in (INT, WHOLE):
         bounds = (("minInclusive", attr.least), ("maxInclusive", attr.most))
         params = "".join(f'<param name="{name}">{int(bound)}</param>' for name, bound in bounds if bound is not None)
         unsigned = attr.least is not None and attr.least >= 0

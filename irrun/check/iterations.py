@@ -238,7 +238,8 @@ def _iterations_of(entry: PortMap, dims: tuple[int, ...], shape: Shape) -> int |
 def _joins(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
     """Outputs whose `start`, `end` and `stride` do not cover the joined axis as it comes out.
 
-    OpenVINO refuses that of a TensorIterator. Of a Loop it looks at the direction and the length of a step only.
+    OpenVINO refuses that of a TensorIterator. Of a Loop it looks at the direction and the length of a step only, which
+    the op's rule checks.
     """
     for entry in node.layer.bodies["body"].outputs:
         shape = node.outputs[entry.external].shape if 0 <= entry.external < len(node.outputs) else None
@@ -258,16 +259,8 @@ def _joins(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iter
         message = f"{what} that results of {entry.part_size} join to"
         help = 'write start="0" end="-1", or start="-1" end="0" for a negative stride, and as `stride` the `part_size`'
         span = attribute_span(entry.element, name)
-        code = "E304" if iterator or not _steps(entry, inference) else "W944"
+        code = "E304" if iterator else "W944"
         yield Diagnostic(code, message, span, node.layer.label, help)
-
-
-def _steps(entry: PortMap, inference: Inference) -> bool:
-    """Whether the `stride` of a joined output may be the length of the results that are joined."""
-    shape = inference.tensor(entry.internal.inputs[0]).shape if entry.internal.inputs else None
-    if entry.axis is None or not shape or not -len(shape) <= entry.axis < len(shape):
-        return True
-    return (shape[entry.axis] == abs(entry.stride)) is not False
 
 
 def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnostic]:

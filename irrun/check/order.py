@@ -1,5 +1,5 @@
 """Constants for which the specification leaves open what is computed: segments that are not sorted, places that several
-updates go to, and numbers that the type does not allow for."""
+updates go to, and numbers that the type does not allow for; and those that are seldom meant."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from irrun.check.documentation import source_page
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
-from irrun.spec.op import Doubt, Tensor
-from irrun.spec.traits import Overwriting
+from irrun.spec.op import UNLIKELY, Doubt, Tensor
+from irrun.spec.traits import Doubting, Overwriting
 
 MAX_PLACES = 1 << 16
 """Updates of one layer whose places are compared."""
@@ -26,13 +26,18 @@ def check_order(inference: Inference) -> Iterator[Diagnostic]:
                 yield _doubted(doubt, node)
         elif node.op.traits and (trait := node.op.trait(Overwriting)) is not None:
             yield from _repeated(node, trait, inference)
+        elif node.op.traits and (doubting := node.op.trait(Doubting)) is not None:
+            tensors = dict(zip(node.op.port_names, map(inference.tensor, node.layer.inputs), strict=False))
+            for doubt in doubting.doubts(tensors, node.attrs):
+                yield _doubted(doubt, node)
 
 
 def _doubted(doubt: Doubt, node: InferredLayer) -> Diagnostic:
     span = node.layer.span
     if doubt.port is not None:
         span = node.layer.input_ports[node.op.port_names.index(doubt.port)].element.span
-    help = f"see {source_page(node.op)}; other implementations give something else"
+    others = "" if doubt.code == UNLIKELY else "; other implementations give something else"
+    help = f"see {source_page(node.op)}{others}"
     return Diagnostic(doubt.code, doubt.message, span, node.layer.label, help)
 
 

@@ -142,7 +142,8 @@ def validate(
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     whole = chain(bodies, check_variables(inference), check_order(inference))
     later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
-    problems = [*problems, *limited(later)]
+    portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
+    problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
 

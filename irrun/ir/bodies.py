@@ -173,6 +173,8 @@ def _check_inputs(layer: Layer, body: LayerBody, findings: Findings) -> None:
     externals: dict[int, PortMap] = {}
     internals: dict[Layer, PortMap] = {}
     for entry in body.inputs:
+        if entry.external >= len(layer.inputs) and layer in findings.lacking:
+            continue
         if entry.external >= len(layer.inputs):
             message = f"there is no input {entry.external}: the layer has {len(layer.inputs)}"
             help = "`external_port_id` counts the inputs of the layer from 0, whatever ids its ports have"
@@ -209,7 +211,9 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
     for entry in body.outputs:
         entry.external = rank.get(entry.external, UNCONNECTED)
     beyond = [entry for entry in body.outputs if entry.external >= len(layer.outputs)]
-    for entry in inner if len(inner) == len(beyond) else beyond:  # most have no output port for their condition
+    told = layer in findings.lacking
+    wrong = inner if len(inner) == len(beyond) else beyond  # most have no output port for their condition
+    for entry in wrong if not told else ():
         message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
         if entry.external < len(layer.outputs):
             message = f"the layer has {len(layer.outputs)} output ports, one less than <output>s with this one"

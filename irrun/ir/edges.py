@@ -198,6 +198,8 @@ def _port(
         side = "output" if output else "input"
         message = f"layer {layer} has no {side} port {id}"
         findings.add("E206", message, edge, name, layer=layer, help=_port_help(layer, id, output))
+        findings.lacking.add(layer)
+        layer.broken |= not output
     return number
 
 

@@ -9,10 +9,10 @@ from functools import cache
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
-from irrun.spelling import close_matches
+from irrun.spelling import blank_help, close_matches
 
 _WHOLE = r"\s*\+?\d+"
-_INTEGER = r"\s*-?\d+\s*"
+_INTEGER = r"\s*[-+]?\d+"
 _DIGITS = 20
 """2**64 has so many: longer texts are out of range, and need not be converted."""
 
@@ -32,11 +32,15 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
 
 
 class Findings:
-    """The diagnostics of one file, whose format has the number `version`, in the order in which they were found."""
+    """The diagnostics of one file, whose format has the number `version`, in the order in which they were found.
+
+    Layers that are `lacking` have no port that an edge names, which is reported, and so may have fewer than they need.
+    """
 
     def __init__(self, version: int = 11) -> None:
         self.version = version
         self.diagnostics: list[Diagnostic] = []
+        self.lacking: set[Layer] = set()
         self._counts: Counter[str] = Counter()
 
     def add(
@@ -93,7 +97,7 @@ class Findings:
         if re.fullmatch(_WHOLE, text, re.ASCII) and len(text) <= _DIGITS and int(text) < 2**64:
             return int(text)
         message = f"`{name}` is `{text}`, but must be a whole number, 0 or more"
-        self.add("E202", message, element, name, graph=graph, layer=layer)
+        self.add("E202", message, element, name, graph=graph, layer=layer, help=blank_help(text))
         return None
 
     def integer(self, element: Element, name: str, default: int, layer: Layer) -> int:
@@ -103,5 +107,6 @@ class Findings:
             return default
         if re.fullmatch(_INTEGER, text, re.ASCII) and len(text) <= _DIGITS and abs(int(text)) < 2**63:
             return int(text)
-        self.add("E202", f"`{name}` is `{text}`, but must be an integer", element, name, layer=layer)
+        message = f"`{name}` is `{text}`, but must be an integer"
+        self.add("E202", message, element, name, layer=layer, help=blank_help(text))
         return default

@@ -50,6 +50,9 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
         for listed in layers
         for child in members(listed, "layer", findings, graph, graph.owner)
     ]
+    for layer in graph.layers:
+        if len(layer.outputs) + len(layer.input_ports) == 1 and _may_be_an_end(layer):
+            _take_for_meant(layer, findings)
     return True
 
 
@@ -94,10 +97,32 @@ def _written_layer(element: Element, graph: Graph, findings: Findings) -> Layer:
     if type != given.get("type", ""):
         _report_case(layer, given["type"], findings)
     if type.lower() == "constant" or (type.lower() == "const" and type != "Const"):
-        help = "write `Const`, exactly so; OpenVINO loads a layer `Constant` with uninitialised memory"
+        does = f"loads a layer `{type}` with uninitialised memory" if len(type) > len("Const") else "refuses the model"
+        help = f"write `Const`, exactly so; OpenVINO {does}"
         findings.add("E217", f"`{type}` is not a layer type of the IR", element, "type", layer=layer, help=help)
     _children(layer, findings)
     return layer
+
+
+def _may_be_an_end(layer: Layer) -> bool:
+    """Whether a layer of one port has the form of a Parameter or a Result, but another type, or none."""
+    data = _WITH_DATA["Parameter"] if layer.outputs else set()
+    return layer.type not in ("Parameter", "Result") and layer.attributes.keys() == data
+
+
+def _take_for_meant(layer: Layer, findings: Findings) -> None:
+    """Take a layer for a Parameter or a Result, where its type is missing, or near to that; the latter is reported.
+
+    Else all that builds on these would be reported, too.
+    """
+    meant, words = ("Parameter", ("Parameter", "Input")) if layer.outputs else ("Result", ("Result", "Output"))
+    if "type" not in layer.element.attributes:  # which is reported
+        layer.type = meant
+    elif layer.version.startswith("opset") and close_matches(layer.type, words):
+        message = f"unknown op `{layer.type}` of {layer.version}"
+        help = f"did you mean `{meant}`?"
+        layer.type = meant
+        findings.add("E301", message, layer.element, "type", layer=layer, help=help)
 
 
 def _report_case(layer: Layer, written: str, findings: Findings) -> None:

@@ -23,6 +23,7 @@ from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, parse
 from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spelling import blank_help
 
 MAX_XML_BYTES = 3 << 28
 """The .xml of a large language model has 20 MB, one of a million layers some 500 MB."""
@@ -204,10 +205,12 @@ def _version(root: Element, findings: Findings) -> int | None:
         wrong = next((f"`{name}` is not read; " for name in root.attributes if "version" in name.lower()), "")
         findings.add("E109", "<net> has no `version`", root, help=f'{wrong}write version="11"')
         return 11
-    number = text.strip()
-    if number in ("10", "11"):
-        return int(number)
-    help = "convert the original model again with a current OpenVINO; versions up to 9 stem from before 2020"
+    if (number := re.fullmatch(r"\s*\+?0{0,9}(10|11)", text, re.ASCII)) is not None:
+        return int(number[1])
+    help = (
+        blank_help(text)
+        or "convert the original model again with a current OpenVINO; versions up to 9 stem from before 2020"
+    )
     findings.add("E109", f"the version is `{text}`, expected 10 or 11", root, "version", help=help)
     return None
 

@@ -121,18 +121,58 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
             _report_outputs(layer, findings)
     names = [layer.name for layer in graph.layers if layer.name]
     of_tensors = [name for layer in graph.layers for value in layer.outputs for name in value.port.names]
+    told = _collisions(graph, findings) if findings.version == 10 and graph.owner is None else set()
     if len(set(names)) < len(names) or len(set(of_tensors)) < len(of_tensors):
-        _warn_of_shared_names(graph, findings)
+        _warn_of_shared_names(graph, findings, told)
 
 
-def _warn_of_shared_names(graph: Graph, findings: Findings) -> None:
-    """Report names that several layers, or several tensors, have."""
+def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
+    """The layers whose names cannot become those of inputs and outputs, as they do of files of version 10; reported."""
+    inputs = [layer.outputs[0] for layer in graph.parameters if layer.outputs]
+    outputs: list[Value] = []
+    seen = set(inputs)
+    for result in graph.results:
+        value = result.inputs[0] if result.inputs else None
+        if value is not None and value.port.names and value in seen:
+            which = "an input" if value.layer.type == "Parameter" else "another output"
+            message = f"`{value.port.names[0]}` would be the name of this output, but is that of {which}"
+            help = "delete the names of the port; in version 10 OpenVINO refuses files where two of these have one name"
+            notes = (Note("what both are", value.port.element.span),)
+            findings.add("E223", message, result.element, layer=result, notes=notes, help=help)
+        if value is not None:
+            outputs.append(value)
+            seen.add(value)
+    taken: dict[str, Value] = {}
+    for value in (*inputs, *outputs):
+        for name in value.port.names:
+            taken.setdefault(name, value)
+    found: dict[Value, Layer] = {}
+    for value in (*outputs, *inputs):
+        layer, name = value.layer, value.layer.name
+        if len(layer.outputs) > 1:
+            name = f"{name}.{value.index}"
+        other = taken.setdefault(name, value) if layer.name else value
+        if other is value or name in value.port.names or value in found:
+            continue
+        found[value] = layer
+        kind = "input" if layer.type == "Parameter" else "output"
+        message = f"`{name}` would be the name of this {kind}, but is one of what layer {other.layer} gives"
+        help = (
+            "make them differ; in version 10 layers give inputs and outputs their names, and OpenVINO refuses the file"
+        )
+        notes = (Note("the other one", other.port.element.span),)
+        findings.add("E223", message, layer.element, "name", layer=layer, notes=notes, help=help)
+    return {*found.values()}
+
+
+def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) -> None:
+    """Report names that several layers, or several tensors, have, but for layers of which it is `told`."""
     layers: dict[str, Layer] = {}
     values: dict[str, Value] = {}
     for layer in graph.layers:
         if layer.name:
             first = layers.setdefault(layer.name, layer)
-            if first is not layer:
+            if first is not layer and not told & {first, layer}:
                 notes = (Note(f"layer {first} has it, too", first.span),)
                 message = f"two layers are named `{layer.name}`"
                 help = "outputs and messages go by names; make them differ"

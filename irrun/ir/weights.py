@@ -28,6 +28,7 @@ import numpy as np
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
+from irrun.spelling import blank_help
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Layer
@@ -66,7 +67,8 @@ _OF_BLOB = {"element_type": None, "shape": None, "offset": None, "size": None}.k
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
-_INTEGER = r"\s*\+?\d+\s*"
+_BYTES = r"\s*\+?\d+"
+_SIZE = r"\s*\+?\d+\s*"
 
 
 class WeightsError(ValueError):
@@ -147,8 +149,9 @@ def _integer(attributes: dict[str, str], name: str) -> int:
     text = attributes[name]
     if _is_short(text):
         return int(text)
-    if not re.fullmatch(_INTEGER, text, re.ASCII) or len(text) > 30 or int(text) >= 2**64:
-        raise WeightsError("E506", f"`{name}` is `{text}`, but must be a whole number of bytes", name)
+    if not re.fullmatch(_BYTES, text, re.ASCII) or len(text) > 30 or int(text) >= 2**64:
+        message = f"`{name}` is `{text}`, but must be a whole number of bytes"
+        raise WeightsError("E506", message, name, blank_help(text))
     return int(text)
 
 
@@ -159,7 +162,7 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     if items and not items[-1].strip():
         items.pop()  # OpenVINO takes one trailing comma
     for item in items:
-        if not _is_short(item) and (not re.fullmatch(_INTEGER, item, re.ASCII) or len(item) > 30):
+        if not _is_short(item) and (not re.fullmatch(_SIZE, item, re.ASCII) or len(item) > 30):
             help = "sizes separated by commas, such as `1,3,224,224`, without brackets; an empty text is a scalar"
             raise WeightsError("E506", f"`{item.strip()}` in the shape `{text}` is not a size", "shape", help)
     shape = tuple(map(int, items))

@@ -114,12 +114,17 @@ _BLANKS = " \t\n\r\f\v"
 """What may stand around numbers; of other spaces that Unicode has OpenVINO knows none."""
 
 _INT = r"(?a)\s*-?[0-9]+\s*"
+_WHOLE = r"(?a)\s*\+?[0-9]+"
 _FLOAT = r"(?a)\s*-?([0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?|inf|nan)\s*"
 _MOST_F32 = (2 - 2.0**-24) * 2.0**127
 """From here on numbers are infinite as 32-bit floats."""
 
 _DIGITS = 4000
 """What Python is willing to convert."""
+
+
+_LONGEST_WHOLE = 30
+"""Characters of a number of bytes."""
 
 
 def _int(text: str) -> int:
@@ -141,6 +146,14 @@ def _is_short(text: str) -> bool:
 def _is_digits(text: str) -> bool:
     """Whether a text is digits as OpenVINO reads them; other scripts have some, too."""
     return text.isdecimal() and text.isascii()
+
+
+def _whole(text: str) -> int:
+    if _is_short(text):
+        return int(text)
+    if not re.fullmatch(_WHOLE, text) or len(text) > _LONGEST_WHOLE:
+        raise ValueError(f"is `{text}`, expected a whole number")
+    return int(text)
 
 
 def _float(text: str) -> float:
@@ -224,6 +237,7 @@ def parse_size(text: str) -> Size:
 
 
 INT = Kind("int", _int)
+WHOLE = Kind("int", _whole)  # a number of bytes, which OpenVINO reads in another way than attributes of ops
 INTS = Kind("int[]", _list(_int), many=True)
 FLOAT_NUMBER = Kind("float", _float)
 FLOATS = Kind("float[]", _list(_float32), many=True)  # which OpenVINO keeps in 32 bits each

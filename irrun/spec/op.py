@@ -113,8 +113,9 @@ class Tolerated(NamedTuple):
         return f"{self.violation.label}: {self.violation.message}; OpenVINO {self.does}, and so does irrun"
 
 
-UNSORTED, UNSPECIFIED = "W947", "W949"
-"""Codes of constants in an order that is not expected, and of numbers of which the specification says nothing."""
+UNSORTED, UNSPECIFIED, UNLIKELY = "W947", "W949", "W954"
+"""Codes of constants in an order that is not expected, of numbers of which the specification says nothing, and of those
+that are seldom meant."""
 
 
 class Doubt(NamedTuple):

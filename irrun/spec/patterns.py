@@ -98,6 +98,8 @@ def _bind_name(
         origins[name] = port
         return
     if (bound == size) is False:
+        if origins[name] == port:
+            raise Mismatch("E304", f"`{name}` is {bound} and {size} in `{port}`, expected one size for both")
         raise Mismatch("E304", f"`{name}` is {size} in `{port}`, but {bound} in `{origins[name]}`", origins[name])
     dims[name] = _meet(bound, size)
 

@@ -6,7 +6,7 @@ quick to declare, and there are many; one that says nothing but that it is there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from irrun.spec.dims import Shape, Size
 
 if TYPE_CHECKING:
     from irrun.spec.body import Body
-    from irrun.spec.op import Tensor
+    from irrun.spec.op import Doubt, Tensor
 
 Count = Callable[[Sequence[Shape], Mapping[str, Any], Shape], Size]
 """The number of multiplications and additions of a call, by the shapes of its inputs, its attributes and its result."""
@@ -263,6 +263,16 @@ class Overwriting(NamedTuple):
         return shape[: where.ndim - self.depth]
 
 
+class Doubting(NamedTuple):
+    """With some constants the op is defined, but they are seldom meant.
+
+    `doubts(tensors, attrs)` are those, of what is known before a run, by the names of the inputs; a run says nothing of
+    its data.
+    """
+
+    doubts: Callable[[Mapping[str, Tensor], Mapping[str, Any]], Iterator[Doubt]]
+
+
 class Filling(NamedTuple):
     """Elements of the first output that nothing makes are the lowest of its type, where the attribute `mode` is `word`.
 
@@ -309,6 +319,7 @@ Trait = (
     | Branching
     | Bounded
     | Converting
+    | Doubting
     | Filling
     | Joining
     | Lookup

@@ -257,8 +257,11 @@ CASES += [
 ]
 
 
+ANCHORS = [1.0, 2.0, 3.0, 4.0]
+
+
 def region(title, data, softmax, *, coords=4, classes=3, num=2, mask=(0, 1), axis=1, end=3, dynamic=False):
-    build = lambda x: opset1.region_yolo(x, coords, classes, num, softmax, list(mask), axis, end, [1.0, 2.0])  # noqa: E731
+    build = lambda x: opset1.region_yolo(x, coords, classes, num, softmax, list(mask), axis, end, ANCHORS)  # noqa: E731
     return Case("RegionYolo-1", title, build, [data], dynamic)
 
 

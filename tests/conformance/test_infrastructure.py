@@ -192,8 +192,8 @@ CASES = [
         expected=[np.exp(rows(3, 2)[1:])],
     ),
     Case("Loop-5", "in a loop", nested, [Const(np.int64(3)), rows(2)]),
-    Case("Loop-5", "no iterations", counting, [np.int64(0), np.array(True), rows(2)]),
-    Case("Loop-5", "false from the start", counting, [np.int64(2), np.array(False), rows(2)]),
+    Case("Loop-5", "no iterations", counting, [np.int64(0), np.array(True), ROW]),
+    Case("Loop-5", "false from the start", counting, [np.int64(2), np.array(False), ROW]),
     Case(
         "Loop-5",
         "false from the start, a constant",
@@ -209,12 +209,12 @@ CASES = [
         "Loop-5",
         "false from the start, a constant, joined",
         counting,
-        [np.int64(2), FALSE, rows(2)],
+        [np.int64(2), FALSE, ROW],
         deviates=Departure(
             "refuses to join results of no iteration; the reference joins them to an empty tensor",
             "execution_condition is constant; execution_condition = false; number of joins > 0",
         ),
-        expected=[rows(2), np.zeros(0, np.float32)],
+        expected=[ROW, np.zeros((0, 2), np.float32)],
     ),
 ]
 

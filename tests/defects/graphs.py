@@ -60,7 +60,9 @@ class Tensor:
         if self.type in BITS or self.type.startswith("f8"):
             return bytes((BITS.get(self.type, 8) * count + 7) // 8)
         numbers = (
-            np.arange(count) % 7 if self.values == "*" else [float(v) for v in (self.values or "").split(",") if v]
+            np.arange(count) % (2 if self.type == "boolean" else 7)
+            if self.values == "*"
+            else [float(v) for v in (self.values or "").split(",") if v]
         )
         array = np.zeros(count, FORMATS[self.type])
         array[:] = np.asarray(numbers).astype(array.dtype)

@@ -528,6 +528,22 @@ def test_region_yolo_softmax_of_every_region_and_pixel():
         np.testing.assert_allclose(after[5:], powers / powers.sum())
 
 
+@pytest.mark.parametrize(
+    ("anchors", "mask", "said"),
+    [
+        ((1.0, 2.0, 3.0, 4.0), (0,), None),
+        ((), (7,), None),
+        ((1.0, 2.0, 3.0), (0,), "`anchors` has 3 numbers, expected pairs of a width and a height"),
+        ((1.0, 2.0), (1,), "`mask` has 1, outside [0, 1) of the pairs in `anchors`"),
+        ((1.0, 2.0), (-1,), "`mask` has -1, outside [0, 1) of the pairs in `anchors`"),
+    ],
+)
+def test_regionyolo_1_c3_anchors_that_are_no_pairs(anchors, mask, said):
+    attrs = ops["RegionYolo-1"].defaults | YOLO | {"do_softmax": False, "anchors": anchors, "mask": mask}
+    tolerated = ops["RegionYolo-1"].infer([Tensor("f32", (2, 7, 2, 3))], attrs).tolerated
+    assert [(each.violation.label, each.violation.message) for each in tolerated] == ([("C3", said)] if said else [])
+
+
 def test_region_yolo_flattens_from_axis_to_end_axis():
     assert run("RegionYolo-1", zeros(2, 7, 2, 3), axis=1, end_axis=2).shape == (2, 14, 3)
     assert run("RegionYolo-1", zeros(2, 7, 2, 3), axis=-4, end_axis=-1).shape == (84,)
@@ -866,7 +882,7 @@ def test_detections_c3_box_logits(name):
     with pytest.raises(Violation) as caught:
         run(name, *VALID[name][0], share_location=False)
     assert caught.value.label == "C3"
-    assert caught.value.message == "`box_logits` has 4 columns, expected 8"
+    assert caught.value.message == "`box_logits` has 4 columns, expected 8 by `proposals`"
 
 
 @pytest.mark.parametrize("name", ["DetectionOutput-1", "DetectionOutput-8"])
@@ -874,7 +890,37 @@ def test_detections_c4_class_preds(name):
     with pytest.raises(Violation) as caught:
         run(name, zeros(1, 8), ones(1, 3), ones(1, 1, 8))
     assert caught.value.label == "C4"
-    assert caught.value.message == f"`class_preds` has 3 columns, expected {4 if name == 'DetectionOutput-1' else 2}"
+    expected = 4 if name == "DetectionOutput-1" else 2
+    assert caught.value.message == f"`class_preds` has 3 columns, expected {expected} by `proposals`"
+    assert caught.value.port == "class_preds"
+
+
+@pytest.mark.parametrize(
+    ("op", "shared", "boxes", "predictions", "priors", "blamed"),
+    [
+        ("DetectionOutput-1", True, 12, 6, 3, None),
+        ("DetectionOutput-1", True, 12, 6, 4, ("C4", "proposals")),  # which the others agree against
+        ("DetectionOutput-1", True, 16, 6, 3, ("C3", "box_logits")),
+        ("DetectionOutput-1", True, 12, 8, 3, ("C4", "class_preds")),
+        ("DetectionOutput-1", True, 16, 6, 5, ("C4", "class_preds")),  # no two agree
+        ("DetectionOutput-1", False, 24, 6, 4, ("C4", "proposals")),
+        ("DetectionOutput-1", False, 12, 6, 3, ("C3", "box_logits")),
+        ("DetectionOutput-8", True, 12, 6, 4, ("C4", "proposals")),
+        ("DetectionOutput-8", True, 16, 6, 3, ("C3", "box_logits")),
+        ("DetectionOutput-8", True, 12, 7, 3, ("C4", "class_preds")),
+        ("DetectionOutput-8", False, 24, 6, 4, ("C4", "proposals")),
+        ("DetectionOutput-8", False, 20, 6, 3, ("C3", "box_logits")),
+    ],
+)
+def test_detections_blame_the_input_that_two_others_agree_against(op, shared, boxes, predictions, priors, blamed):
+    attrs = DETECTION | {"share_location": shared} | ({"num_classes": 2} if op == "DetectionOutput-1" else {})
+    inputs = [zeros(1, boxes), zeros(1, predictions), zeros(1, 1, priors * 4)]
+    try:
+        ops[op].infer([Tensor.of(array) for array in inputs], ops[op].defaults | attrs)
+        found = None
+    except Violation as violation:
+        found = (violation.label, violation.port)
+    assert found == blamed
 
 
 @pytest.mark.parametrize("name", ["DetectionOutput-1", "DetectionOutput-8"])

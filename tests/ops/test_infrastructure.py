@@ -1,5 +1,7 @@
 """Inputs, constants, results, variables and loops."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -232,11 +234,18 @@ def test_tensoriterator_1_c9_sizes_that_only_a_run_tells():
     assert error.value.label == "C9"
 
 
+def test_tensor_iterator_1_c9_sizes_of_which_less_is_known():
+    body = adding((BodyInput(0, 0), BodyInput(1, 1)), (BodyOutput(0, 0, axis=0),))
+    for size, said in ((fresh() * 2, "other than 1"), (fresh(2), "2.."), (fresh(name="n") * 2, "2*n")):
+        with pytest.raises(Violation, match=f"^result 0 has {re.escape(said)} elements along axis 0, expected 1$"):
+            ITERATOR.infer([tensor("f32", size), tensor("f32", size)], {}, {"body": body})
+
+
 # Loop
 
 
-def counting(limit=None, counter="i64", shape=(1,), joined=True):
-    """Add the iteration number to input 2, as long as the sum is below `limit`."""
+def counting(limit=None, counter="i64", shape=(1,), joined=True, part=1):
+    """Add the iteration number to input 2, as long as the sum is below `limit`; `part` elements each time."""
 
     def infer(tensors):
         go = Tensor("boolean", (), TRUE) if limit is None else Tensor("boolean", ())
@@ -249,7 +258,7 @@ def counting(limit=None, counter="i64", shape=(1,), joined=True):
         return [total, np.array(limit is None or total.max() < limit)]
 
     outputs = [BodyOutput(0, 0), BodyOutput(-1, 1, purpose="execution_condition")]
-    outputs += [BodyOutput(1, 0, axis=0)] * joined
+    outputs += [BodyOutput(1, 0, axis=0, stride=part, part_size=part)] * joined
     inputs = (BodyInput(-1, 0, purpose="current_iteration"), BodyInput(2, 1))
     declared = (Tensor(counter, shape), Tensor("f32", None))
     return Body(inputs, tuple(outputs), ((0, 1),), 2, 2, infer, run, declared)
@@ -339,10 +348,10 @@ def test_the_counter_may_be_carried_by_the_body():
 
 def test_a_known_trip_count_gives_the_size_of_joined_outputs():
     start, value = Tensor.of(TRUE), tensor("f32", 2)
-    assert loop_shapes(counting(), Tensor.of(np.array(3)), start, value) == [(2,), (6,)]
+    assert loop_shapes(counting(part=2), Tensor.of(np.array(3)), start, value) == [(2,), (6,)]
     trips = fresh(name="trips")
     count = Tensor("i64", (), np.array(trips, object))
-    assert loop_shapes(counting(), count, start, value) == [(2,), (trips * 2,)]
+    assert loop_shapes(counting(part=2), count, start, value) == [(2,), (trips * 2,)]
 
 
 def test_an_unknown_condition_bounds_the_size_of_joined_outputs():
@@ -361,7 +370,7 @@ def test_a_false_start_is_no_iteration():
 
 
 def test_a_condition_that_is_false_after_the_first_iteration():
-    body = counting()
+    body = counting(part=2)
     body = Body(
         body.inputs, body.outputs, ((0, 1),), 2, 2, lambda t: [t[1], Tensor("boolean", (), FALSE)], None, body.declared
     )
@@ -405,7 +414,7 @@ def test_a_rank_that_changes_is_unknown():
 def test_a_value_that_the_body_passes_on_stays_known():
     body = Body(
         (BodyInput(1, 0), BodyInput(2, 1)),
-        (BodyOutput(0, 1, axis=0), BodyOutput(-1, 0, purpose="execution_condition")),
+        (BodyOutput(0, 1, axis=0, stride=2, part_size=2), BodyOutput(-1, 0, purpose="execution_condition")),
         ((0, 0),),
         2,
         2,
@@ -477,6 +486,35 @@ def test_loop_5_c7_join_axis_outside_the_rank():
 def test_loop_5_c8_results_that_do_not_join():
     with pytest.raises(Violation, match=r"output 1 joins \[1, 2\] of the first iteration and \[1, 3\] of iteration 1"):
         loop(growing(1), 3, TRUE, np.float32([[1]]))
+
+
+@pytest.mark.parametrize(
+    ("stride", "size", "given", "message"),
+    [
+        (1, 1, 2, "result 0 has 2 elements along axis 0, expected 1"),
+        (-1, 1, 2, "result 0 has 2 elements along axis 0, expected 1"),
+        (4, 4, 2, "result 0 has 2 elements along axis 0, expected 4"),
+        (1, 2, 2, "result 0 has 2 elements along axis 0, but is joined at stride 1"),
+        (1, 1, fresh() * 2, "result 0 has other than 1 elements along axis 0, expected 1"),
+        (1, 1, fresh(2, 5), "result 0 has 2..5 elements along axis 0, expected 1"),
+    ],
+)
+def test_loop_5_c12_results_that_are_no_step(stride, size, given, message):
+    body = counting(part=2)
+    outputs = (*body.outputs[:2], BodyOutput(1, 0, axis=0, stride=stride, part_size=size))
+    with pytest.raises(Violation, match=f"^{re.escape(message)}$") as error:
+        loop_shapes(changed(body, outputs=outputs), Tensor("i64", ()), Tensor.of(TRUE), tensor("f32", given))
+    assert error.value.label == "C12"
+    entry, name = error.value.place
+    assert (entry, name) == (outputs[2], "stride" if size != abs(stride) else "part_size")
+
+
+@pytest.mark.parametrize("given", [2, fresh()])
+def test_a_loop_joins_results_as_long_as_a_step_whatever_its_part_size_is(given):
+    body = counting(part=2)
+    outputs = (*body.outputs[:2], BodyOutput(1, 0, axis=0, stride=-2))
+    shapes = loop_shapes(changed(body, outputs=outputs), Tensor.of(np.array(3)), Tensor.of(TRUE), tensor("f32", given))
+    assert shapes == [(given,), (given * 3,)]
 
 
 def test_loop_5_c9_no_condition():

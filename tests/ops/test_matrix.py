@@ -269,7 +269,7 @@ class TestInverse:
         assert inverse(np.zeros((2, 0, 0), np.float32)).shape == (2, 0, 0)
 
     def test_rows_and_columns_differ(self):
-        assert message(inverse, np.ones((2, 3))) == ("E304", "`n` is 3 in `input`, but 2 in `input`")
+        assert message(inverse, np.ones((2, 3))) == ("E304", "`n` is 2 and 3 in `input`, expected one size for both")
 
 
 class TestGroupedMatMul:

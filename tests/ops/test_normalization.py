@@ -161,6 +161,11 @@ class TestLRN:
     def test_lrn_1_c1_axis_outside_the_rank(self):
         assert message(lrn, np.ones((1, 2)), np.array([2]), **LRN_ATTRS) == ("C1", "`axes[0]` is 2, outside [-2, 2)")
 
+    @pytest.mark.parametrize("axes", [[1, 1], [1, -1], [1, 0, 1]])
+    def test_lrn_1_c3_an_axis_twice(self, axes):
+        said = ("C3", f"`axes` is {axes}, which has an axis twice")
+        assert message(lrn, np.ones((1, 2)), np.array(axes), **LRN_ATTRS) == said
+
     def test_lrn_1_c2_beta_not_positive(self):
         assert tolerated(lrn, np.ones((1, 2)), np.array([1]), **LRN_ATTRS | {"beta": -1.0})[0] == "C2"
 

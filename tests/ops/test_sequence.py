@@ -712,6 +712,19 @@ class TestCTCGreedyDecoderSeqLen:
         assert message(self.op, np.zeros((1, 2, 2)), np.array([3])) == expected
         assert message(self.op, np.zeros((1, 2, 2)), np.array([-1]))[0] == "C1"
 
+    @pytest.mark.parametrize("blank", [2, -1])
+    def test_ctcgreedydecoderseqlen_6_c2_blank_that_is_no_class(self, blank):
+        data = np.float32([[[1, 0], [0, 1]]])
+        label, said = tolerated(self.op, data, np.array([2]), np.array(blank))
+        assert (label, said) == ("C2", f"`blank_index` is {blank}, outside [0, 2)")
+        with pytest.warns(match="takes no class for blank"):
+            classes, counts = self.op(data, np.array([2]), np.array(blank))
+        assert (classes.tolist(), counts.tolist()) == ([[0, 1]], [2])
+
+    def test_a_blank_may_be_a_class_of_an_unknown_number(self):
+        inputs = [Tensor("f32", (1, 2, fresh())), Tensor("i64", (1,)), Tensor.of(np.array(7))]
+        assert self.op.infer(inputs, self.op.defaults).tolerated == []
+
 
 def loss_by_paths(logits, target, blank, merge):
     """The loss of one sequence, from the probability of each single path."""

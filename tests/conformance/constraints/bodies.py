@@ -246,6 +246,7 @@ MODELS: dict[str, tuple[str, tuple[Given, ...], list[tuple[str, str, str, str]]]
                 'internal_layer_id="4" purpose="execution_condition"',
             ),
             ("C11", "current_iteration is f32", 'shape="" element_type="i64"', 'shape="" element_type="f32"'),
+            ("C12", "the stride of an output is 2", JOINED, JOINED.replace('stride="1"', 'stride="2"')),
         ],
     ),
     "If-8": (

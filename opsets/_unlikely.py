@@ -1,0 +1,95 @@
+"""Constants with which ops are defined, but which are seldom meant: what is said of them before a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor
+
+Tensors = Mapping[str, Tensor]
+Attrs = Mapping[str, Any]
+
+
+def indices_outside(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """Indices of a Gather beyond its data."""
+    data, axis = tensors["data"], tensors["axis"]
+    numbers = axis.numbers if axis.known else None
+    if data.shape is None or not numbers or not -len(data.shape) <= numbers[0] < len(data.shape):
+        return
+    size = data.shape[int(numbers[0])]
+    if isinstance(size, int):
+        yield from _outside("indices", tensors["indices"], -size, size, "zeros stand in its place")
+
+
+def positions_outside(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """Indices of a OneHot of which nothing comes; negative ones mean that where they are to be ignored."""
+    depth = tensors["depth"]
+    numbers = depth.numbers if depth.known else None
+    if not numbers or not isinstance(numbers[0], int):
+        return
+    mode = attrs.get("negative_indices_mode")
+    least = 0 if mode is None else -numbers[0] if mode == "normalize" else -math.inf
+    yield from _outside("indices", tensors["indices"], least, numbers[0], "`off_value` stands in all its places")
+
+
+def negative_variances(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    epsilon = attrs["epsilon"]
+    place = _first(tensors["variance"], lambda numbers: numbers + epsilon <= 0)
+    if place is not None:
+        channel, variance = place
+        message = f"`variance[{channel}]` is {variance:g}, and `epsilon` {epsilon:g}: the channel has no finite numbers"
+        yield Doubt(message, "variance", UNLIKELY)
+
+
+def overlaps_outside(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """The threshold of boxes that overlap, which do so by a part between 0 and 1."""
+    threshold, sigma = tensors.get("iou_threshold"), tensors.get("soft_nms_sigma")
+    if threshold is None:
+        return
+    if sigma is not None and not (sigma.known and sigma.numbers in ([0], [])):  # which has another way to hide boxes
+        return
+    numbers = threshold.numbers if threshold.known else None
+    if numbers and (numbers[0] < 0 or numbers[0] > 1):
+        what = "all boxes but the best of each class are removed" if numbers[0] < 0 else "no box is removed"
+        yield Doubt(f"`iou_threshold` is {numbers[0]:g}, outside [0, 1]: {what}", "iou_threshold", UNLIKELY)
+
+
+def unsorted_rows(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    rows = tensors["sorted"].value if tensors["sorted"].known else None
+    if rows is None or not rows.ndim:
+        return
+    falls = np.argwhere(rows[..., 1:] < rows[..., :-1])
+    if len(falls):
+        *row, place = map(int, falls[0])
+        here, before = (", ".join(map(str, (*row, number))) for number in (place + 1, place))
+        value, other = rows[(*row, place + 1)], rows[(*row, place)]
+        message = f"`sorted[{here}]` is {value}, below `sorted[{before}]`, which is {other}: a search may miss it"
+        yield Doubt(message, "sorted", UNSORTED)
+
+
+def _outside(name: str, tensor: Tensor, low: float, high: int, what: str) -> Iterator[Doubt]:
+    found = _first(tensor, lambda numbers: (numbers < low) | (numbers >= high))
+    if found is not None:
+        place, value = found
+        where = f"`{name}[{place}]`" if place else f"`{name}`"
+        range = f"below {high}" if low == -math.inf else f"inside [{low}, {high})"
+        yield Doubt(f"{where} is {value}, expected a number {range}: {what}", name, UNLIKELY)
+
+
+def _first(tensor: Tensor, wrong: Callable[[Any], Any]) -> tuple[str, Any] | None:
+    """The place and the value of the first number of a known tensor that is `wrong`; None where there is none."""
+    if not tensor.known:
+        return None
+    if (listed := tensor.listed) is not None and not any(map(wrong, listed)):
+        return None
+    value = tensor.value
+    assert value is not None
+    found = np.argwhere(wrong(value))
+    if not len(found):
+        return None
+    place = tuple(map(int, found[0]))
+    return ", ".join(map(str, place)), value[place].item()
