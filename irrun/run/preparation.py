@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from irrun.run.templates import Templates
 
 
-MAX_KEPT = 8
-"""Sets of input shapes whose programs are kept. They share memory, and weights are laid out once for all."""
+LEAST_KEPT, MAX_KEPT, MAX_INSTRUCTIONS = 8, 64, 1 << 13
+"""Sets of input shapes whose programs are kept: some, and more as long as the instructions of all are not more than so
+many, each of which takes some 5 KB. They share memory, and weights are laid out once for all."""
 
 MAX_PATIENT = 32
 """The same of what comes back to the same shapes by chance."""
@@ -71,11 +72,13 @@ class _Prepared:
 class _Block:
     """Memory that one run uses at a time, and the frames of the programs that have computed in it.
 
-    They share it because the system takes long to give memory, and less of it stays in the processor's caches.
+    They share it because the system takes long to give memory, and less of it stays in the processor's caches. Frames
+    were last `looked` through for those of programs that are not kept any more when so many had made way for others.
     """
 
     memory: Array
     frames: dict[_Prepared, Frame] = field(default_factory=dict)
+    looked: int = 0
 
     def grow(self, size: int) -> None:
         """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
@@ -120,6 +123,7 @@ class Preparation:
         self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
         self._lock = Lock()
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
+        self._dropped = 0  # how often programs made way for others
         self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
         self._only = _fixed(built)
@@ -177,6 +181,7 @@ class Preparation:
                 with self._lock:
                     self._kept.clear()
                     self._open = None
+                    self._dropped += 1
 
     def _framed(self, prepared: _Prepared) -> tuple[_Block, Frame]:
         """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
@@ -200,8 +205,9 @@ class Preparation:
 
     def release(self, block: _Block) -> None:
         with self._lock:
-            kept = {self._any, self._open, *self._kept.values()}
-            block.keep(kept)
+            if block.looked != self._dropped:
+                block.keep({self._any, self._open, *self._kept.values()})
+                block.looked = self._dropped
             self._free.append(block)
 
     def iterations(self) -> Iterations:
@@ -272,10 +278,14 @@ class Preparation:
         return None
 
     def _keep(self, key: tuple[Shapes, bool], made: _Prepared) -> _Prepared:
+        most = MAX_PATIENT
+        if not self._patient:
+            most = min(max(MAX_INSTRUCTIONS // max(len(made.program.instructions), 1), LEAST_KEPT), MAX_KEPT)
         with self._lock:
             self._kept[key] = made
-            while len(self._kept) > (MAX_PATIENT if self._patient else MAX_KEPT):
+            while len(self._kept) > most:
                 self._kept.popitem(last=False)
+                self._dropped += 1
         return made
 
     def _made(self, pattern: Shapes, watched: bool) -> _Prepared:

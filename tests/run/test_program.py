@@ -125,6 +125,30 @@ def test_a_program_is_made_for_each_shape_and_the_latest_are_kept(tmp_path):
     assert list(ours._whole.preparation._kept) == [(((count, 2),), False) for count in range(MAX_KEPT, 2 * MAX_KEPT)]
 
 
+def test_fewer_are_kept_of_a_long_program_and_no_frames_of_others(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.preparation.LEAST_KEPT", 3)
+    monkeypatch.setattr("irrun.run.preparation.MAX_INSTRUCTIONS", 8)
+    model = Model()
+    x = model.parameter("x", "f32", ("?", 2))
+    (x,) = model.layer("Transpose", [x, model.constant(np.int64([1, 0]))], [("f32", (2, -1))])
+    for size in (2, 3):
+        matrix = model.constant(np.ones((3, size), np.float32))
+        (x,) = model.layer("MatMul", [matrix, x], [("f32", (3, -1))], transpose_a="false", transpose_b="false")
+    model.result(x)
+    ours = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
+    rng = np.random.default_rng(0)
+    for size in (5, 9, 2, 14, 7, 30, 4, 9, 5, 30):
+        data = rng.normal(size=(size, 2)).astype(np.float32)
+        (result,) = ours.run([data]).values()
+        np.testing.assert_allclose(result, np.broadcast_to(3 * data.sum(1), (3, size)), 1e-5, 1e-5)
+    preparation = ours._whole.preparation
+    kept = [*preparation._kept.values()]
+    assert len(kept[-1].program.instructions) > 1
+    assert len(kept) == max(8 // len(kept[-1].program.instructions), 3)
+    (block,) = preparation._free
+    assert block.frames.keys() <= {preparation._any, *kept}
+
+
 def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):
     model = Model()
     x = model.parameter("x", "f32", ("?", "?"))
