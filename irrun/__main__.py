@@ -33,7 +33,7 @@ def cleandoc(text: str) -> str:
 
 def signature(function: Any, **options: Any) -> Any:
     """What `inspect.signature` gives; but None, as for functions in C, where numpy asks for those of some that are."""
-    if getattr(function, "__module__", None) == "numpy._core.multiarray":
+    if (getattr(function, "__module__", None) or "").startswith(("numpy._core.", "numpy.lib._")):
         return None
     return later("inspect", "signature")(function, **options)
 

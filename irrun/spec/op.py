@@ -570,7 +570,9 @@ class Op:
     def _parameters(self) -> Mapping[str, Any]:
         """What the kernel calls its parameters, and the defaults of those that can be given by name alone."""
         kernel = self.kernel
-        if isinstance(kernel, FunctionType) and not hasattr(kernel, "__wrapped__"):  # which takes inspect long to say
+        while hasattr(kernel, "__wrapped__"):
+            kernel = kernel.__wrapped__
+        if isinstance(kernel, FunctionType):  # of which inspect takes long to say the same
             code = kernel.__code__
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             return dict.fromkeys(names) | (kernel.__kwdefaults__ or {})
