@@ -863,8 +863,8 @@ def scaled_dot_product_attention(
     """Average the values with the weights softmax(query key * scale + mask); scale is 1 / sqrt(E) unless given.
 
     A boolean mask says what to attend to, any other is added; causal stands in its place and lets row i see the keys up
-    to i. A row that a boolean mask lets see no key is the mean of all values. The sink is one more score in each row,
-    which takes its share of the weight and has no value. 16-bit floats are computed in f32 and rounded once.
+    to i. A row that a boolean mask lets see no key is 0. The sink is one more score in each row, which takes its share
+    of the weight and has no value. 16-bit floats are computed in f32 and rounded once.
 
     Constraints:
         C1: the dimensions before the last two of query, key and value fit under numpy's broadcasting.
@@ -876,8 +876,8 @@ def scaled_dot_product_attention(
     With causal, attention_mask is ignored, whatever it is.
 
     Deviation: the page asks for rank 3 of attention_mask and knows no sink; OpenVINO has both as here. By the page a
-    row that sees no key is NaN, which would spread from the padding of a batch to all of it; the mean is what OpenVINO
-    gives in decoders, where it takes the least number for what is hidden.
+    row that sees no key is NaN, which would spread from the padding of a batch to all of it; models are trained with 0
+    there, which is what PyTorch gives, and what converters put in the place of such a NaN.
 
     Source: sequence/scaled-dot-product-attention.rst
 
@@ -910,6 +910,8 @@ def scaled_dot_product_attention(
     result = np.matmul(scores, widened(value))
     if keys:
         result /= total
+    if not causal and attention_mask is not None and attention_mask.ndim and attention_mask.dtype == bool:
+        np.copyto(result, 0, where=~attention_mask.any(-1, keepdims=True))
     return result.astype(query.dtype, copy=False)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import dense_strides
-from irrun.engines.work import Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -48,6 +51,33 @@ def mask_of(work: Work) -> Operand | None:
     """The mask of an attention; None where it has none but that of the future, or a number, which is 0."""
     mask = work.optional(3)
     return None if work.attrs["causal"] or mask is None or not mask.shape else mask
+
+
+def may_be_blind(work: Work) -> bool:
+    """Whether there may be rows that a boolean mask lets see no key."""
+    mask = mask_of(work)
+    return mask is not None and mask.type == "boolean" and (mask.value is None or not mask.value.any(-1).all())
+
+
+def with_blind_rows(work: Work, compiled: Compiled) -> Compiled:
+    """What computes an attention without posts, for which rows that see no key are as any, and then makes them 0."""
+    if not may_be_blind(work):
+        return compiled
+    mask, bind = mask_of(work), compiled.bind
+
+    def bound(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
+        given = inputs[3] if mask is None or mask.value is None else mask.value
+        return chain([bind(inputs, outputs, scratch), partial(blind, given, outputs[0])])
+
+    compiled.bind = bound
+    return compiled
+
+
+def blind(mask: Array, result: Array) -> None:
+    """Make the rows of a result 0 that a boolean mask lets see no key."""
+    seen = mask.any(-1, keepdims=True)
+    if not seen.all():
+        np.copyto(result, np.zeros((), result.dtype), where=~seen)
 
 
 def dense_mask(mask: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from engines.agreement import agrees, share_all
-from engines.works import THREADS, work_of
+from engines.works import THREADS, plain, work_of
 
 from irrun.engines.vectorized import attention
 from irrun.engines.work import Post
@@ -96,6 +96,21 @@ def test_a_row_that_sees_nothing(compare):
     seen[4] = False
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), seen)
     compare(random_array(1, 9, 8), random_array(1, 7, 8), random_array(1, 7, 5), np.where(seen, 0, -np.inf).astype("f"))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 3, 7), (2, 3, 1, 7), (3, 7), (1, 1, 1, 7)])
+def test_few_rows_that_see_nothing(shape):
+    for rows in (1, 3):
+        seen = np.broadcast_to(random_array(*shape) > 0, shape).copy()
+        seen[..., -1, :] = False
+        seen = seen if rows == 3 or shape[-2] == 1 else seen[..., -1:, :]
+        for count in (1, 3):  # heads that share keys, and others
+            arrays = random_array(2, 3, rows, 8), random_array(2, count, 7, 8), random_array(2, count, 7, 5), seen
+            work = work_of(NAME, {"causal": False}, arrays, [((2, 3, rows, 5), "f32")])
+            call = attention.OPENERS[NAME](work, THREADS)
+            (found,) = call(arrays)
+            np.testing.assert_allclose(found, plain(NAME, {"causal": False}, arrays), 1e-5, 1e-6)
+            assert not found[:, :, -1].any()
 
 
 @pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -65504, -110, None])

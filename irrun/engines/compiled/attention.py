@@ -12,6 +12,7 @@ import numpy as np
 from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
 from irrun.engines.compiled.flash import attention as of_many_rows
 from irrun.engines.compiled.team import Team
+from irrun.engines.heads import blind
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
 from irrun.records import dataclass
@@ -105,6 +106,8 @@ class _Attention:
         )
         self._team.run(plan.address, room.address, shared=plan.shared)
         self._rooms.append(room)
+        if mask is not None and mask.dtype == np.bool_:
+            blind(mask, result)
         return (result,)
 
     def _room(self, plan: _Plan) -> _Room:

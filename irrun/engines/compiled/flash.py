@@ -15,7 +15,7 @@ from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind,
 from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of
+from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of, with_blind_rows
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.attention import find_ends
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
@@ -92,7 +92,8 @@ def attention(work: Work, team: Team) -> Compiled | None:
 
     lying = Strided(heads_inside(result), prod(shape) * ITEM)
     gives: dict[int, Layout] = {} if lies_so(result, lying) else {0: lying}
-    return Compiled(bind, team.count * room, gives=gives, taken=frozenset() if constant is None else frozenset({3}))
+    taken = frozenset() if constant is None else frozenset({3})
+    return with_blind_rows(work, Compiled(bind, team.count * room, gives=gives, taken=taken))
 
 
 def _block(rows: int, heads: int, threads: int, tile: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, matrix_of, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
-from irrun.engines.heads import dense_mask, heads_inside
+from irrun.engines.heads import dense_mask, heads_inside, with_blind_rows
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     DST,
@@ -123,7 +123,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
     gives = given_as(work, library.strided(result, heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
-    return Compiled(bind, room + max(kernel.scratch for kernel in kernels.values()), {}, gives, taken)
+    most = max(kernel.scratch for kernel in kernels.values())
+    return with_blind_rows(work, Compiled(bind, room + most, {}, gives, taken))
 
 
 def _bounds(rows: int, keys: int) -> Operand:

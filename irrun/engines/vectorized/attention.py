@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.heads import blind, may_be_blind, with_blind_rows
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.functions import EXPONENT, exponential
 from irrun.engines.vectorized.posts import posts_of
@@ -73,7 +74,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
     if mask is not None and mask.type not in ("f32", "boolean"):
         return None
     posts = posts_of(work)
-    if posts is None:
+    if posts is None or (work.posts and may_be_blind(work)):
         return None
     shape = _Shape(output.shape[:-2], query.shape[-2], key.shape[-2], query.shape[-1], output.shape[-1])
     wanted = threads.pieces(shape.seconds)
@@ -115,7 +116,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
 
         return chain([*first, threads.each(pieces, steps, scratch[shared:], room, shared=wanted > 1, blas=True)])
 
-    return Compiled(bind, shared + (threads.count if wanted > 1 else 1) * room)
+    return with_blind_rows(work, Compiled(bind, shared + (threads.count if wanted > 1 else 1) * room))
 
 
 def _additive(mask: Array, scratch: Array) -> tuple[list[Call], Array]:
@@ -227,6 +228,7 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
         return None
     factor = size**-0.5 if scale is None else float(scale.item())
     query = query * np.float32(factor)
+    seen = mask
     if mask is not None and mask.dtype == np.bool_:
         mask = np.where(mask, np.float32(0), MASKED)
     grouped = rows == 1 and key.shape[-3] == 1
@@ -251,7 +253,11 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
         result[cut] /= total
 
     threads.run(some, pieces)
-    return (result[..., None, :] if grouped else result,)
+    if grouped:
+        result = result[..., None, :]
+    if seen is not None and seen.dtype == np.bool_:
+        blind(seen, result)
+    return (result,)
 
 
 def _is_mask(mask: Array, scores: Sequence[int]) -> bool:
