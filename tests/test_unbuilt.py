@@ -78,3 +78,17 @@ def test_a_chain_that_nothing_reads_is_passed_over():
 def test_where_an_edge_is_missing_nothing_is_known_to_be_unread():
     layers = [layer("Foo"), layer("ReLU", id=6)]
     assert said(layers, [edge(1, 5)])[1] == [(6, "E301", "error"), (7, "E208", "error")]
+
+
+def test_a_variable_in_a_body_that_nobody_reads_is_no_error():
+    with irrun.build() as g:
+        x = g.Parameter("f32[3]", name="x")
+        with g.body() as body:
+            kept = body.ReadValue(np.zeros(3, np.float32), variable_id="v", variable_type="f32", variable_shape=[3])
+            body.Assign(kept, variable_id="v")
+            body.Result(body.Add(body.input(x), kept))
+            body.condition(body.Constant(True))
+        g.Loop(np.int64(2), True, body=body)
+        g.Result(g.ReLU(x))
+    report = irrun.validate(g.model)
+    assert [diagnostic.code for diagnostic in report.diagnostics] == ["W904"], str(report)

@@ -37,7 +37,11 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             help = f"OpenVINO holds variables of opset3 to opset5 apart from later ones: write {reader.layer.version}"
             message = f"variable `{name}` is read by {reader.op.name}, which no {node.op.name} stores for"
             yield Diagnostic("E219", message, node.layer.span, node.layer.label, help)
-        elif reader is not None and (node.layer.graph, name) not in built:
+        elif (
+            reader is not None
+            and (node.layer.graph, name) not in built
+            and not inference.unbuilt.holds(node.layer)  # as in the body of a loop that nobody reads
+        ):
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"
             help = "connect what the ReadValue gives, or delete both"
