@@ -102,7 +102,8 @@ def test_numpy_loads_without_its_docstrings_and_with_all_else():
         "import atexit, irrun.__main__\n"
         "def late():\n"
         "    import numpy.typing, numpy.testing, scipy.special, ml_dtypes\n"
-        "    import numpy.ma, scipy.fft, scipy.signal, scipy.ndimage, lxml.etree, rich.console, jinja2, sarif_pydantic\n"
+        "    import numpy.ma, scipy.fft, scipy.signal, scipy.ndimage\n"
+        "    import lxml.etree, rich.console, jinja2, sarif_pydantic\n"
         "    print(numpy.add(1, 2), numpy.array.__doc__)\n"
         "irrun.cli.main = lambda **_: late()\n"
         "irrun.__main__.run()"
@@ -434,6 +435,26 @@ def test_the_weights_go_by_one_name_everywhere(tmp_path):
         irrun(*command, model, "--bin", CNN.with_suffix(".bin"))
     assert "--weights" not in irrun("execute", "--help").stdout
     irrun("execute", model, "--random", 1, "--weights", CNN.with_suffix(".bin"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("compare", "engine:numpy"), ("diff", CNN), ("generate", "--prompt-ids", 1), ("reduce", "--nonfinite")),
+        *(("edit", "--fold", "-o"), ("extract", "--to", "Relu_50", "-o"), ("strip", "-o"), ("tune", "-o")),
+    ],
+)
+def test_a_model_that_is_not_there_is_wrong_use_of_every_command(arguments, tmp_path):
+    command, *options = (*arguments, tmp_path / "out.xml") if arguments[-1] == "-o" else arguments
+    options += ["--random", 1, "-o", tmp_path / "out"] if command == "reduce" else []
+    assert "there is no file nothing.xml" in irrun(command, "nothing.xml", *options, status=2).stderr
+    assert "standard input is not read here" in irrun(command, "-", *options, status=2).stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect", "print", "execute"])
+def test_weights_that_are_named_and_not_there_are_wrong_use(command):
+    assert "there is no file nothing.bin" in irrun(command, CNN, "--bin", "nothing.bin", status=2).stderr
 
 
 def test_an_output_that_is_a_link_to_itself(tmp_path):

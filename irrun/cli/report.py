@@ -96,7 +96,7 @@ def report(
     of a comparison failed.
     """
     _check(context, output, [netron, model_explorer], opened)
-    require_files(context, model, weights, after)
+    require_files(context, weights, after, model=model)
     results = None if other is None else _results(context, Path(other))
     read = [after, *archives, None if results is None or other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])

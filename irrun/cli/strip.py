@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
@@ -87,6 +87,7 @@ def strip(
         raise click.BadParameter(str(error), context, param_hint="--fail-regex") from None
     inputs = output.with_name(f"{output.stem}_inputs.npz")
     targets = [output, output.with_suffix(".bin"), inputs if archive else None]
+    require_files(context, model, weights)
     keep_apart(context, model, weights, [archive], targets)
 
     from irrun.diagnostics import InputError
