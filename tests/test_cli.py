@@ -88,6 +88,19 @@ def test_an_exception_is_no_silent_end():
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_ctrl_c_while_the_command_line_loads_ends_as_later_ones_do():
+    script = (
+        "import signal, sys, irrun.__main__\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_numpy_loads_without_its_docstrings_and_with_all_else():
     script = (
         "import sys, numpy\n"
