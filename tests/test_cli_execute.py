@@ -233,7 +233,10 @@ def test_a_full_disk_behind_standard_output_is_said(command):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
-@pytest.mark.parametrize("command", [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-"), ("-h",)])
+@pytest.mark.parametrize(
+    "command",
+    [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-"), ("report", CNN, "-o", "-"), ("-h",)],
+)
 @pytest.mark.parametrize("both", [False, True])
 def test_nobody_behind_standard_output_is_no_fault_of_a_model(command, both):
     reading, writing = os.pipe()

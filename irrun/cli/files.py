@@ -94,7 +94,7 @@ def writing(context: click.Context, path: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        say("error", f"{'standard output' if path == STANDARD else path} cannot be written: {error.strerror or error}")
+        say("error", f"{path} cannot be written: {error.strerror or error}")
         context.exit(UNWRITABLE)
 
 

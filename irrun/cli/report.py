@@ -139,13 +139,15 @@ def report(
 
 
 def _write(context: click.Context, page: bytes, output: Path, opened: bool) -> None:
-    with writing(context, output):
-        if output == STANDARD:
-            sys.stdout.buffer.write(page)
-        else:
-            from irrun.files import atomic_write
+    if output == STANDARD:
+        sys.stdout.buffer.write(page)
+        sys.stdout.buffer.flush()
+        return
 
-            atomic_write(output, page)
+    from irrun.files import atomic_write
+
+    with writing(context, output):
+        atomic_write(output, page)
     if opened:
         click.launch(output.absolute().as_uri())
 
