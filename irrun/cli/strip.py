@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     default="random",
     show_default=True,
     help="What the weights become: random ones of the same mean, deviation, range and number of zeros, or zeros. "
-    "Short integers, which are shapes and axes, stay as they are.",
+    "Short integers, which are shapes and axes, stay as they are, and numbers in order are in order again.",
 )
 @click.option(
     "--names",
