@@ -72,6 +72,10 @@ class _Commands(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, context: click.Context) -> Any:
+        try:
+            os.getcwd()  # noqa: PTH109, no Path is needed
+        except FileNotFoundError:  # which is no place to look for files, or to write them to
+            raise click.UsageError("the current folder does not exist any more: change to another one") from None
         with _endings():
             return super().invoke(context)
 
