@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from irrun.deferred import defer, later
+from irrun.interruption import INTERRUPTED
 
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
@@ -78,13 +79,17 @@ def run() -> None:
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
     for name, known in UNUSED.items():
         defer(name, **known)
-    from irrun.cli import main  # now that nothing searches what it loads
-
     try:
+        from irrun.cli import main  # now that nothing searches what it loads
+
         main(prog_name="irrun")
     except SystemExit as ended:
         status = ended.code
         raise
+    except KeyboardInterrupt:  # while that loads, or ends
+        status = INTERRUPTED
+        sys.stderr.write("interrupted\n")
+        raise SystemExit(status) from None
 
 
 def _open_streams() -> None:

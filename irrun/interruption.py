@@ -5,6 +5,9 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
+INTERRUPTED = 130
+"""The exit status of what Ctrl-C has ended, as shells have it."""
+
 
 def hand_on(error: Exception) -> None:
     """Raise an error again that a handler of a signal has raised: it is no failure of what it has interrupted.

@@ -88,6 +88,19 @@ def test_an_exception_is_no_silent_end():
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_ctrl_c_while_the_command_line_loads_ends_as_later_ones_do():
+    script = (
+        "import signal, sys, irrun.__main__\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_numpy_loads_without_its_docstrings_and_with_all_else():
     script = (
         "import sys, numpy\n"
@@ -450,6 +463,26 @@ def test_the_weights_go_by_one_name_everywhere(tmp_path):
         irrun(*command, model, "--bin", CNN.with_suffix(".bin"))
     assert "--weights" not in irrun("execute", "--help").stdout
     irrun("execute", model, "--random", 1, "--weights", CNN.with_suffix(".bin"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("compare", "engine:numpy"), ("diff", CNN), ("generate", "--prompt-ids", 1), ("reduce", "--nonfinite")),
+        *(("edit", "--fold", "-o"), ("extract", "--to", "Relu_50", "-o"), ("strip", "-o"), ("tune", "-o")),
+    ],
+)
+def test_a_model_that_is_not_there_is_wrong_use_of_every_command(arguments, tmp_path):
+    command, *options = (*arguments, tmp_path / "out.xml") if arguments[-1] == "-o" else arguments
+    options += ["--random", 1, "-o", tmp_path / "out"] if command == "reduce" else []
+    assert "there is no file nothing.xml" in irrun(command, "nothing.xml", *options, status=2).stderr
+    assert "standard input is not read here" in irrun(command, "-", *options, status=2).stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["validate", "inspect", "print", "execute"])
+def test_weights_that_are_named_and_not_there_are_wrong_use(command):
+    assert "there is no file nothing.bin" in irrun(command, CNN, "--bin", "nothing.bin", status=2).stderr
 
 
 def test_an_output_that_is_a_link_to_itself(tmp_path):

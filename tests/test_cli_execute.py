@@ -232,8 +232,28 @@ def test_a_full_disk_behind_standard_output_is_said(command):
     assert done.stderr.decode() == "error: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="folders that are in use can be removed")
+def test_a_current_folder_that_is_gone_is_said_and_is_nothing_to_the_library(tmp_path):
+    """Whether a model is found, and where results go, is nobody's guess then."""
+    for command, status in (
+        ([*COMMAND, "validate", str(CNN.absolute())], 2),
+        ([sys.executable, "-P", "-c", f"import irrun; irrun.GraphExecutor({str(CNN.absolute())!r})"], 0),
+    ):
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        inside = f"import os, sys; os.rmdir({str(gone)!r}); os.execv({sys.executable!r}, sys.argv[1:])"
+        line = [sys.executable, "-P", "-c", inside, *command]
+        done = subprocess.run(line, cwd=gone, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert "Traceback" not in done.stderr
+        assert ("the current folder does not exist any more" in done.stderr) == (status == 2)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
-@pytest.mark.parametrize("command", [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-"), ("-h",)])
+@pytest.mark.parametrize(
+    "command",
+    [("ops",), ("validate", CNN), ("execute", CNN, "--random", 1, "-o", "-"), ("report", CNN, "-o", "-"), ("-h",)],
+)
 @pytest.mark.parametrize("both", [False, True])
 def test_nobody_behind_standard_output_is_no_fault_of_a_model(command, both):
     reading, writing = os.pipe()

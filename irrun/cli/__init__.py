@@ -14,9 +14,7 @@ from typing import Any, TextIO
 import click
 
 from irrun.deferred import defer, defer_part
-
-INTERRUPTED = 130
-"""The exit status of what Ctrl-C has ended, as shells have it."""
+from irrun.interruption import INTERRUPTED
 
 UNREAD = 141
 """The exit status where nobody reads standard output to its end, such as `head`: as shells have it, and no other."""
@@ -70,23 +68,26 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _unwritten_said():  # help is printed here
+        with _endings():  # help is printed here
             return super().make_context(*args, **kwargs)
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            with _unwritten_said():
-                return super().invoke(context)
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            context.exit(INTERRUPTED)
+            os.getcwd()  # noqa: PTH109, no Path is needed
+        except FileNotFoundError:  # which is no place to look for files, or to write them to
+            raise click.UsageError("the current folder does not exist any more: change to another one") from None
+        with _endings():
+            return super().invoke(context)
 
 
 @contextmanager
-def _unwritten_said() -> Iterator[None]:
-    """End with a status of its own where standard output cannot be written."""
+def _endings() -> Iterator[None]:
+    """End with a status of its own after Ctrl-C, and where standard output cannot be written."""
     try:
         yield
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError as error:
         if error.filename is not None:
             raise

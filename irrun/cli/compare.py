@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
-from irrun.cli.files import write_text, written_file
+from irrun.cli.files import require_files, write_text, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     MAX_MEMORY,
@@ -88,6 +88,8 @@ def compare(
     elif model is None or other is None:
         raise click.UsageError("MODEL and OTHER are needed, or --recheck FILE", context)
     else:
+        require_files(context, model, weights)
+
         from irrun.diagnostics import EngineError, InputError
         from irrun.tools.compare.comparison import compared, reference
         from irrun.tools.compare.sides.contract import Options, SideFailed

@@ -151,7 +151,7 @@ def execute(
     gc.disable()  # a model is in use to the end, and runs leave no cycles: to search it takes as long as to plan it
     wishes = Wishes(context, **watched)
     arrays = [archive, expect, *files.values()]
-    require_files(context, model, weights, *arrays)
+    require_files(context, weights, *arrays, model=model)
     keep_apart(context, model, weights, arrays, [output, save_inputs, trace_file, wishes.dump])
 
     from irrun.check.ignoring import IGNORABLE, ignorable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import advice
-from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing, written_file
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     INPUTS,
     MAX_MEMORY,
@@ -112,6 +112,7 @@ def extract(
     if not (begins or ends or around or body):
         raise click.UsageError("say which part: --from, --to, --around or --body", context)
     kept = (save_inputs or _beside(output, "inputs"), save_outputs or _beside(output, "expected"))
+    require_files(context, model, weights)
     keep_apart(context, model, weights, [archive], [output, output.with_suffix(".bin"), *(kept if running else ())])
 
     from irrun.diagnostics import InputError

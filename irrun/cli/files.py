@@ -61,11 +61,12 @@ def read_standard_input() -> bytes:
     return read_most(sys.stdin.buffer, MAX_XML_BYTES + 1)
 
 
-def require_files(context: click.Context, *paths: Path | None) -> None:
-    """Wrong use where one of the files is not there."""
-    for path in paths:
-        if path not in (None, STANDARD) and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
-            raise click.BadParameter(f"there is no file {path}", context)
+def require_files(context: click.Context, *paths: Path | None, model: Path | None = None) -> None:
+    """Wrong use where one of the files is not there; the `model` may be `-`, which is standard input."""
+    for path in paths if model == STANDARD else (model, *paths):
+        if path is not None and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
+            hint = ", and standard input is not read here" if path == STANDARD else ""
+            raise click.BadParameter(f"there is no file {path}{hint}", context)
 
 
 def keep_apart(
@@ -93,7 +94,7 @@ def writing(context: click.Context, path: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        say("error", f"{'standard output' if path == STANDARD else path} cannot be written: {error.strerror or error}")
+        say("error", f"{path} cannot be written: {error.strerror or error}")
         context.exit(UNWRITABLE)
 
 

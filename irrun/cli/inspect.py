@@ -136,7 +136,7 @@ def _inspected(
 ) -> Inspection:
     from irrun.tools.inspect.inspection import inspect as look
 
-    require_files(context, model)
+    require_files(context, bin_file, model=model)
     content = read_standard_input() if model == STANDARD else None
     path = STDIN if model == STANDARD else model
     try:

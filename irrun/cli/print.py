@@ -41,7 +41,7 @@ def print_(
     no_weights |= textconv
     if no_weights and weights is not None:
         raise click.UsageError("--bin does not go with --no-weights and --textconv", context)
-    require_files(context, model, weights)
+    require_files(context, weights, model=model)
 
     from irrun.diagnostics import IRError
     from irrun.tools.printing import print_model

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, advice
-from irrun.cli.files import writing
+from irrun.cli.files import require_files, writing
 from irrun.cli.options import (
     INPUTS,
     MAX_MEMORY,
@@ -130,6 +130,7 @@ def reduce(
         raise click.BadParameter(
             "the command needs {model}, where the model's file goes", context, param_hint="--check"
         )
+    require_files(context, model, weights)
 
     from irrun.diagnostics import InputError
     from irrun.ir.reader import read_model

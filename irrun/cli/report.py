@@ -96,7 +96,7 @@ def report(
     of a comparison failed.
     """
     _check(context, output, [netron, model_explorer], opened)
-    require_files(context, model, weights, after)
+    require_files(context, weights, after, model=model)
     results = None if other is None else _results(context, Path(other))
     read = [after, *archives, None if results is None or other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
@@ -139,13 +139,15 @@ def report(
 
 
 def _write(context: click.Context, page: bytes, output: Path, opened: bool) -> None:
-    with writing(context, output):
-        if output == STANDARD:
-            sys.stdout.buffer.write(page)
-        else:
-            from irrun.files import atomic_write
+    if output == STANDARD:
+        sys.stdout.buffer.write(page)
+        sys.stdout.buffer.flush()
+        return
 
-            atomic_write(output, page)
+    from irrun.files import atomic_write
+
+    with writing(context, output):
+        atomic_write(output, page)
     if opened:
         click.launch(output.absolute().as_uri())
 

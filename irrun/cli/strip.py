@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     default="random",
     show_default=True,
     help="What the weights become: random ones of the same mean, deviation, range and number of zeros, or zeros. "
-    "Short integers, which are shapes and axes, stay as they are.",
+    "Short integers, which are shapes and axes, stay as they are, and numbers in order are in order again.",
 )
 @click.option(
     "--names",
@@ -87,6 +87,7 @@ def strip(
         raise click.BadParameter(str(error), context, param_hint="--fail-regex") from None
     inputs = output.with_name(f"{output.stem}_inputs.npz")
     targets = [output, output.with_suffix(".bin"), inputs if archive else None]
+    require_files(context, model, weights)
     keep_apart(context, model, weights, [archive], targets)
 
     from irrun.diagnostics import InputError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
-from irrun.cli.files import WRITTEN_MODEL, keep_apart, writing
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import (
     MAX_MEMORY,
     MODEL,
@@ -74,6 +74,7 @@ def tune(
     from irrun.tools.tune import Marking
     from irrun.tools.tune import tune as tuned
 
+    require_files(context, model, weights)
     keep_apart(context, model, weights, list(archives), [output, output.with_suffix(".bin")])
     held = {} if max_memory is None else {"max_bytes": max_memory}
     options = Options(config, timeout, **held)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.configuration import read_defaults
-from irrun.cli.files import STDIN, read_standard_input, write_text, writing, written_file
+from irrun.cli.files import STDIN, read_standard_input, require_files, write_text, writing, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     WEIGHTS,
@@ -114,6 +114,7 @@ def validate(
     paths, skipped = _found(context, models, skip_foreign)
     if weights is not None and len(paths) > 1:
         raise click.UsageError("--bin goes with one model", context)
+    require_files(context, weights)
 
     from irrun.ir.collector import collector_paused
 

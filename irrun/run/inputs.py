@@ -103,7 +103,8 @@ class Binding:
 
     def _fitting(self, number: int, given: Any) -> Array:
         """`given` as an array of the declared type and shape."""
-        if isinstance(given, np.ndarray) and given.dtype == self._dtypes[number]:
+        dtype = self._dtypes[number]
+        if dtype is not None and isinstance(given, np.ndarray) and given.dtype == dtype:  # to numpy None is float64
             shape, tensor = self._shapes[number], self._tensors[number]
             if given.shape == shape or (shape is None and not contradicts(given.shape, tensor)):
                 return _truths(given) if tensor.type == "boolean" else given
@@ -259,6 +260,9 @@ def random_inputs(
             raise InputError(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
+        if contradicts(tuple(size if isinstance(size, int) else -1 for size in sizes), tensor):
+            found, expected = (shape_text(shape, names=False) for shape in (sizes, tensor.shape))
+            raise InputError(f"input `{_name(layer)}` is to have shape {found}, expected {expected}")
         wished[number] = sizes
     names = {number: _key(model, number) for number in wished}
     fixed = {name: np.shape(array) for name, array in given.items()}

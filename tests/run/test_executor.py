@@ -96,6 +96,21 @@ def test_the_name_of_a_tensor_goes_before_that_of_a_layer(tmp_path):
         executor.run(given | {"sums": np.float32([1, 2])})
 
 
+@pytest.mark.parametrize("type", ["string", "u1"])
+def test_f64_is_no_other_type_that_numpy_has_no_name_for(type, tmp_path):
+    model = Model()
+    model.result(model.parameter("x", type, (8,)))
+    with pytest.raises(irrun.InputError, match=f"input `x` is f64, expected {type}"):
+        irrun.GraphExecutor(model.save(tmp_path)).run(np.zeros(8))
+
+
+def test_an_input_that_is_made_up_has_no_shape_that_the_model_refuses(doubled):
+    executor = irrun.GraphExecutor(doubled)
+    for shape, said in ((("?", 3), r"\[\?, 3\]"), ((4, 3), r"\[4, 3\]"), ((2,), r"\[2\]")):
+        with pytest.raises(irrun.InputError, match=rf"input `x` is to have shape {said}, expected \[\?, 2\]"):
+            executor.random_inputs(0, {"x": shape})
+
+
 def test_an_input_of_the_other_byte_order_is_taken(doubled):
     assert irrun.GraphExecutor(doubled).run({"x": np.array([[1, 2]], ">f4")})["y"].tolist() == [[2, 4]]
 

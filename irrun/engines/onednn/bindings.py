@@ -210,8 +210,12 @@ def _path() -> Path | None:
 
     `importlib.metadata` would find it, too, but takes as long to load as many a model takes to run.
     """
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # somebody has removed it
+        here = None
     for folder in map(Path, sys.path):
-        if folder.resolve() == Path.cwd():
+        if folder == Path() or (here is not None and folder.resolve() == here):
             continue
         for record in folder.glob(f"{DISTRIBUTION.replace('-', '_')}-*.dist-info/RECORD"):
             for line in record.read_text().splitlines():

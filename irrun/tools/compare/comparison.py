@@ -233,10 +233,11 @@ class _Flow:
 
     # Outputs
 
-    def _allowed(self, name: str, array: Array) -> Tolerance:
-        """How far an output may be off: as is settled, or by the least precise type on the way and that it is in."""
-        held = element_type(array.dtype)
-        return self._settled(name) or of_outputs([self._beside.least, held, *self._beside.grids])
+    def _allowed(self, name: str, *arrays: Array) -> Tolerance:
+        """How far an output may be off: as is settled, or by the least precise type on the way and that either side
+        has it in."""
+        held = [element_type(array.dtype) for array in arrays]
+        return self._settled(name) or of_outputs([self._beside.least, *held, *self._beside.grids])
 
     def _settled(self, name: str) -> Tolerance | None:
         """How far an output may be off in any precision: as somebody says; what is computed of integers alone is
@@ -251,7 +252,7 @@ class _Flow:
             for name, array in other.items():
                 if name not in ours:
                     continue
-                tolerance = self._allowed(name, array)
+                tolerance = self._allowed(name, array, ours[name])
                 measured = Measured(Where(course.name, step), measure(array, ours[name], tolerance), tolerance)
                 self._outputs.setdefault(name, _Seen(measured)).add(measured)
                 if not measured.holds or not measured.metrics.would_be_within(LEVELS["f32"]):
@@ -324,9 +325,12 @@ class _Flow:
         cured, caused = None, False
         for step, observation in enumerate(observed):
             for name, array in theirs[step].items():
-                ours, tolerance = results[step].get(name), self._allowed(name, array)
+                ours = results[step].get(name)
+                if ours is None:
+                    continue
+                tolerance = self._allowed(name, array, ours)
                 for run in (observation.outputs, *observation.repeats):
-                    if name not in run or ours is None:
+                    if name not in run:
                         continue
                     changed = measure(run[name], array)
                     if changed.equal:

@@ -93,12 +93,17 @@ class Beside:
         return own(precision, count, grid_step(op, attributes, inputs))
 
     def standing(self, other: Array | None, ours: Array) -> Array | None:
-        """The other side's tensor as it stands in our model.
+        """The other side's tensor as it stands in our model: in f32 where it is in f64, as what is computed of it here.
 
         Converters pass the name of a tensor on when they put an Unsqueeze or a Squeeze behind it into its layer: what
         differs in axes of one element only is the same tensor. What reads it tells whether they matter.
         """
-        if other is None or not self.converted or other.shape == ours.shape:
+        if other is None:
+            return None
+        if (other.dtype, ours.dtype) == (np.float64, np.float32):
+            with np.errstate(over="ignore"):
+                other = other.astype(np.float32)
+        if not self.converted or other.shape == ours.shape:
             return other
         sizes, expected = ([size for size in array.shape if size != 1] for array in (other, ours))
         return other.reshape(ours.shape) if sizes == expected else other

@@ -12,7 +12,7 @@ from irrun.diagnostics import EngineError, InputError, IRError, clipped, counted
 from irrun.files import atomic_write
 from irrun.ir.graph import Graph, Model
 from irrun.ir.reader import read_model
-from irrun.run.arrays import read_npz, write_npz
+from irrun.run.arrays import read_npz, widened, write_npz
 from irrun.run.executor import GraphExecutor
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
@@ -46,6 +46,9 @@ for output, name in zip(compiled.outputs, expected):
         print("  not finite", int((~np.isfinite(found)).sum()), "expected", int((~np.isfinite(wanted)).sum()))
 '''
 
+COMPILED = 'compiled = core.compile_model(here / "min.xml", device)\n'
+"""The line of the script that gives way where .npz files, and numpy, lack types of inputs and outputs."""
+
 MAX_LISTED = 40
 """Layers that a report lists."""
 
@@ -60,9 +63,23 @@ def write_report(found: Reduced, original: Model, check: str, folder: Path) -> N
         write_npz(folder / "expected.npz", outputs)
     except (IRError, InputError, EngineError, MemoryError):
         (folder / "expected.npz").unlink(missing_ok=True)  # of an earlier one
-    atomic_write(folder / "repro.py", REPRO.encode())
+    atomic_write(folder / "repro.py", _script(model).encode())
     text = "\n".join(_report(found, model, original, check, inputs, outputs))
     atomic_write(folder / "REPORT.md", text.encode("utf-8", "backslashreplace"))
+
+
+def _script(model: Model) -> str:
+    """The script, which has OpenVINO convert what is held in a wider type in .npz files."""
+    lines = []
+    for kind, ports in (("input", model.inputs), ("output", model.outputs)):
+        for number, port in enumerate(ports):
+            held = port.type if port.type == "dynamic" else element_type(widened(np.empty(0, port.dtype)).dtype)
+            if held != port.type:
+                lines.append(f"ports.{kind}({number}).tensor().set_element_type(ov.Type.{held})  # for {port.type}\n")
+    if not lines:
+        return REPRO
+    begin = 'ports = ov.preprocess.PrePostProcessor(core.read_model(here / "min.xml"))\n'
+    return REPRO.replace(COMPILED, "".join([begin, *lines, "compiled = core.compile_model(ports.build(), device)\n"]))
 
 
 def _report(

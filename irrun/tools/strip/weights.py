@@ -47,16 +47,50 @@ def _kept(model: Model, layer: Layer) -> bool:
 
 def _alike(array: Array, random: np.random.Generator) -> Array:
     """Random elements of the same type: floats of the same mean, spread and range, with as many zeros and others that
-    are not finite; integers in the same range, with as many zeros; texts of the same lengths."""
+    are not finite; integers in the same range, with as many zeros; texts of the same lengths. Numbers that rise or fall
+    do so again, as boundaries and offsets have to."""
     if array.dtype.kind == "U":
         texts = ["".join(random.choice(list(string.ascii_lowercase), len(text))) for text in array.reshape(-1).tolist()]
         return np.array(texts, array.dtype).reshape(array.shape)
     flat = array.reshape(-1)
+    ordered = _ordered(flat, random)
+    if ordered is not None:
+        return ordered.reshape(array.shape)
     if array.dtype.kind in "iu" or _whole(array.dtype):
         return _placed(flat, _integers(flat, random), random).astype(array.dtype).reshape(array.shape)
     with np.errstate(all="ignore"):
         numbers = flat.astype(np.float64)
         return _placed(numbers, _floats(numbers, random), random).astype(array.dtype).reshape(array.shape)
+
+
+def _ordered(flat: Array, random: np.random.Generator) -> Array | None:
+    """Random elements between the ends of a vector that rises or falls, which do so, too; None for other vectors.
+
+    Where each element of the vector is another one, so they are; it stays as it is where its type has too few numbers.
+    """
+    whole = flat.dtype.kind in "iu" or _whole(flat.dtype)
+    numbers = flat.astype(np.int64 if whole else np.float64)
+    turned = slice(None, None, -1 if numbers[0] > numbers[-1] else 1)
+    rising = numbers[turned]
+    distinct = bool((rising[1:] > rising[:-1]).all())
+    if not distinct and not (rising[1:] >= rising[:-1]).all():
+        return None
+    finite = np.flatnonzero(np.isfinite(rising))
+    if finite.size < 3:
+        return flat
+    first, last = int(finite[0]), int(finite[-1])
+    low, high = rising[first], rising[last]
+    parts = np.sort(random.random(last - first - 1))
+    made = rising.copy()
+    if whole:
+        least = np.arange(1, parts.size + 1) if distinct else np.zeros(parts.size, np.int64)
+        spare = int(high) - int(low) - (parts.size + 1 if distinct else 0)
+        made[first + 1 : last] = low + least + np.minimum((parts * (spare + 1)).astype(np.int64), spare)
+    else:
+        made[first + 1 : last] = low + parts * (high - low)
+    found = made.astype(flat.dtype)[turned]
+    again = found.astype(numbers.dtype)[turned]
+    return flat if distinct and not (again[1:] > again[:-1]).all() else found
 
 
 def _whole(dtype: np.dtype[Any]) -> bool:

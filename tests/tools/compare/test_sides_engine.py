@@ -19,6 +19,17 @@ def sample(name):
     return irrun.read_model(SAMPLES / name / "model.xml"), read_npz(SAMPLES / name / "inputs.npz")
 
 
+def test_f64_agrees_with_layers_of_f32_that_only_move_their_data_and_others():
+    with irrun.build("f32", opset=13) as g:
+        x = g.Parameter("f32[4, 64]", name="x")
+        weights = np.random.default_rng(0).normal(size=(64, 32)).astype(np.float32)
+        g.Result(g.ReLU(g.Transpose(g.MatMul(g.Exp(x), weights), np.array([1, 0])), name="y"))
+    inputs = irrun.GraphExecutor(g.model).random_inputs(0)
+    found = irrun.compare(g.model, "precision:f64", inputs)
+    assert found.agrees, str(found)
+    assert len(found.tensors) == 4
+
+
 def test_another_precision_and_the_full_one():
     model, inputs = sample("transformer-block")
     side = open_side("precision:f16", model)

@@ -52,6 +52,18 @@ def test_a_dump_of_irrun_and_its_outputs(tmp_path):
     assert list(alone.tensors) == ["Loop_13276:0"]
 
 
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_a_dump_of_what_was_computed_in_f32_is_as_precise_as_outputs_of_fewer_digits(type, tmp_path):
+    with irrun.build("few digits", opset=13) as g:
+        x = g.Parameter(f"{type}[4, 64]", name="x")
+        g.Result(g.MatMul(x, g.Convert(np.random.default_rng(0).normal(size=(64, 32)), destination_type=type)))
+    inputs = irrun.GraphExecutor(g.model).random_inputs(0)
+    dump = irrun.Dump()
+    irrun.GraphExecutor(g.model).run(inputs, observer=dump)
+    dump.save(tmp_path / "dump.npz")
+    assert irrun.compare(g.model, str(tmp_path / "dump.npz"), inputs).agrees
+
+
 def test_names_of_tensors_outputs_and_places(model, tmp_path):
     path = tmp_path / "other.npz"
     for name in ("doubled", "y", "y:0", "output_0"):

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -203,6 +205,18 @@ def test_the_report_names_the_failure_and_the_script_is_short(tmp_path):
     assert "| Softmax_62 | SoftMax (opset1) |" in report
     assert len((tmp_path / "repro.py").read_text().splitlines()) <= 25
     assert not (tmp_path / "work").exists()
+
+
+def test_the_script_runs_where_numpy_has_no_name_for_types_of_inputs_and_outputs(tmp_path):
+    with irrun.build("bf16", opset=13) as g:
+        x = g.Parameter("bf16[2, 3]", name="x")
+        y = g.Parameter("f32[3]", name="y")
+        g.Result(g.Exp(x), name="powers")
+        g.Result(g.Exp(y), name="others")
+    inputs = irrun.GraphExecutor(g.model).random_inputs(0)
+    reduce(g.model, inputs, Planted(lambda *_: {"exit": 1}), tmp_path, Limits(1))
+    done = subprocess.run([sys.executable, tmp_path / "repro.py"], capture_output=True, text=True, check=True)
+    assert "powers float32 (2, 3) expected (2, 3)\n  largest difference" in done.stdout
 
 
 def diverging(tmp_path):

@@ -73,6 +73,37 @@ def test_any_type_stays_in_its_range(array, type):
         assert np.nanmax(numbers) <= np.nanmax(before)
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.linspace(-2, 3, 63, dtype=np.float32) ** 3,
+        np.linspace(3, -2, 63, dtype=np.float16),
+        np.array([-np.inf, -1, -0.5, 2, 7, np.inf]),
+        np.arange(100, dtype=np.int64),
+        np.arange(-5, 300, 3, dtype=np.int32)[::-1],
+    ],
+)
+def test_boundaries_rise_or_fall_again_and_are_distinct(array):
+    with irrun.build() as g:
+        g.Result(g.Multiply(g.Constant(array), g.Constant(array[:1])))
+    (found, _) = (layer for layer in strip(g.model).model.graph.walk() if layer.type == "Const")
+    values = strip(g.model).model.weights.constant(found)
+    assert (np.sign(np.diff(values)) == np.sign(array[-1] - array[0])).all()
+    assert (values[0], values[-1], values.dtype) == (array[0], array[-1], array.dtype)
+    if array.size - 1 != abs(array[-1] - array[0]):
+        assert (values != array).any()
+
+
+def test_offsets_do_not_fall():
+    offsets = np.sort(np.random.default_rng(0).integers(0, 50, 200))
+    with irrun.build() as g:
+        g.Result(g.Abs(g.Constant(offsets)))
+    (found,) = (layer for layer in strip(g.model).model.graph.walk() if layer.type == "Const")
+    values = strip(g.model).model.weights.constant(found)
+    assert (np.diff(values) >= 0).all()
+    assert (values != offsets).any()
+
+
 def test_texts_become_others_of_the_same_length():
     model = built(np.array(["password", "ab", ""]))
     (found,) = constants(strip(model).model)
