@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import irrun
+from ir_builder import Model
 
 CNN = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
 
@@ -45,3 +46,15 @@ def test_an_array_that_is_no_input_is_not_shared(tmp_path):
     done = irrun("strip", CNN, "-o", tmp_path / "shared.xml", "--inputs", tmp_path / "x.npz", status=1)
     assert done.stderr == "error: `customer` is no input of the model; its inputs are `image`\n"
     assert not (tmp_path / "shared.xml").exists()
+
+
+def test_inputs_of_a_model_that_has_none_are_written_as_well(tmp_path):
+    b = Model()
+    b.result(b.layer("ReLU", [b.constant(np.float32([-1, 2]))], [("f32", (2,))])[0])
+    np.savez(tmp_path / "nothing.npz")
+    model = b.save(tmp_path)
+    irrun("strip", model, "-o", tmp_path / "shared.xml", "--inputs", tmp_path / "nothing.npz")
+    with np.load(tmp_path / "shared_inputs.npz") as written:
+        assert not written.files
+    irrun("strip", model, "-o", tmp_path / "other.xml")
+    assert not (tmp_path / "other_inputs.npz").exists()

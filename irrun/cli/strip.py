@@ -102,9 +102,9 @@ def strip(
             found = stripped(given, weights=values, names=names, seed=seed)
         except WeightsError as error:
             raise InputError(str(error)) from None
-        arrays = read_npz(archive) if archive else {}
-        _require_inputs(given, arrays)
-    renamed = {found.names.get(name, name): array for name, array in arrays.items()}
+        arrays = read_npz(archive) if archive else None
+        _require_inputs(given, arrays or {})
+    renamed = None if arrays is None else {found.names.get(name, name): array for name, array in arrays.items()}
     _write(context, found.model, output, inputs, renamed)
     click.echo(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
     if command is None:
@@ -142,12 +142,12 @@ def _require_inputs(model: Model, arrays: dict[str, Array]) -> None:
         raise InputError(*problems)
 
 
-def _write(context: click.Context, model: Model, output: Path, inputs: Path, arrays: dict[str, Array]) -> None:
+def _write(context: click.Context, model: Model, output: Path, inputs: Path, arrays: dict[str, Array] | None) -> None:
     from irrun.ir.writer import write_model
     from irrun.run.arrays import write_npz
 
     with writing(context, output):
         write_model(model, output)
-    if arrays:
+    if arrays is not None:
         with writing(context, inputs):
             write_npz(inputs, arrays)
