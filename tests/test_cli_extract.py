@@ -34,7 +34,7 @@ def test_without_a_run_there_is_the_model_alone(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("--to", "Relu_5"), 2, "there is no layer `Relu_5`"),
+        (("--to", "Relu_5"), 2, "there is no layer or tensor `Relu_5`"),
         ((), 2, "say which part"),
         (("--to", "Relu_50", "--save-inputs", "x.npz"), 2, "needs a run"),
         (("--to", "Relu_50", "--around", "Relu_50"), 2, "does not go with"),

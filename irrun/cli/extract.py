@@ -39,14 +39,16 @@ if TYPE_CHECKING:
     "begins",
     multiple=True,
     metavar="NAME[:PORT]",
-    help="A layer to begin with, or with a port the tensor that is to be an input; may be given several times.",
+    help="A layer to begin with, or a tensor, by its name or with a port, that is to be an input; may be given several "
+    "times.",
 )
 @click.option(
     "--to",
     "ends",
     multiple=True,
     metavar="NAME[:PORT]",
-    help="A layer to end with, or the tensor that is to be an output; may be given several times.",
+    help="A layer to end with, or a tensor, by its name or with a port, that is to be an output; may be given several "
+    "times.",
 )
 @click.option("--around", metavar="NAME", help="The layers around this one,")
 @click.option(

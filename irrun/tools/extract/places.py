@@ -58,7 +58,8 @@ def find_home(model: Model, text: str) -> Home:
 def find_place(model: Model, text: str, home: Home | None = None) -> Place:
     """The layer or tensor that a text means: `conv1`, `split:1`, `relu#5`, or in a body `Loop_12/body[3]/MatMul_4:0`.
 
-    It is looked for in `home`, or in the graph of the model. Raises ValueError where there is none, or several.
+    Where no layer has it, it is the name of a tensor. It is looked for in `home`, or in the graph of the model. Raises
+    ValueError where there is none, or several.
     """
     begin = home or Home(model.graph)
     found = _places(begin, text)
@@ -75,7 +76,8 @@ def find_place(model: Model, text: str, home: Home | None = None) -> Place:
     if found:
         listed = ", ".join(f"`{unique(place.layer)}`" for place in found[:8])
         raise ValueError(f"`{shown}` is the name of {len(found)} layers: say which, as {listed}")
-    close = close_matches(text, (layer.name for layer in begin.graph.layers))
+    tensors = (name for layer in begin.graph.layers for value in layer.outputs for name in value.port.names)
+    close = close_matches(text, (*(layer.name for layer in begin.graph.layers), *tensors))
     hint = f"; did you mean `{close[0]}`?" if close else ""
     inside = [layer for layer in model.graph.walk() if layer.name == text and layer.graph is not begin.graph]
     if inside and inside[0].graph.owner is not None:
@@ -83,17 +85,20 @@ def find_place(model: Model, text: str, home: Home | None = None) -> Place:
         hint = (
             f"; layer {inside[0]} is in a body of layer {owner}: say in which iteration, as {unique(owner)}[0]/{text}"
         )
-    raise ValueError(f"there is no layer `{shown}` in {str(begin) or 'the model'}{hint}")
+    raise ValueError(f"there is no layer or tensor `{shown}` in {str(begin) or 'the model'}{hint}")
 
 
 def _places(home: Home, text: str) -> list[Place]:
-    """A layer by its name, by its name and id, or either with the number of an output behind it."""
+    """A layer by its name, by its name and id, or either with the number of an output behind it; else a tensor."""
     found = [Place(home, layer) for layer in home.graph.layers if text in (layer.name, unique(layer))]
-    split = _PORT.fullmatch(text)
-    if found or split is None:
+    if found:
         return found
+    split = _PORT.fullmatch(text)
+    layers = [layer for layer in home.graph.layers if split is not None and split[1] in (layer.name, unique(layer))]
+    if split is None or not layers:
+        values = [value for layer in home.graph.layers for value in layer.outputs]
+        return [Place(home, value.layer, value.index) for value in values if text in value.port.names]
     port = int(split[2])
-    layers = [layer for layer in home.graph.layers if split[1] in (layer.name, unique(layer))]
     if len(layers) == 1 and port >= len(layers[0].outputs):
         count = len(layers[0].outputs)
         there = f"they go from 0 to {count - 1}" if count else "it has none"

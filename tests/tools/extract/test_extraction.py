@@ -61,6 +61,28 @@ def test_a_tensor_to_begin_with_is_an_input():
     assert str(part.model.inputs[0]) == "f32[Add_55.0, 16, 8, 8]"
 
 
+def test_tensors_go_by_their_names():
+    with irrun.build() as g:
+        x = g.Parameter("f32[2, 4]", name="x")
+        left, right = g.Split(x, np.int64(1), num_splits=2, name="cut")
+        g.Result(g.Add(g.ReLU(left, name="r"), right, name="sum"), name="o")
+    model = g.model
+    for layer in model.graph.layers:
+        for value in layer.outputs:
+            value.port.names = {("cut", 0): ("left", "first:0"), ("cut", 1): ("right", "r")}.get(
+                (layer.name, value.index), value.port.names
+            )
+    data = {"x": np.float32([[-1, 2, 3, 4], [5, -6, 7, 8]])}
+    for name in ("left", "first:0"):
+        part = irrun.extract(model, begin=[name], end=["r"], inputs=data)
+        assert types(part.model) == ["ReLU", "Parameter", "Result"]
+        assert part.outputs["r"].tolist() == [[0, 2], [5, 0]]
+    part = irrun.extract(model, end=["right"], inputs=data)
+    assert next(iter(part.outputs.values())).tolist() == [[3, 4], [7, 8]]
+    with pytest.raises(ValueError, match="did you mean `right`"):
+        irrun.extract(model, end=["rigth"])
+
+
 def test_sizes_are_those_of_the_run_unless_they_are_to_stay_open():
     inputs = read_npz(CNN.with_name("inputs.npz"))
     assert irrun.extract(CNN, end=["Relu_50"], inputs=inputs).model.inputs[0].shape == (2, 3, 16, 16)
@@ -155,7 +177,7 @@ def test_layers_of_one_name_are_told_apart_by_their_ids(tmp_path):
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        ({"end": ["Relu_51"]}, "there is no layer `Relu_51` in the model; did you mean `Relu_5"),
+        ({"end": ["Relu_51"]}, "there is no layer or tensor `Relu_51` in the model; did you mean `Relu_5"),
         ({"end": ["Relu_50:1"]}, "has no output 1: they go from 0 to 0"),
         ({"body": "Relu_50[0]"}, "is no body of the model; layers with bodies: none"),
         ({"begin": ["Relu_56"], "end": ["Relu_50"]}, "no way leads from `Relu_56` to `Relu_50`"),
