@@ -48,9 +48,9 @@ def extract(
     """A part of a model as a model of its own, with the constants that it needs.
 
     `begin` and `end` name layers, the first and the last ones, or tensors, such as `split:1`, or by names of their own;
-    a tensor to begin with is an input of the part. Or the part is what lies `around` a layer, up to a `distance`. It lies in the graph of the
-    model, or in a `body` such as `Loop_12[3]`, of that iteration, or `If_3/then_body`; without any other wish the part
-    is all of that. What a variable holds becomes an input.
+    a tensor to begin with is an input of the part. Or the part is what lies `around` a layer, up to a `distance`. It
+    lies in the graph of the model, or in a `body` such as `Loop_12[3]`, of that iteration, or `If_3/then_body`; without
+    any other wish the part is all of that. What a variable holds becomes an input.
 
     `inputs` are those of a run of the model, which gives those of the part, and its outputs. Sizes of the part's inputs
     are then as they were in that run, unless `dynamic`, and without such a run as they are known.
