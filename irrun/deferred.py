@@ -34,11 +34,7 @@ def defer(name: str, **known: object) -> None:
     """
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None:
-        module = _put(spec, known)
-        vars(module).pop("__path__", None)  # for which is asked where a part of a package is imported
-        package, _, own = name.rpartition(".")
-        if package:
-            setattr(sys.modules[package], own, module)
+        vars(_put(spec, known)).pop("__path__", None)  # for which is asked where a part of a package is imported
 
 
 def later(module: str, name: str) -> Callable[..., Any]:
@@ -60,7 +56,7 @@ def defer_part(package: str, name: str, **known: object) -> None:
         assert parent.__spec__ is not None
         spec = PathFinder.find_spec(f"{package}.{name}", parent.__spec__.submodule_search_locations)
         if spec is not None:
-            vars(parent)[name] = _put(spec, known)
+            _put(spec, known)
 
 
 def _put(spec: ModuleSpec, known: Mapping[str, object]) -> ModuleType:
@@ -68,4 +64,7 @@ def _put(spec: ModuleSpec, known: Mapping[str, object]) -> ModuleType:
     vars(module).update(known)
     module.__class__ = _Deferred
     sys.modules[spec.name] = module
+    package, _, own = spec.name.rpartition(".")
+    if package:  # whose attribute it is, as if it had been imported
+        vars(sys.modules[package])[own] = module
     return module

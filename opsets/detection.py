@@ -658,11 +658,11 @@ def _(node: Node) -> Shapes:
     expected = regions * (attrs["coords"] + 1 + attrs["classes"])
     node.require("C2", shape[1] == expected, f"`data` has {shape[1]} channels, expected {expected}", "data")
     pairs, rest = divmod(len(attrs["anchors"]), 2)
+    lenient = "leaves these to who reads the regions"
     message = f"`anchors` has {2 * pairs + rest} numbers, expected pairs of a width and a height"
-    node.require("C3", not rest, message, about=["anchors"], lenient="leaves these to who reads the regions")
+    node.require("C3", not rest, message, about=["anchors"], lenient=lenient)
     beyond = next((n for n in attrs["mask"] if pairs and not attrs["do_softmax"] and not 0 <= n < pairs), None)
     message = f"`mask` has {beyond}, outside [0, {pairs}) of the pairs in `anchors`"
-    lenient = "leaves these to who reads the regions"
     node.require("C3", beyond is None or rest > 0, message, about=["mask", "anchors"], lenient=lenient)
     return {"shape": _flattened(shape, axis, end_axis) if attrs["do_softmax"] else (shape[0], expected, *shape[2:])}
 

@@ -175,17 +175,8 @@ def _(node: Node) -> list[Tensor]:
     count = _iterations(body, []) if slices is None else slices
     outputs = loop_outputs(node, body, tensors, parameters, results, count)
     for port in body.outputs:
-        found = _joined_size(port, results)
-        if found is not None:
-            expected = f"expected {port.part_size}"
-            _check_joined(node, "C9", body, tensors, port, found, port.part_size, expected, "part_size")
+        _check_joined(node, "C9", body, tensors, results, port, port.part_size)
     return outputs
-
-
-def _joined_size(port: BodyOutput, results: Sequence[Tensor]) -> Size | None:
-    """How long the results that an output joins are along its axis, which has been checked; None where unknown."""
-    shape = results[port.result].shape
-    return None if port.axis is None or shape is None else (shape or (1,))[port.axis]
 
 
 def _check_joined(
@@ -193,14 +184,19 @@ def _check_joined(
     label: str,
     body: Body,
     tensors: Sequence[Tensor | None],
+    results: Sequence[Tensor],
     port: BodyOutput,
-    found: Size,
     size: int,
-    expected: str,
-    attribute: str,
 ) -> None:
-    """A joined result is as long as it says; where slices of the inputs are why not, these are to blame."""
+    """A joined result is `size` long along its axis, as its `part_size` or its `stride` says; where slices of inputs
+    are why not, these are to blame."""
+    whole = results[port.result].shape
+    if port.axis is None or whole is None:
+        return
+    found = (whole or (1,))[port.axis]
     fits = found == size
+    of_parts = size == port.part_size
+    expected = f"expected {size}" if of_parts else f"but is joined at stride {port.stride}"
     count = str(found) if str(found) != "?" else f"other than {size}"
     message = f"result {port.result} has {count} elements along axis {port.axis}, {expected}"
     if fits is False:
@@ -212,7 +208,7 @@ def _check_joined(
                 shape = shape_text(declared)
                 why = f"input {source.external} is given to a parameter that declares {shape}, but {off.message}"
                 node.fail(label, f"{message}: {why}", place=(source, off.attribute))
-    node.require(label, fits, message, place=(port, attribute))
+    node.require(label, fits, message, place=(port, "part_size" if of_parts else "stride"))
 
 
 def _check_joins(node: Node, body: Body) -> None:
@@ -312,14 +308,8 @@ def _(node: Node) -> list[Tensor]:
         node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
     trips = _trips(node, most, goes_on)
     outputs = loop_outputs(node, body, tensors, parameters, results, trips)
-    for port in body.outputs:
-        size = _joined_size(port, results)
-        if size is not None and (trips == 0) is not True:
-            step = abs(port.stride)
-            whole = step == port.part_size
-            expected = f"expected {step}" if whole else f"but is joined at stride {port.stride}"
-            attribute = "part_size" if whole else "stride"
-            _check_joined(node, "C12", body, tensors, port, size, step, expected, attribute)
+    for port in body.outputs if (trips == 0) is not True else ():
+        _check_joined(node, "C12", body, tensors, results, port, abs(port.stride))
     return outputs
 
 

@@ -85,8 +85,10 @@ def _no_booleans(layer: Layer, chunks: Iterable[bytes | bytearray], blob: Blob) 
 
 
 def _at(number: int, shape: tuple[int, ...]) -> str:
-    index = ", ".join(str(int(number)) for number in np.unravel_index(number, shape)) if shape else ""
-    return f", the first at [{index}]" if shape else ""
+    if not shape:
+        return ""
+    index = ", ".join(str(int(place)) for place in np.unravel_index(number, shape))
+    return f", the first at [{index}]"
 
 
 def suspect(chunks: Iterable[bytes | bytearray], type: str) -> bool:

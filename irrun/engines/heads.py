@@ -61,20 +61,23 @@ def may_be_blind(work: Work) -> bool:
 
 def with_blind_rows(work: Work, compiled: Compiled) -> Compiled:
     """What computes an attention without posts, for which rows that see no key are as any, and then makes them 0."""
-    if not may_be_blind(work):
-        return compiled
     mask, bind = mask_of(work), compiled.bind
+    if mask is None or not may_be_blind(work):
+        return compiled
+    constant = mask.value
 
     def bound(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        given = inputs[3] if mask is None or mask.value is None else mask.value
+        given = inputs[3] if constant is None else constant
         return chain([bind(inputs, outputs, scratch), partial(blind, given, outputs[0])])
 
     compiled.bind = bound
     return compiled
 
 
-def blind(mask: Array, result: Array) -> None:
-    """Make the rows of a result 0 that a boolean mask lets see no key."""
+def blind(mask: Array | None, result: Array) -> None:
+    """Make the rows of a result 0 that a mask lets see no key, if it is boolean."""
+    if mask is None or mask.dtype != np.bool_:
+        return
     seen = mask.any(-1, keepdims=True)
     if not seen.all():
         np.copyto(result, np.zeros((), result.dtype), where=~seen)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irrun.records import NamedTuple
+from irrun.spec.attributes import WHOLE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
 from irrun.spelling import blank_help
@@ -67,7 +68,7 @@ _OF_BLOB = {"element_type": None, "shape": None, "offset": None, "size": None}.k
 _GROUPS = {"u3": (8, 3), "u6": (4, 3)}
 """Elements and bytes of a group; a group begun takes all its bytes."""
 
-_BYTES = r"\s*\+?\d+"
+_TOO_LARGE = 2**64
 _SIZE = r"\s*\+?\d+\s*"
 
 
@@ -147,12 +148,14 @@ def _is_short(text: str) -> bool:
 
 def _integer(attributes: dict[str, str], name: str) -> int:
     text = attributes[name]
-    if _is_short(text):
-        return int(text)
-    if not re.fullmatch(_BYTES, text, re.ASCII) or len(text) > 30 or int(text) >= 2**64:
+    try:
+        number: int = WHOLE.parse(text)
+    except ValueError:
+        number = _TOO_LARGE
+    if number >= _TOO_LARGE:
         message = f"`{name}` is `{text}`, but must be a whole number of bytes"
         raise WeightsError("E506", message, name, blank_help(text))
-    return int(text)
+    return number
 
 
 @lru_cache(MAX_REMEMBERED)

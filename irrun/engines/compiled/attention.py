@@ -106,8 +106,7 @@ class _Attention:
         )
         self._team.run(plan.address, room.address, shared=plan.shared)
         self._rooms.append(room)
-        if mask is not None and mask.dtype == np.bool_:
-            blind(mask, result)
+        blind(mask, result)
         return (result,)
 
     def _room(self, plan: _Plan) -> _Room:

@@ -183,14 +183,20 @@ def _block(
     scores = own[: items * keys].reshape(*query.shape[:-1], keys)
     scaled = own[items * keys :][: query.size].reshape(query.shape)
     peak = own[items * keys + query.size :][:items].reshape(*query.shape[:-1], 1)
+    before: list[Call] = []
+    if hide is None:
+        before, behind = [partial(np.multiply, scaled, np.float32(EXPONENT), scaled)], []
+        weigh: Call = partial(exponential, scores)
+    else:
+        behind, weigh = hide(scores), partial(np.exp, scores, scores)
     return [
         partial(np.multiply, query, factor, scaled),
-        *([partial(np.multiply, scaled, np.float32(EXPONENT), scaled)] if hide is None else []),
+        *before,
         partial(np.matmul, scaled, key.swapaxes(-1, -2), scores),
-        *([] if hide is None else hide(scores)),
+        *behind,
         partial(np.maximum.reduce, scores, -1, None, peak, True),
         partial(np.subtract, scores, peak, scores),
-        partial(exponential, scores) if hide is None else partial(np.exp, scores, scores),
+        weigh,
         partial(np.matmul, scores, ones, peak),  # the sums of the rows, faster than np.add.reduce
         partial(np.matmul, scores, value, output),
         partial(np.divide, output, peak, output),
@@ -228,7 +234,7 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
         return None
     factor = size**-0.5 if scale is None else float(scale.item())
     query = query * np.float32(factor)
-    seen = mask
+    given = mask
     if mask is not None and mask.dtype == np.bool_:
         mask = np.where(mask, np.float32(0), MASKED)
     grouped = rows == 1 and key.shape[-3] == 1
@@ -255,8 +261,7 @@ def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None
     threads.run(some, pieces)
     if grouped:
         result = result[..., None, :]
-    if seen is not None and seen.dtype == np.bool_:
-        blind(seen, result)
+    blind(given, result)
     return (result,)
 
 

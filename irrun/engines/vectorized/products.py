@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, matrix_of, merged, reshaped_strides
+from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM
 from irrun.engines.vectorized.posts import Posts, posts_of
@@ -56,11 +56,12 @@ COMPILERS = {"MatMul-1": compile_matmul}
 
 
 def _compiled(
-    left: Place, right: Place, shape: tuple[int, ...], posts: Posts, threads: Threads, weights: Array | None
+    left: Place, right: Place, shape: tuple[int, ...], posts: Posts, threads: Threads, weights: Any
 ) -> Compiled:
     """Multiply matrices that lie as given, into an output that is seen as `shape`; `weights` are the right one where
     these lie at an address that is no multiple of their elements' size."""
-    taken = frozenset({1} if weights is not None and _is_dense(right) else ())
+    order = None if weights is None else order_of(Operand("f32", *right))
+    taken = frozenset(() if order is None else {1})
     copied = [not direct(left), bool(taken) or not direct(right)]
     sizes = [prod(place[0]) if copy else 0 for place, copy in zip((left, right), copied, strict=True)]
     pieces = pieces_of(shape, left[0][-1], threads)
@@ -76,7 +77,7 @@ def _compiled(
             if own is None:
                 matrix = view(inputs[number], *place)
             elif number in taken:
-                first.append(_bring(weights, own, threads))
+                first.append(_bring(view(weights, *place).transpose(order), own, threads))
                 matrix = view(own.view(np.float32), *place)
             else:
                 matrix = own.view(np.float32).reshape(place[0])
@@ -94,21 +95,9 @@ def _compiled(
     return Compiled(bind, sum(sizes) * ITEM, taken=taken)
 
 
-def _is_dense(place: Place) -> bool:
-    """Whether a matrix, or a batch of them, fills the memory that it lies in, so that its bytes can be copied as they
-    come; its axes may be in any order."""
-    behind = ITEM
-    for stride, size in sorted((stride, size) for size, stride in zip(*place, strict=True) if size > 1):
-        if stride != behind:
-            return False
-        behind *= size
-    return True
-
-
-def _bring(weights: Any, room: Array, threads: Threads) -> Call:
-    """Copy the bytes of dense weights, whatever the order of their axes."""
-    order = sorted(range(weights.ndim), key=lambda axis: -weights.strides[axis])
-    source = weights.transpose(order).reshape(-1).view(np.uint8)
+def _bring(dense: Any, room: Array, threads: Threads) -> Call:
+    """Copy the bytes of weights that lie in C order."""
+    source = dense.reshape(-1).view(np.uint8)
     pieces = cuts(room.size, threads.pieces(2 * room.size / MEMORY_SPEED), LINE)
     return threads.call([partial(np.copyto, room[piece], source[piece]) for piece in pieces])
 
