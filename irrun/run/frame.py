@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
-from irrun.engines.memory import allocate, data_address
+from irrun.engines.memory import aligned, allocate, data_address
 from irrun.engines.work import Call, Joinable, Layout, Operand, either
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple, dataclass
@@ -61,9 +61,10 @@ class Frame:
         self.program, self._kernels, self._comparison = program, kernels, comparison
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
-        self.memory, self.owner = block[: program.size], id(owner_of(block))
+        begin = aligned(program.scratch)  # scratch comes first: where it lies has been written to by other frames
+        self.memory, self.owner = block[begin : begin + program.size], id(owner_of(block))
         self.owners = owners([*program.constants.values(), block])
-        self._scratch = block[program.size : program.size + program.scratch] if program.scratch else None
+        self._scratch = block[: program.scratch] if program.scratch else None
         self._arrays: list[Array | None] = [None] * len(program.tensors)
         for number, constant in program.constants.items():
             self._arrays[number] = constant

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
-from irrun.engines.memory import allocate
+from irrun.engines.memory import aligned, allocate
 from irrun.ir.collector import collector_paused
 from irrun.records import dataclass
 from irrun.run.enclosure import Enclosure
@@ -193,7 +193,7 @@ class Preparation:
         try:
             if prepared not in block.frames:
                 with self._paused():
-                    block.grow(prepared.program.size + prepared.program.scratch)
+                    block.grow(aligned(prepared.program.scratch) + prepared.program.size)
                     block.frames[prepared] = Frame(
                         *(prepared.program, block.memory, self._kernels, prepared.specializations),
                         *(self._reserve, self._comparison),

@@ -37,11 +37,11 @@ class Reserve:
         self._lock = Lock()
 
     def take(self, size: int) -> Array:
-        """`size` bytes that begin at a cache line, and in which no array lies. Raises MemoryError."""
+        """`size` bytes that begin at a cache line, in the smallest block in which no array lies. Raises MemoryError."""
         if size < LEAST:
             return allocate(size)
         with self._lock:
-            for number in range(len(self._blocks)):
+            for number in sorted(range(len(self._blocks)), key=lambda number: self._blocks[number].nbytes):
                 block = self._blocks.pop(number)
                 free = size + ALIGNMENT <= block.nbytes <= ROOMY * size and sys.getrefcount(block) <= OWN_REFERENCES
                 self._blocks.insert(number, block)

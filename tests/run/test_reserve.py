@@ -47,6 +47,16 @@ def test_more_than_fits_and_much_less_is_new():
     assert len(addresses) == 3
 
 
+def test_the_smallest_memory_that_does_is_given():
+    reserve = Reserve()
+    large, small = reserve.take(3 * LEAST), reserve.take(LEAST)
+    addresses = [data_address(small), data_address(large)]
+    del large, small
+    one = reserve.take(LEAST)
+    other = reserve.take(3 * LEAST)
+    assert [data_address(one), data_address(other)] == addresses
+
+
 def test_a_reserve_refers_to_few_blocks():
     reserve = Reserve()
     kept = [reserve.take(LEAST) for _ in range(3 * MAX_BLOCKS)]
