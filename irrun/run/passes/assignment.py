@@ -69,6 +69,7 @@ class Assignment:
         self._pending: dict[int, Instruction] = {}  # of these, what nobody has needed yet
         self._taken: dict[Hashable, Taken | Views] = {}  # what came of instructions, by their kind
         self._kinds = Kinds(program, setting, read, self._coded)
+        self._blank = np.empty(0, np.uint8)
         self._sizes: dict[int, int] = {}  # bytes of tensors, by the identity of what is known of them
 
     def place(self, number: int) -> None:
@@ -289,19 +290,19 @@ class Assignment:
         program.instructions.append(instruction.changed(by=VIEW, reads=instruction.inputs))
 
     def _template(self, number: int) -> Array:
-        """An array as the tensor will have it; its memory is not written, and so takes none where it is large."""
+        """An array as the tensor will have it, in memory that all have for that, as nobody reads or writes it."""
         if number not in self._templates:
             tensor, storage = self.program.tensors[number], self.program.storage.get(number)
-            if storage is not None and storage.layout is not None and storage.layout.strides is not None:
-                memory, steps = np.empty(storage.layout.nbytes, np.uint8), storage.layout.strides
-                self._templates[number] = np.ndarray(_static(tensor), numpy_dtype(tensor.type), memory, strides=steps)
-            elif storage is None or storage.root == number:
-                self._templates[number] = np.empty(_static(tensor), numpy_dtype(tensor.type))
+            shape, dtype = _static(tensor), numpy_dtype(tensor.type)
+            if storage is None or storage.root == number:
+                layout = None if storage is None else storage.layout
+                size, steps = (prod(shape) * dtype.itemsize, None) if layout is None else (layout.nbytes, layout.strides)
+                if self._blank.nbytes < size:
+                    self._blank = np.empty(4 * size, np.uint8)  # what nobody writes to takes no memory
+                self._templates[number] = np.ndarray(shape, dtype, self._blank, 0, steps)
             else:
                 owner = owner_of(self._template(storage.root))
-                self._templates[number] = np.ndarray(
-                    _static(tensor), numpy_dtype(tensor.type), owner, storage.start, storage.strides
-                )
+                self._templates[number] = np.ndarray(shape, dtype, owner, storage.start, storage.strides)
         return self._templates[number]
 
     def _work(self, instruction: Instruction, engine: Engine) -> Work:
@@ -328,7 +329,8 @@ class Assignment:
             layout = storage.layout if storage.engine is engine else None
             operand = Operand(tensor.type, shape, _strides(tensor), None, layout)
         else:
-            operand = Operand(tensor.type, shape, self._template(number).strides)
+            steps = None if storage is None else storage.strides if storage.layout is None else storage.layout.strides
+            operand = Operand(tensor.type, shape, steps or _strides(tensor))
         if (made := self._coded.get(number)) is not None and made.inputs[0] is not None:
             operand.codes = self._operand(made.inputs[0], engine, name)
             operand.grid = made.attrs["grid"]
@@ -513,5 +515,8 @@ def _static(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
+    """Those that numpy gives an array in C order."""
+    if 0 in _static(tensor):
+        return (0,) * len(_static(tensor))
     steps = accumulate(reversed(_static(tensor)[1:]), mul, initial=numpy_dtype(tensor.type).itemsize)
     return tuple(steps)[::-1] if tensor.shape else ()
