@@ -223,11 +223,25 @@ def test_causal_scaled_and_other_ranks() -> None:
 
 
 def test_more_scores_than_are_computed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for most in (3000, 500):
+    for most, least in ((3000, 32), (1500, 2), (500, 32)):
         monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", {"f32": most})
+        monkeypatch.setattr("irrun.engines.onednn.attention.LEAST_ROWS", least)
         attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8)])
         attend([heads(1, 5, 11, 8), heads(1, 5, 13, 8), heads(1, 5, 13, 8), normal(1, 1, 11, 13)])
         attend([heads(2, 5, 11, 8), heads(2, 5, 13, 8), heads(2, 5, 13, 8)])
+
+
+@pytest.mark.parametrize("least", [1, 100])
+def test_heads_with_more_scores_than_are_computed_at_a_time(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irrun.engines.onednn.attention.MAX_OF_A_HEAD", 200)
+    monkeypatch.setattr("irrun.engines.onednn.attention.LEAST_ROWS", least)
+    for batch in (1, 2):
+        arrays: list[Array | None] = [heads(batch, 5, 11, 8), heads(batch, 5, 13, 8), heads(batch, 5, 13, 16)]
+        attend(arrays)
+        attend([*arrays, np.float32(0)], [3])
+        assert refused("ScaledDotProductAttention-13", {"causal": True}, arrays)
+        assert refused("ScaledDotProductAttention-13", {"causal": False}, [*arrays, normal(1, 1, 11, 13)])
+    attend([normal(3, 11, 8), normal(3, 13, 8), normal(3, 13, 16)])
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e38])

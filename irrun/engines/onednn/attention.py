@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, matrix_of, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
-from irrun.engines.heads import dense_mask, heads_inside, with_blind_rows
+from irrun.engines.heads import dense_mask, heads_inside, mask_of, with_blind_rows
 from irrun.engines.memory import aligned
 from irrun.engines.onednn.library import (
     DST,
@@ -34,10 +34,14 @@ from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 MAX_OF_A_HEAD = 4 << 20
-"""Bytes of the scores of one head: for more, an engine that never has all of them at once is quicker."""
+"""Bytes of the scores of one head: of more, so many are computed at a time, and where some are hidden, an engine that
+does not compute those is quicker."""
+
+LEAST_ROWS = 32
+"""Of each head, to be worth taking all of them together."""
 
 MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
-"""Bytes of scores at a time, which must not be much more than a cache holds."""
+"""Bytes of the scores of several heads at a time, which must not be much more than a cache holds."""
 
 
 class _Kernel(NamedTuple):
@@ -80,7 +84,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     query, key, value = work.required(3)
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
-    if query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
+    many = query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD
+    if many and (work.attrs["causal"] or mask_of(work) is not None):
         return None
     if factor is None or sink is not None or work.posts or not key.shape[-2]:
         return None
@@ -97,7 +102,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
         added = Operand(added.type, own.shape, own.strides, own)
     tensors = _walked(query, key, value, added, work.outputs[0])
     heads, row = tensors[0].strides[-3:-1]
-    parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
+    most = MAX_OF_A_HEAD if many else MAX_SCORES[query.type]
+    parts = list(_parts(tensors[3].shape, most, inside=heads < row))
     kernels: dict[Sizes, _Kernel] = {}
     for size in {*map(_size, parts)}:
         kernel = _kernel(library, tensors, size, factor, None if added is None else MIN if causal else ADD)
@@ -123,8 +129,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
 
     gives = given_as(work, library.strided(result, heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
-    most = max(kernel.scratch for kernel in kernels.values())
-    return with_blind_rows(work, Compiled(bind, room + most, {}, gives, taken))
+    scratch = max(kernel.scratch for kernel in kernels.values())
+    return with_blind_rows(work, Compiled(bind, room + scratch, {}, gives, taken))
 
 
 def _bounds(rows: int, keys: int) -> Operand:
@@ -194,13 +200,15 @@ def _walked(query: Operand, key: Operand, value: Operand, added: Operand | None,
 def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, slice, slice]]:
     """Slices of the batch, the heads and the rows that have few enough of the scores [batch, ..., heads, rows, keys].
 
-    Where the heads lie `inside` of rows, they are taken all together or one by one: some are slow.
+    Where the heads lie `inside` of rows, they are taken all together, for which oneDNN has its quickest code, or one by
+    one where these would be few rows of each.
     """
     batch, *_, heads, rows, keys = shape
     line = 4 * keys * prod(shape[1:-3])
     several = max(bytes // (line * rows * heads), 1)
-    some = heads if line * rows * heads <= bytes else 1 if inside else min(max(bytes // (line * rows), 1), heads)
-    lines = rows if some > 1 else min(max(bytes // line, 1), rows)
+    together = line * rows * heads <= bytes or (inside and bytes >= LEAST_ROWS * line * heads)
+    some = heads if together else 1 if inside else min(max(bytes // (line * rows), 1), heads)
+    lines = min(max(bytes // (line * some), 1), rows)
     for element in range(0, batch, several):
         for head in range(0, heads, some):
             for first in range(0, rows, lines):
