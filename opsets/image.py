@@ -163,7 +163,8 @@ def interpolate_4(
     Choice: of sizes and scales only the one that counts is checked, and has to be a vector. Coordinates and weights are
     f32, as in the reference; a size is floor(scale * size) with its tolerance of 1e-6 in scale. Integers are rounded to
     the nearest, halves away from 0, and saturate; 16-bit floats are computed in f32. linear_onnx takes any axes. pads
-    shorter than the rank are filled with zeros, longer ones cut.
+    shorter than the rank are filled with zeros, longer ones cut. An axis whose scale is 1 or whose size stays the same
+    keeps its elements, whatever the coordinates of the page are there, as in OpenVINO.
 
     Source: image/interpolate-4.rst
 

@@ -1102,7 +1102,7 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
         C2: the pads are 0 or more.
         C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
             padded dimension is not empty.
-        C4: no more is cropped than there is.
+        C4: no more is cropped than there is. (The page has an empty axis then, OpenVINO none or what lies beyond.)
 
     Negative pads crop, as in OpenVINO and in Pad-12, with a warning.
 

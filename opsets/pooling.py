@@ -84,8 +84,9 @@ def max_pool_1(data: Array, *, kernel: Sequence[int], **window: Any) -> Array:
 
     Choice: as in the reference, padding counts as the lowest finite value, so that is what a window gives that has
     no larger element: one of padding, NaN or -inf only; for f16 and bf16 it is f32's, which is rounded to -inf. NaN
-    loses against every number. With same_upper and same_lower there are size / stride windows, rounded up; with `valid`
-    rounding_type counts, as in the page's example.
+    loses against every number. With same_upper and same_lower there are size / stride windows, rounded up, and with
+    `ceil` another one where the kernel is shorter than the stride, as in OpenVINO; with `valid` rounding_type counts,
+    as in the page's example.
 
     Source: pooling/max-pool-1.rst
 
@@ -194,7 +195,7 @@ def avg_pool_1(data: Array, *, kernel: Sequence[int], exclude_pad: bool, **windo
     beyond the padding; but where no axis has any padding, only real elements count, as in the reference. Integers
     are rounded towards zero, 8-bit ones to the nearest even; 16-bit floats are summed in f32. Where rounding up
     makes a window without elements, it gives 0. With same_upper and same_lower there are size / stride windows,
-    rounded up.
+    rounded up, and with `ceil` another one where the kernel is shorter than the stride, as in OpenVINO.
 
     Source: pooling/avg-pool-1.rst
 

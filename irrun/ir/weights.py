@@ -309,6 +309,12 @@ class Weights:
             return decode(place, blob._replace(offset=offset))
         return decode(self.read(blob), blob._replace(offset=0))
 
+    def low_bits_first(self, layer: Layer) -> Array:
+        """The array of a Const of u1, read-only, if the lowest bit of each byte comes first. Raises as `constant`."""
+        blob = self.check(layer)
+        bits = np.unpackbits(np.frombuffer(self.read(blob), np.uint8), count=blob.elements, bitorder="little")
+        return _frozen(bits.reshape(blob.shape))
+
     def packed(self, layer: Layer) -> Array:
         """The bytes of a Const of numbers as the file has them, a read-only vector; a view of it where they are many.
 

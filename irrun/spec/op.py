@@ -151,6 +151,8 @@ class Input:
     the specification has one for both: old converters write that, and OpenVINO computes it. Of integers it may be
     another integer type. With `integers` it may be of these, too, where the others are floating-point numbers.
 
+    Of bits that a file has for one that is `low_first` the lowest of each byte comes first, elsewhere the highest.
+
     >>> Input("image", "T", "[N, C, *spatial]").type
     'T'
     >>> len(Input("axes", "i64", "[] | [K]", optional=True).patterns)  # a scalar, or a vector
@@ -164,6 +166,7 @@ class Input:
     variadic: bool = False
     lenient: bool = False
     integers: bool = False
+    low_first: bool = False
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:

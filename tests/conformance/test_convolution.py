@@ -174,14 +174,21 @@ def binary(title, data, bits, pad_value=0.0, dynamic=False, deviates=None, expec
 
 
 SIGNS = random.integers(0, 2, (2, 8, 5, 6)).astype(np.float32)
-NIBBLES = random.integers(0, 2, (72, 4)).astype(np.uint8)
-BITS = np.hstack([NIBBLES, NIBBLES[:, ::-1]]).reshape(8, 8, 3, 3)  # OpenVINO's plugin reads each byte backwards
+BITS = random.integers(0, 2, (8, 8, 3, 3)).astype(np.uint8)
 CASES += [
     binary("plain", SIGNS, BITS),
     binary("strides and dilations", SIGNS, BITS, strides=[1, 2], dilations=[2, 1]),
     binary("pads of -1", SIGNS, BITS, -1.0, pads_begin=[1, 1], pads_end=[1, 0]),
     binary("pads of 0", SIGNS, BITS, pads_begin=[1, 1], pads_end=[0, 1]),
     binary("pads of 1", SIGNS, BITS, 1.0, pads_begin=[1, 1], pads_end=[1, 1]),
+    binary(
+        *("one channel", np.float32([[[[1, 0]]]]), np.ones((8, 1, 1, 1), np.uint8)),
+        deviates=Departure(
+            "takes other bits for those of a filter where C_IN is no multiple of 8; each filter has its own",
+            "axis 1 of data < 8",
+        ),
+        expected=[np.float32([[[[1, -1]]] * 8])],
+    ),
 ]
 
 PAIR, PULSE = np.float32([[[1, 2]]]), np.float32([[[1, 10, 100]]])

@@ -54,15 +54,21 @@ def _builder(random: np.random.Generator, kind: str) -> Builder:
     fusible = kind == "chain" and random.random() < 0.5
     dtype = "f4" if kind == "variable" or fusible else str(random.choice(dtypes))
     sets = 3 if dynamic or kind in ("variable", "dependent") else 2
-    if dynamic and random.random() < 0.06:
-        sets = 11  # more than programs are kept for
+    many = dynamic and random.random() < 0.08
+    if many:
+        sets = 11  # so that programs are settled from templates
     b = Builder(random, sets, dtype, special=random.random() < 0.12)
     b.fusible = fusible
     b.large = random.random() < 0.06
     b.empty = random.random() < 0.04
     if dynamic:
         low = 0 if b.empty else 1
-        b.open = [tuple(b.number(low, 9) for _ in range(sets)) for _ in range(b.number(1, 3))]
+        b.open = [
+            tuple(map(int, random.permutation(14)[:sets] + 2))  # of one pattern, as a rule
+            if many and b.chance(0.7)
+            else tuple(b.number(low, 9) for _ in range(sets))
+            for _ in range(b.number(1, 3))
+        ]
     return b
 
 

@@ -3,8 +3,10 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from ir_builder import Model
 from tolerance import tolerated
 
+from irrun import GraphExecutor
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.registry import registry
 
@@ -426,6 +428,26 @@ def test_deformable_convolution_example_of_the_page():
     shapes = (1, 4, 224, 224), (1, 50, 220, 220), (64, 4, 5, 5), (1, 25, 220, 220)
     assert shape_of("DeformableConvolution-8", *shapes) == (1, 64, 220, 220)
     assert shape_of("DeformableConvolution-1", *shapes[:3]) == (1, 64, 220, 220)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "auto"])
+def test_binary_convolution_reads_the_lowest_bit_of_each_byte_first_and_others_the_highest(engine, tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (1, 1, 1, 11))
+    model.weights += b"\x05\x06"  # 1 0 1 0 0 0 0 0, 0 1 1
+    place = {"element_type": "u1", "shape": "1,1,1,11", "offset": "0", "size": "2"}
+    (filters,) = model.layer("Const", [], [("u1", (1, 1, 1, 11))], **place)
+    pads = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "auto_pad": "explicit"}
+    count = {"mode": "xnor-popcount", "pad_value": "0"}
+    (result,) = model.layer("BinaryConvolution", [x, filters], [("f32", (1, 1, 1, 1))], **pads, **count)
+    model.result(result)
+    (result,) = model.layer("Convert", [filters], [("i32", (1, 1, 1, 11))], destination_type="i32")
+    model.result(result)
+    executor = GraphExecutor(model.save(tmp_path), engine=engine)
+    for bits, equal in (([1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1], 11), ([0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0], 9)):
+        counted, others = executor.run([np.float32(bits).reshape(1, 1, 1, 11)]).values()
+        assert counted.item() == 2 * equal - 11
+        assert others.ravel().tolist() == [0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]
 
 
 def test_binaryconvolution_1_c1_other_than_two_spatial_axes():

@@ -12,6 +12,7 @@ from ir_builder import Model
 import irrun
 from irrun.diagnostics import EngineError
 from irrun.engines import load_engines
+from irrun.engines.memory import data_address
 from irrun.run.preparation import MAX_KEPT
 from irrun.run.profile import Entry, Profile
 
@@ -147,6 +148,21 @@ def test_fewer_are_kept_of_a_long_program_and_no_frames_of_others(tmp_path, monk
     assert len(kept) == max(8 // len(kept[-1].program.instructions), 3)
     (block,) = preparation._free
     assert block.frames.keys() <= {preparation._any, *kept}
+
+
+def test_frames_of_all_sizes_have_their_scratch_in_one_place(tmp_path):
+    model = Model()
+    table, axis = model.constant(np.ones((9, 64), np.float32)), model.constant(np.int64(0))
+    rows = model.parameter("rows", "i64", ("?",))
+    model.result(model.layer("Gather", [table, rows, axis], [("f32", (-1, 64))], version="opset8", batch_dims="0")[0])
+    executor = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
+    for count in (900, 300, 500):
+        executor.run([np.arange(count) % 9])
+    (block,) = executor._whole.preparation._free
+    frames = [*block.frames.values()]
+    assert len(frames) == 3
+    assert {data_address(frame._scratch) for frame in frames} == {data_address(block.memory)}
+    assert not any(np.shares_memory(frame._scratch, frame.memory) for frame in frames)
 
 
 def test_shapes_that_break_a_rule_are_reported_as_ever(tmp_path):

@@ -296,7 +296,9 @@ class Assignment:
             shape, dtype = _static(tensor), numpy_dtype(tensor.type)
             if storage is None or storage.root == number:
                 layout = None if storage is None else storage.layout
-                size, steps = (prod(shape) * dtype.itemsize, None) if layout is None else (layout.nbytes, layout.strides)
+                size, steps = (
+                    (prod(shape) * dtype.itemsize, None) if layout is None else (layout.nbytes, layout.strides)
+                )
                 if self._blank.nbytes < size:
                     self._blank = np.empty(4 * size, np.uint8)  # what nobody writes to takes no memory
                 self._templates[number] = np.ndarray(shape, dtype, self._blank, 0, steps)

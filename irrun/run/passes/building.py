@@ -47,6 +47,7 @@ def build(
     handed_out = [_present(layer.inputs[0]) for layer in graph.results] if values is None else values
     program = Program([], {}, (), (), [])
     shared: dict[Hashable, Mapping[str, Any]] = {}
+    bits: dict[int, Layer] = {}
     for layer in layers:
         for value in layer.outputs:
             numbers[value] = len(program.tensors)
@@ -59,9 +60,14 @@ def build(
                 blob.element_type, codes, blob.shape, blob.shape
             )
         elif layer.type == "Const":
-            program.constants[numbers[layer.outputs[0]]] = _constant(layer, inference.weights, program, limit)
+            number = numbers[layer.outputs[0]]
+            program.constants[number] = _constant(layer, inference.weights, program, limit)
+            if program.tensors[number].type == "u1":
+                bits[number] = layer
         elif layer.type not in STRUCTURAL:
             instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed)
+            if not bits.keys().isdisjoint(instruction.inputs):
+                instruction = _with_low_bits_first(instruction, bits, inference.weights, program)
             instruction.attrs = _shared(instruction, shared)
             instruction.effects |= layer in sinks
             widened = inference.nodes[layer].widened
@@ -70,6 +76,19 @@ def build(
     program.results = tuple(numbers[value] for value in handed_out)
     program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
     return program
+
+
+def _with_low_bits_first(
+    instruction: Instruction, bits: Mapping[int, Layer], weights: Weights, program: Program
+) -> Instruction:
+    """An instruction with the constants of `bits` that it reads from their lowest bit on, as it does."""
+    inputs = list(instruction.inputs)
+    for position, (port, number) in enumerate(zip(instruction.op.inputs, inputs, strict=False)):
+        if port.low_first and number is not None and number in bits:
+            inputs[position] = copy = _copied(number, "u1", program)
+            program.constants[copy] = array = weights.low_bits_first(bits[number])
+            program.reserved += owned_bytes(array)
+    return instruction.changed(inputs=tuple(inputs))
 
 
 def _shared(instruction: Instruction, kept: dict[Hashable, Mapping[str, Any]]) -> Mapping[str, Any]:
