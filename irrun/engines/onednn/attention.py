@@ -34,14 +34,13 @@ from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
 MAX_OF_A_HEAD = 4 << 20
-"""Bytes of the scores of one head: of more, so many are computed at a time, and where some are hidden, an engine that
-does not compute those is quicker."""
+"""Bytes of the scores of one head, if some are hidden: for more, an engine that does not compute those is quicker."""
 
 LEAST_ROWS = 32
 """Of each head, to be worth taking all of them together."""
 
 MAX_SCORES = {"f32": 16 << 20, "bf16": 2 << 20}
-"""Bytes of the scores of several heads at a time, which must not be much more than a cache holds."""
+"""Bytes of scores at a time, which must not be much more than a cache holds."""
 
 
 class _Kernel(NamedTuple):
@@ -84,8 +83,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     query, key, value = work.required(3)
     mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
     factor = query.shape[-1] ** -0.5 if scale is None else scalar(scale)
-    many = query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD
-    if many and (work.attrs["causal"] or mask_of(work) is not None):
+    hiding = bool(work.attrs["causal"]) or mask_of(work) is not None
+    if hiding and query.type == "f32" and 4 * query.shape[-2] * key.shape[-2] > MAX_OF_A_HEAD:
         return None
     if factor is None or sink is not None or work.posts or not key.shape[-2]:
         return None
@@ -102,8 +101,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         added = Operand(added.type, own.shape, own.strides, own)
     tensors = _walked(query, key, value, added, work.outputs[0])
     heads, row = tensors[0].strides[-3:-1]
-    most = MAX_OF_A_HEAD if many else MAX_SCORES[query.type]
-    parts = list(_parts(tensors[3].shape, most, inside=heads < row))
+    parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
     kernels: dict[Sizes, _Kernel] = {}
     for size in {*map(_size, parts)}:
         kernel = _kernel(library, tensors, size, factor, None if added is None else MIN if causal else ADD)
