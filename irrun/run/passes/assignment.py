@@ -295,12 +295,11 @@ class Assignment:
             tensor, storage = self.program.tensors[number], self.program.storage.get(number)
             shape, dtype = _static(tensor), numpy_dtype(tensor.type)
             if storage is None or storage.root == number:
-                layout = None if storage is None else storage.layout
-                size, steps = (
-                    (prod(shape) * dtype.itemsize, None) if layout is None else (layout.nbytes, layout.strides)
-                )
+                size, steps = prod(shape) * dtype.itemsize, None
+                if storage is not None and storage.layout is not None and storage.layout.strides is not None:
+                    size, steps = storage.layout.nbytes, storage.layout.strides
                 if self._blank.nbytes < size:
-                    self._blank = np.empty(4 * size, np.uint8)  # what nobody writes to takes no memory
+                    self._blank = np.empty(size, np.uint8)  # what nobody writes to takes no memory
                 self._templates[number] = np.ndarray(shape, dtype, self._blank, 0, steps)
             else:
                 owner = owner_of(self._template(storage.root))
