@@ -599,7 +599,7 @@ class TestScaledDotProductAttention:
         arrays[2][:, :, 2] = np.nan
         assert not self.op(*arrays, mask, causal=False)[:, :, 1].any()
         assert not self.op(*arrays, mask[:, :1] & mask, causal=False)[:, :, 1].any()
-        assert not self.op(*arrays, np.zeros((2, 1, 1, 1), bool), causal=False).any()
+        assert not self.op(*arrays, np.zeros((2, 1, 1, 6), bool), causal=False).any()
 
     def test_numbers_that_hide_everything_leave_none(self):
         mask = np.zeros((4, 6), np.float32)
