@@ -86,7 +86,7 @@ CODES: dict[str, Code] = {
         "execution graph",
         "The file was written from a compiled model: its layers have times and kernels of a device, but no opset "
         "versions and no weights. It is a report, not a model, and neither OpenVINO nor irrun can run it. Use the "
-        "IR that was compiled.",
+        "IR that was compiled; `irrun inspect` tells what stands in the report.",
         ('<layer id="0" name="x" type="Input"><data execTimeMcs="3"/></layer>', "the model.xml that was compiled"),
     ),
     "E111": Code(

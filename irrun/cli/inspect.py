@@ -98,7 +98,8 @@ def inspect(
     """Say what a model is and what it costs: inputs, releases that read it, MACs, memory, weights, where it comes from.
 
     MODEL is an .xml file, or - for standard input. A MAC is a multiplication whose product is added to others, as in
-    products and convolutions; two FLOPs. CSV has a line for each layer, with --weights for each constant.
+    products and convolutions; two FLOPs. CSV has a line for each layer, with --weights for each constant. Of an
+    execution graph of OpenVINO it says which kernels a device took, for how long, and what it fused and added.
 
     Conditions are about macs, flops, bytes (read and written by layers), coverage (share of layers whose MACs are
     known), layers, peak (bytes of activations), state (bytes that variables grow by with each token), parameters

@@ -190,7 +190,9 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
     report_texts(root, findings)
     graph = _graphs(root, findings)
     if _is_execution_graph(graph):
-        help = "convert the model it came from; such a file says how a device ran a model, and has no weights"
+        help = (
+            "use the model that was compiled; `irrun inspect` tells what this file says, which is how a device ran it"
+        )
         findings.diagnostics.clear()
         findings.add("E110", "this is an execution graph, which cannot be run", root, help=help)
         return Model(root.attributes.get("name", ""), version, graph, Weights(None), path, _legacy(root))

@@ -20,6 +20,7 @@ from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
 from irrun.tools.inspect.contents import Contents
 from irrun.tools.inspect.costs import Costs, LayerCost, costs
+from irrun.tools.inspect.execution import Execution, execution
 from irrun.tools.inspect.memory import GrowingState, Peak, growing_states, peak
 from irrun.tools.inspect.provenance import Provenance, provenance
 from irrun.tools.inspect.releases import Releases, parse_release, releases, unreadable
@@ -27,6 +28,9 @@ from irrun.tools.inspect.sizes import Sizes
 from irrun.tools.inspect.values import MOST_READ, read_values
 from irrun.tools.inspect.weights import Weights
 from irrun.tools.inspect.weights import weights as weights_of
+
+EXECUTED = "E110"
+"""What says that a file is an execution graph, which nothing can run: here it is one way to look at a model."""
 
 PAST = "past"
 """What the length of states that grow is called."""
@@ -39,7 +43,8 @@ class Inspection:
     `diagnostics` are those of `irrun.validate`, and of the release that was asked about. What a broken file does not
     tell is empty; `layers` are None where there is no graph at all, and so is all that is said of it. Sizes are
     numbers, or arithmetic over unknown ones, which `sizes.text` writes. `ops` counts layers by type, those of bodies
-    as well. `states` are variables that grow with each token.
+    as well. `states` are variables that grow with each token. `execution` is how a device ran a model, where the file
+    is an execution graph.
 
     >>> import irrun
     >>> found = irrun.inspect("samples/cnn/model.xml", {"image": (1, 3, 16, 16)})
@@ -61,6 +66,7 @@ class Inspection:
     weights: Weights | None = None
     releases: Releases | None = None
     provenance: Provenance | None = None
+    execution: Execution | None = None
     content: bytes | None = field(default=None, repr=False)
     sizes: Sizes = field(default_factory=Sizes, repr=False)
 
@@ -116,6 +122,7 @@ class Inspection:
             "releases": self._plain(self.releases),
             "provenance": self._plain(self.provenance),
             "layers": self._plain(self.layers),
+            "execution": self._plain(self.execution),
         }
 
     def _plain(self, value: Any) -> Any:
@@ -179,6 +186,8 @@ def _inspect(
         return Inspection(report.path, "", tuple(report.diagnostics), content=report.content)
     inference = report.inference or Inference(report.model.weights)
     contents = Contents(report.model, inference)
+    ran = execution(report.model.graph.layers) if any(found.code == EXECUTED for found in report.diagnostics) else None
+    told = [found for found in report.diagnostics if found.code != EXECUTED or release is not None]
     growing = growing_states(contents)
     more: list[Diagnostic] = []
     if past is not None and growing:
@@ -202,7 +211,7 @@ def _inspect(
     return Inspection(
         report.path,
         report.model.name,
-        (*report.diagnostics, *(replace(found, file=str(report.path)) for found in more)),
+        (*told, *(replace(found, file=str(report.path)) for found in more)),
         tuple(_inputs(contents)),
         tuple(_outputs(contents)),
         report.model.variables,
@@ -214,6 +223,7 @@ def _inspect(
         weights_of(contents, values),
         releases(contents),
         provenance(contents, values),
+        ran,
         report.content,
         sizes,
     )

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from irrun.check.render.text import Style, one_line, plain
 from irrun.diagnostics import counted
 from irrun.spec.dims import Dim, Size
+from irrun.tools.inspect.execution import Execution, Share
 from irrun.tools.inspect.inspection import Inspection
 from irrun.tools.inspect.releases import Demand, measured_releases
 from irrun.tools.inspect.tables import (
     COLUMNS,
     columns,
     cut,
+    of_run,
+    rows_of_executed_layers,
+    rows_of_executed_types,
     rows_of_layers,
     rows_of_types,
     rows_of_weights,
@@ -34,6 +38,8 @@ def render_text(found: Inspection, layers: bool = False, weights: bool = False, 
     """Lines for people, with the tables that were asked for; diagnostics are not among them."""
     if found.layers is None:
         return f"{one_line(str(found.path))}: nothing can be said of it"
+    if found.execution is not None:
+        return "\n".join(_executed(found, found.execution, layers, style))
     lines = list(_summary(found, style))
     lines += ["", *columns(rows_of_types(found), "lrrrr", style)]
     if layers:
@@ -45,6 +51,35 @@ def render_text(found: Inspection, layers: bool = False, weights: bool = False, 
 
 def render_json(found: Inspection) -> str:
     return json.dumps(found.to_dict(), indent=2, allow_nan=False)
+
+
+def _executed(found: Inspection, ran: Execution, layers: bool, style: Style) -> Iterator[str]:
+    """What an execution graph says of a run."""
+    what = f"`{one_line(found.name)}`, an execution graph: how a device ran a model"
+    yield style(cut(f"{one_line(str(found.path))}: {what}", COLUMNS), "bold")
+    total = ran.total
+    if not total.timed:
+        why = "the model was compiled without PERF_COUNT, or its graph was written before it ran"
+        yield from _wrapped("ran", f"{counted(total.layers, 'layer')}, none with a time: {why}")
+    else:
+        rest = total.layers - total.timed
+        text = f"{counted(total.timed, 'layer')} in {total.microseconds / 1000:.3f} ms"
+        yield from _line("ran", f"{text}{f', and {rest} before' if rest else ''}")
+        parts = [f"{name or '?'} {_part(ran, share)}" for name, share in ran.by_element_type().items()]
+        yield from _wrapped("in", one_line(", ".join(parts)))
+        if ran.added.layers:
+            text = f"{counted(ran.added.layers, 'layer')} in {_part(ran, ran.added)}"
+            yield from _line("added", f"{text}, none of the model's")
+    if ran.fused:
+        yield from _line("fused", f"{counted(ran.fused, 'layer')} of the model into others")
+    yield from ["", *columns(rows_of_executed_types(ran), "lrrrl", style, fitted=4)]
+    if layers:
+        yield from ["", *columns(rows_of_executed_layers(ran), "rrlll", style, fitted=4)]
+
+
+def _part(ran: Execution, share: Share) -> str:
+    time, percent = of_run(ran, share)
+    return f"{time} ms ({percent} %)" if percent else f"{time} ms"
 
 
 def _summary(found: Inspection, style: Style) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from irrun.check.render.text import Style, one_line
 from irrun.spec.dims import Dim, Size
+from irrun.tools.inspect.execution import Execution, Share
 from irrun.tools.inspect.inspection import Inspection
 from irrun.tools.inspect.weights import Weight
 
@@ -26,6 +27,13 @@ def render_csv(found: Inspection, weights: bool = False) -> str:
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
     text = found.sizes.text
+    if found.execution is not None:
+        columns_of = ("id", "name", "type", "line", "order", "microseconds", "kernel", "element_type")
+        table.writerow((*columns_of, "layouts", "originals"))
+        for ran in found.execution.layers:
+            own = (ran.id, ran.path, ran.type, ran.line, _blank(ran.order), _blank(ran.microseconds), ran.kernel)
+            table.writerow((*own, ran.element_type, " ".join(ran.layouts), ",".join(ran.originals)))
+        return stream.getvalue().rstrip("\n")
     if weights:
         table.writerow(("offset", "bytes", "id", "name", "stored", "computed", "shape", "scale", "zero_point", "group"))
         for weight in () if found.weights is None else found.weights.constants:
@@ -95,6 +103,39 @@ def rows_of_weights(found: Inspection) -> list[Row]:
     if size is not None and size > before:
         rows.append((f"{before:,}", f"{size - before:,}", "", "unused", ""))
     return rows
+
+
+def rows_of_executed_types(ran: Execution) -> list[Row]:
+    """Layers, milliseconds, their share and the kernels by type, the slowest first."""
+    rows: list[Row] = [("type", "layers", "ms", "%", "kernels")]
+    for type, share in ran.by_type().items():
+        kernels = ran.by_kernel(type)
+        named = ", ".join(
+            f"{one_line(name)} {own.layers}" if len(kernels) > 1 else name for name, own in kernels.items()
+        )
+        rows.append((cut(one_line(type), 40), f"{share.layers:,}", *of_run(ran, share), named))
+    return rows
+
+
+def rows_of_executed_layers(ran: Execution) -> list[Row]:
+    """The layers that have a time, the slowest first, or all where none has; and those of the model they stand for."""
+    rows: list[Row] = [("ms", "%", "in", "kernel", "type and name")]
+    for layer in ran.timed or ran.layers:
+        share = Share(1, int(layer.microseconds is not None), layer.microseconds or 0)
+        name = f"{layer.type} {layer.path}"
+        others = [original for original in layer.originals if original != layer.path]
+        if others:
+            name += f" for {', '.join(others)}"
+        rows.append((*of_run(ran, share), layer.element_type, cut(one_line(layer.kernel), 28), one_line(name)))
+    return rows
+
+
+def of_run(ran: Execution, share: Share) -> tuple[str, str]:
+    """The milliseconds of a part of a run, and which share of all they are; nothing where no time is known."""
+    if not share.timed:
+        return "", ""
+    total = ran.total.microseconds
+    return f"{share.microseconds / 1000:.3f}", f"{100 * share.microseconds / total:.1f}" if total else ""
 
 
 def _notes(weight: Weight, copies: set[int]) -> str:

@@ -150,15 +150,6 @@ def test_what_is_no_model_at_all_is_said(tmp_path):
     assert irrun("inspect", path, "--assert", "macs<1", status=1).stderr.endswith("macs is not known\n")
 
 
-def test_an_execution_graph_is_refused_and_counted(tmp_path):
-    path = tmp_path / "model.xml"
-    path.write_text(
-        '<net name="g" version="11"><layers><layer id="0" name="x" type="Convolution"><data execTimeMcs="5"/></layer>'
-        "</layers><edges/></net>"
-    )
-    assert "error[E110]" in irrun("inspect", path, status=1).stderr
-
-
 def test_names_with_line_breaks_and_of_any_length_stay_in_their_lines(tmp_path):
     m = Model()
     x = m.parameter("x" * 500, "f32", (2,))
