@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import irrun
@@ -133,10 +134,21 @@ def test_slices_in_the_wrong_direction():
     assert "wrong order" in message
 
 
-@pytest.mark.parametrize("entry", [SLICED, JOINED])
-def test_axes_count_from_the_first_one(entry):
-    found = said(changed((entry, entry.replace('axis="0"', 'axis="-2"'))))
+def test_axes_of_slices_count_from_the_first_one():
+    found = said(changed((SLICED, SLICED.replace('axis="0"', 'axis="-2"'))))
     assert ("E213", 'axis="-2"', "`axis` is -2, but must be 0 or more") in found
+
+
+def test_results_are_joined_along_an_axis_from_the_end_too():
+    text = changed((JOINED, JOINED.replace('axis="0"', 'axis="-2"')))
+    ((code, place, _),) = said(text)
+    assert (code, place) == ("W944", 'axis="-2"')
+    given = {"parameter_0": np.float32([[1, 2], [3, 4], [5, 6]]), "parameter_1": np.float32([[10, 20]])}
+    expected, found = (
+        [*irrun.GraphExecutor(model.encode(), engine="reference").run(given).values()] for model in (TEXT, text)
+    )
+    assert [array.shape for array in expected] == [(3, 2), (1, 2)]
+    np.testing.assert_equal(found, expected)
 
 
 def test_the_shapes_of_a_user_are_nothing_that_ports_contradict():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
-from irrun.diagnostics import Diagnostic
-from irrun.ir.graph import Port
-from irrun.spec.op import Tensor
+from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.graph import Layer, Port, Value
+from irrun.spec.dims import fresh
+from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
 
 _HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
@@ -17,8 +18,10 @@ _HELP = "OpenVINO ignores what ports declare and infers it; people and other too
 def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
     """A warning for every port that contradicts the type or shape inferred for it; without `sizes` only for types.
 
-    The type of a further output that nothing reads is an info.
+    The type of a further output that nothing reads is an info, and so is a shape that is right for inputs that are as
+    their ports declare: a warning says where that begins.
     """
+    others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     mistaken, blamed = inference.mistaken, inference.blamed
@@ -41,7 +44,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 if not contradicts(port.dims, tensor):
                     fitting.add(pair)
                 elif sized and layer not in blamed:
-                    yield _other_shape(node, port, tensor, f"output {value.index}")
+                    origin = others[value] = _origin(node, value, inference, others)
+                    found = _other_shape(node, port, tensor, f"output {value.index}")
+                    yield found if origin is layer else _following(found, origin)
             elif tensor.shape and (tensor.static or not node.op.inputs) and node.attrs.get("shape", ()) is not None:
                 silent.append((node, port, tensor, f"output {value.index}"))
         for index, (port, source) in enumerate(zip(layer.input_ports, layer.inputs, strict=False)):
@@ -63,6 +68,35 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if not port.element.children and node.layer.graph not in mistaken:
                 message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+def _origin(node: InferredLayer, value: Value, inference: Inference, others: Mapping[Value, Layer]) -> Layer:
+    """Where it begins that an output is not as declared: in a layer before, if it would be so for inputs that are."""
+    layer = node.layer
+    changed = [source for source in layer.inputs if source is not None and source in others]
+    if not changed or layer.bodies:
+        return layer
+    inputs = [None if source is None else _as_declared(source, inference, others) for source in layer.inputs]
+    try:
+        outputs = node.op.infer(inputs, node.attrs).outputs
+    except Violation:
+        return layer
+    follows = value.index < len(outputs) and not contradicts(value.port.dims, outputs[value.index])
+    return others[changed[0]] if follows else layer
+
+
+def _as_declared(source: Value, inference: Inference, others: Mapping[Value, Layer]) -> Tensor:
+    """What is known of a tensor, or declared if that is another shape."""
+    known = inference.tensor(source)
+    if source not in others:
+        return known
+    return Tensor(known.type, tuple(fresh() if size == -1 else size for size in source.port.dims))
+
+
+def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
+    message = f"{diagnostic.message}, which follows from layer {origin}"
+    note = Note("there it begins that ports and layers contradict", origin.span)
+    return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
 
 
 def _compare_types(

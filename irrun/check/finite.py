@@ -22,6 +22,7 @@ MAX_SEARCHED = 1 << 26
 
 HIGHEST = {
     "f8e4m3": b"\x7f\xff",
+    "f8e8m0": b"\xff",
     "f8e5m2": b"\x7c\x7d\x7e\x7f\xfc\xfd\xfe\xff",
     "f16": b"\x7c\x7d\x7e\x7f\xfc\xfd\xfe\xff",
     **dict.fromkeys(("bf16", "f32", "f64"), b"\x7f\xff"),

@@ -36,7 +36,8 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
         return None, Diagnostic("E301", message, attribute_span(layer.element, "type"), layer.label, help)
     if op is not None:
         return op, None if layer.type == op.type else _respelled(layer, op)
-    if not {"type", "version"} <= layer.element.attributes.keys() or layer.type.lower() == "const":
+    misspelt = layer.type != "Const" and layer.type.lower() == "const"
+    if misspelt or not {"type", "version"} <= layer.element.attributes.keys():
         return None, None  # which the reader reports
     versions = known.versions(layer.type)
     name = "version"

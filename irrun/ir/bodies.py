@@ -24,6 +24,7 @@ OF_COUNTS = 2
 """Inputs of a Loop that say how often it runs, the first ones."""
 
 OF_SLICES = ("start", "end", "stride", "part_size")
+_FROM_THE_FIRST = "count the axes from the first one, which is 0"
 _MAX_DIGITS = 20
 _MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
@@ -133,8 +134,8 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     type = "Parameter" if element.tag == "input" else "Result"
     internal = _inside(element, "internal_layer_id", type, "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
-    if axis is not None and axis < 0:
-        help = "OpenVINO takes none from the end, as the page has them: count the axes from the first one, which is 0"
+    if axis is not None and axis < 0 and element.tag == "input":
+        help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
     start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
     stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)
@@ -145,6 +146,9 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     if (axis is None or branch) and any(name in element.attributes for name in ("axis", *OF_SLICES)):
         _warn_of_no_axis(element, branch, layer, findings)
         axis = None
+    if axis is not None and axis < 0:
+        what = "counted from the end, which OpenVINO's plugin does only where it unrolls the loop"
+        findings.add("W944", f"`axis` is {axis}, {what}", element, "axis", layer=layer, help=_FROM_THE_FIRST)
     return PortMap(external, internal, axis, start, end, stride, size, purpose, element)
 
 

@@ -56,9 +56,10 @@ def _texts(data: bytes) -> Iterator[int]:
         gap = data[end : token.start()]
         if gap.strip() and not re.match(_DIM, before):
             yield token.start() - len(gap.lstrip())
-        if token[0].startswith(b"<![CDATA["):
+        section = token[0].startswith(b"<![CDATA[")
+        if section and not re.match(_DIM, before):
             yield token.start()
-        if not token[0].startswith(b"<!--"):
+        if not section and not token[0].startswith(b"<!--"):
             before = token[0]
         end = token.end()
 

@@ -105,11 +105,6 @@ class Blob(NamedTuple):
         """Where the bytes end that are read."""
         return self.offset + (self.size if self.element_type == "string" else self.needed)
 
-    @property
-    def excess(self) -> int:
-        """Bytes that nothing reads. OpenVINO writes a byte for a tensor without elements."""
-        return 0 if self.element_type == "string" else max(self.size - max(self.needed, 1), 0)
-
 
 def read_blob(attributes: dict[str, str]) -> Blob:
     """The blob that the attributes of a Const describe. Raises WeightsError."""
@@ -422,6 +417,10 @@ class Weights:
             self._check_text(blob)
         except UnicodeDecodeError as error:
             raise WeightsError("E509", f"a string is not UTF-8: {error.reason}", "offset") from None
+
+    def read_bytes(self, blob: Blob) -> int:
+        """How many bytes of a blob its elements take, the text of strings included."""
+        return blob.needed + (self._text_bytes(blob) if blob.element_type == "string" and blob.elements else 0)
 
     def _text_bytes(self, blob: Blob) -> int:
         """Where the last string ends."""

@@ -5,7 +5,7 @@ import numpy as np
 from openvino import opset1, opset4, opset5, opset16, opset17
 
 from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance, without_input
-from conformance.pdpd import REFUSES, departing, from_axis
+from conformance.pdpd import REFUSES, departing, from_axis, unstated
 
 i8, i32, i64, u8 = np.int8, np.int32, np.int64, np.uint8
 f16, f32, f64 = np.float16, np.float32, np.float64
@@ -450,6 +450,19 @@ BOX, COLUMN = np.arange(1, 25, dtype=f32).reshape(2, 3, 4), np.array([1, 2, 3], 
 REFUSED = ("Subtract-1", "Divide-1", "Mod-1")
 CASES += [Case(op, "pdpd from axis 1", from_axis(op, 1), [BOX, COLUMN]) for op in BINARY if op not in REFUSED]
 CASES += departing({"Subtract-1": np.subtract, "Divide-1": np.divide}, f32)
+CASES += unstated(
+    {
+        "Add-1": np.add,
+        "FloorMod-1": np.mod,
+        "Maximum-1": np.maximum,
+        "Minimum-1": np.minimum,
+        "Mod-1": np.fmod,
+        "Multiply-1": np.multiply,
+        "Power-1": np.power,
+        "SquaredDifference-1": lambda a, b: (a - b) ** 2,
+    },
+    f32,
+)
 CASES += [
     Case(
         "Mod-1",

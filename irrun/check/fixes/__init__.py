@@ -18,7 +18,7 @@ MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
 
 _MARKUP = ("E101", "E105", "E106")
-_STALE = ("W931", "W932", "W904")
+_STALE = ("I903", "W931", "W932", "W904")
 """What may only be the consequence of an error that is there as well, and is not looked at until that is mended."""
 
 _DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930")
@@ -51,6 +51,7 @@ def _mapped(case: Case) -> Iterator[Fix]:
 
 
 PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
+    "I903": ports.shape,
     "E109": wiring.missing_version,
     "E111": wiring.misspelt_part,
     "E112": wiring.misspelt_part,

@@ -52,7 +52,7 @@ def excess(case: Case) -> Iterator[Fix]:
         changed = {name: text for name, text in told.items() if case.layer.attributes[name] != text}
         if changed:
             yield _written(case, case.layer, changed, False)
-    needed = max(blob.needed, 1)
+    needed = max(case.model.weights.read_bytes(blob), 1)
     free = [gap for gap in _gaps(case, case.layer) if gap.start + gap.bytes > blob.offset + needed]
     taken = not any(gap.start < blob.offset + blob.size for gap in free)
     yield case.set("size", str(needed), element=case.layer.data, safe=taken)

@@ -30,7 +30,7 @@ def _typed(case: Case, type: str) -> Fix:
 
 
 def shape(case: Case) -> Iterator[Fix]:
-    """W931: the sizes that are inferred, in the port and in those that read it and say the same."""
+    """W931, I903: the sizes that are inferred, in the port and in those that read it and say the same."""
     known = _known(case)
     if known is None or known[1].shape is None:
         return

@@ -1,0 +1,71 @@
+"""Shapes that ports declare and layers do not have: where it begins is a warning, what follows from it are infos."""
+
+import numpy as np
+import pytest
+from command_line import irrun as command
+from ir_builder import Model
+
+import irrun
+
+
+def written(folder, shape="1,3,8,8", pool="2,2", ends=((1, 3, 8, 8), (1, 3, 4, 4), (1, 3, 16))):
+    """Parameter, ReLU, MaxPool, Reshape and Result; `ends` is what the first three declare, or are declared as."""
+    m = Model()
+    image, smaller, flat = ends
+    (x,) = m.layer("Parameter", [], [("f32", (1, 3, 8, 8))], names=["x"], name="x", shape=shape, element_type="f32")
+    (y,) = m.layer("ReLU", [x], [("f32", image)])
+    window = {"strides": pool, "kernel": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "rounding_type": "floor"}
+    (z,) = m.layer("MaxPool", [y], [("f32", smaller)], **window)
+    (w,) = m.layer("Reshape", [z, m.constant(np.array([0, 0, -1]))], [("f32", flat)], special_zero="true")
+    m.result(w)
+    return m.save(folder)
+
+
+def said(path):
+    return [(found.code, found.layer.type) for found in irrun.validate(path).diagnostics]
+
+
+def test_what_is_right_is_nothing_to_say(tmp_path):
+    assert said(written(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"shape": "2,3,8,8"}, [("W931", "Parameter"), ("I903", "ReLU"), ("I903", "MaxPool"), ("I903", "Reshape")]),
+        ({"shape": "?,3,10,10"}, [("W931", "Parameter"), ("I903", "ReLU"), ("I903", "MaxPool"), ("I903", "Reshape")]),
+        ({"pool": "1,1"}, [("W931", "MaxPool"), ("I903", "Reshape")]),
+        ({"ends": ((1, 3, 8, 8), (1, 3, 5, 4), (1, 3, 16))}, [("W931", "MaxPool")]),
+        ({"ends": ((1, 3, 8, 8), (1, 3, 5, 4), (1, 3, 21))}, [("W931", "MaxPool"), ("W931", "Reshape")]),
+        ({"ends": ((1, 3, 8, 8), (1, 3, 5, 4), (1, 3, 20))}, [("W931", "MaxPool"), ("I903", "Reshape")]),
+        ({"ends": ((1, 3, 9, -1), (1, 3, 4, 7), (1, 3, 16))}, [("W931", "ReLU"), ("I903", "MaxPool")]),
+    ],
+)
+def test_where_it_begins_is_a_warning(change, expected, tmp_path):
+    assert said(written(tmp_path, **change)) == expected
+
+
+def test_an_info_names_the_layer_where_it_begins(tmp_path):
+    path = written(tmp_path, pool="1,1")
+    _, found = irrun.validate(path).diagnostics
+    assert found.message.endswith("but is [1, 3, 49], which follows from layer 2 `MaxPool_2` (MaxPool)")
+    assert path.read_text().split("\n")[found.notes[0].span.line - 1].startswith('<layer id="2"')
+    text = command("validate", path).stdout
+    assert text.endswith("1 warning; 1 info with --verbose\n")
+    assert "info[I903]" not in text
+    assert "info[I903]" in command("validate", path, "--verbose").stdout
+
+
+def test_a_fix_declares_what_follows_too(tmp_path):
+    path = written(tmp_path, shape="2,3,8,8")
+    command("validate", path, "--fix")
+    assert said(path) == []
+
+
+def test_a_layer_that_fails_on_what_is_declared_is_where_another_one_begins(tmp_path):
+    """Reshape cannot make [1, 3, 4, 6] of what it was declared to read, so that its own shape is no consequence."""
+    m = Model()
+    (x,) = m.layer("Parameter", [], [("f32", (7, 5))], names=["x"], name="x", shape="4,6", element_type="f32")
+    (y,) = m.layer("Reshape", [x, m.constant(np.array([3, 8]))], [("f32", (3, 9))], special_zero="true")
+    m.result(y)
+    assert said(m.save(tmp_path)) == [("W931", "Parameter"), ("W931", "Reshape")]
