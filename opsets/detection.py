@@ -726,7 +726,7 @@ PRIOR_BOX_ATTRS = (
     Attr("flip", BOOL, False),
     Attr("clip", BOOL, False),
     Attr("step", FLOAT_NUMBER, 0.0),
-    Attr("offset", FLOAT_NUMBER, assumed=0.0),
+    Attr("offset", FLOAT_NUMBER, assumed=0.0, least=0, lenient=True),
     Attr("variance", FLOATS, (), least=NO_NAN),
     Attr("scale_all_sizes", BOOL, True),
     Attr("fixed_ratio", FLOATS, (), least=0),
@@ -834,10 +834,10 @@ prior_box.lowers("PriorBox-1", min_max_aspect_ratios_order=True)
         Attr("height", FLOATS, (1.0,), least=0),
         Attr("clip", BOOL, True),
         Attr("step", FLOAT_NUMBER, 0.0),
-        Attr("step_w", FLOAT_NUMBER, 0.0),
-        Attr("step_h", FLOAT_NUMBER, 0.0),
-        Attr("offset", FLOAT_NUMBER, assumed=0.0),
-        Attr("variance", FLOATS, ()),
+        Attr("step_w", FLOAT_NUMBER, 0.0, least=0, lenient=True),
+        Attr("step_h", FLOAT_NUMBER, 0.0, least=0, lenient=True),
+        Attr("offset", FLOAT_NUMBER, assumed=0.0, least=0, lenient=True),
+        Attr("variance", FLOATS, (), least=0, lenient=True),
     ],
 )
 def prior_box_clustered(

@@ -697,3 +697,26 @@ def test_means_that_are_not_taken_from_the_input_are_a_warning(channels, codes, 
     found = irrun.validate(path).diagnostics
     assert [(diagnostic.code, diagnostic.line) for diagnostic in found] == [(code, 2) for code in codes]
     assert all("irrun edit --mean" in diagnostic.help for diagnostic in found)
+
+
+def test_text_of_a_dim_may_be_in_a_section_and_that_of_old_tools_is_theirs(tmp_path):
+    old = "<quantization_parameters><config>{}</config></quantization_parameters>"
+    text = changed(SOUND, ("<dim>2</dim>", "<dim><![CDATA[2]]></dim>"), ("</net>", f"{old}</net>"))
+    assert irrun.validate(text.encode()).diagnostics == []
+    (found,) = irrun.validate(changed(text, ("<edges>", "<edges>two<![CDATA[three]]>")).encode()).diagnostics
+    assert (found.code, found.message[-22:]) == ("W907", "and so in 1 more place")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_read_with_and_without_a_mark(encoding):
+    assert irrun.validate(SOUND.encode(encoding)).diagnostics == []
+
+
+@pytest.mark.parametrize("version", ["opset", "opset0", "Opset1", "extension", "experimental"])
+def test_a_const_is_of_an_operation_set_too(version, tmp_path):
+    model = Model()
+    model.result(model.constant(np.float32([1])))
+    path = model.save(tmp_path)
+    path.write_text(changed(path.read_text(), ('type="Const" version="opset1"', f'type="Const" version="{version}"')))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("E301", "Const")

@@ -15,6 +15,7 @@ from irrun.records import NamedTuple
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr, EachAxis
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spec.op import Op
+from irrun.spec.registry import registry
 from irrun.spelling import close_matches
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
@@ -171,10 +172,20 @@ def _left(op: Op, layer: Layer, name: str) -> Diagnostic:
     return _problem("I901", f"{op.name} has no attribute `{name}`, which a converter has left", layer, name, help)
 
 
+def _of_version(op: Op, name: str) -> str | None:
+    """What to do about an attribute that another version of the op has; None where none has it."""
+    versions = registry()
+    for other in versions.versions(op.type):
+        sets = versions.opsets(other) if name in other.attr_names else []
+        if sets:
+            return f'{other.name} has it: is version="opset{sets[0]}" meant?'
+    return None
+
+
 def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:
     listed = ", ".join(f"`{attr.name}`" for attr in op.attrs)
     known = f"{op.name} has {listed}" if listed else f"{op.name} has none"
-    hint = f"did you mean `{close}`?" if close else known
+    hint = _of_version(op, name) or (f"did you mean `{close}`?" if close else known)
     return _problem("W930", f"{op.name} has no attribute `{name}`; it is ignored", layer, name, hint)
 
 

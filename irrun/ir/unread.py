@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from irrun.diagnostics import counted
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element
@@ -32,6 +33,8 @@ _DIM = rb"<dim[\s>]"
 _GRAPH = ("layers", "edges", "rt_info")
 _OF_OLD_TOOLS = {"meta_data", "quantization_parameters", "pre-process", "statistics", "cli_parameters"}
 """Children of <net> that converters and tools of former years write."""
+_OLD = rb"(?s)<(" + b"|".join(sorted(name.encode() for name in _OF_OLD_TOOLS)) + rb")(?=[\s>]).*?</\1\s*>"
+"""One of these with all that stands in it."""
 
 
 def report_texts(root: Element, findings: Findings) -> None:
@@ -41,9 +44,11 @@ def report_texts(root: Element, findings: Findings) -> None:
     texts = packed.count(b">") - packed.count(b"><") - 1
     if texts == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
         return
-    places = list(_texts(root.source.data))
+    data = root.source.data
+    unread = [found.span() for found in re.finditer(_OLD, data)]
+    places = [place for place in _texts(data) if not any(begin < place < end for begin, end in unread)]
     if places:
-        more = f", and so in {len(places) - 1} more places" if len(places) > 1 else ""
+        more = f", and so in {counted(len(places) - 1, 'more place')}" if len(places) > 1 else ""
         help = "delete it, or write it as an attribute if it is one"
         place = Element("", {}, root.source, places[0])
         findings.add("W907", f"text stands where only elements are read{more}", place, help=help)

@@ -31,7 +31,8 @@ MAX_TAG = 1 << 20
 MAX_TEXT = 1 << 16
 """Characters of the text in an element that are kept; nothing reads more than a number."""
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
+"""How text in UTF-16 begins, with or without a mark."""
 
 
 class Element:
@@ -123,8 +124,9 @@ def attribute_span(element: Element, name: str) -> Span:
 
 
 def as_utf8(data: bytes) -> bytes:
-    """The text of a file with a mark of UTF-16 in UTF-8; any other as it is."""
-    return data.decode("utf-16", "replace").encode() if data.startswith(_UTF16) else data
+    """The text of a file in UTF-16 in UTF-8; any other as it is."""
+    encoding = _UTF16.get(data[:2])
+    return data if encoding is None else data.decode(encoding, "replace").encode()
 
 
 _DECLARED_UTF16 = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']utf-?16""", re.IGNORECASE)
@@ -137,7 +139,7 @@ def parser_of(source: Source) -> expat.XMLParserType:
 
 def parse(data: bytes) -> Element:
     """The root element of an XML text. Raises IRError with one diagnostic where it is not well-formed or not safe."""
-    encoding = "utf-8" if data.startswith(_UTF16) else None
+    encoding = "utf-8" if data[:2] in _UTF16 else None
     source = Source(as_utf8(data))
     _check_size(source)
     with collector_paused():

@@ -92,6 +92,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     no(NOTHING, ".*", "E307", "`(spatial_bins_.|pooled_.|pre_nms_.*|sampling_ratio|size)`"),
     no(NO_NUMBER, "FakeQuantize-1", "E307"),
     yes(ARITHMETIC, "PriorBox.*", "E307", "`(offset|step.?.?|variance)` is `nan"),
+    yes(ARITHMETIC, "PriorBox.*", "E307", "`(offset|step_.|variance)` is `-"),
     no("boxes of negative sizes", "PriorBox.*", "E307"),
     no(BITS, "DetectionOutput-.", "E307", r"`(background_label_id|top_k)` is `-?2147483"),
     no(NO_NUMBER, "ROIAlign.*|GRN-1|MVN-.|GroupNormalization-12", "E307", "is `nan`"),
