@@ -56,10 +56,22 @@ def test_an_info_names_the_layer_where_it_begins(tmp_path):
     assert "info[I903]" in command("validate", path, "--verbose").stdout
 
 
-def test_a_fix_declares_what_follows_too(tmp_path):
+@pytest.mark.parametrize("type", ["f32", "f16"])
+def test_a_fix_declares_what_follows_too(type, tmp_path):
     path = written(tmp_path, shape="2,3,8,8")
+    path.write_text(path.read_text().replace('element_type="f32"', f'element_type="{type}"'))
     command("validate", path, "--fix")
     assert said(path) == []
+
+
+def test_a_type_leads_to_others(tmp_path):
+    path = written(tmp_path)
+    path.write_text(path.read_text().replace('element_type="f32"', 'element_type="f16"'))
+    assert said(path) == [("W932", "Parameter"), ("I903", "ReLU"), ("I903", "MaxPool"), ("I903", "Reshape")]
+    path.write_text(
+        path.read_text().replace('precision="FP32"', 'precision="BF16"', 5)
+    )  # also what ReLU and MaxPool say
+    assert [code for code, _ in said(path)][:2] == ["W932", "I903"]
 
 
 def test_a_layer_that_fails_on_what_is_declared_is_where_another_one_begins(tmp_path):

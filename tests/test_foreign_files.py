@@ -68,6 +68,30 @@ def test_a_model_in_another_form(content, what, help, tmp_path):
     assert help in found.help
 
 
+def test_a_pointer_in_place_of_weights_is_all_that_is_said(tmp_path):
+    """Also where it is as long as they are: nothing is read of it."""
+    model = Model()
+    x = model.parameter("x", "f32", (2, 3))
+    axes = model.constant(np.array([1]))
+    model.result(model.layer("ReduceSum", [x, axes], [("f32", (2,))], keep_dims="false")[0])
+    path = model.save(tmp_path)
+    path.with_suffix(".bin").write_bytes(POINTER)
+    (found,) = library.validate(path).diagnostics
+    assert (found.code, found.message) == (
+        "E503",
+        f"`{path.with_suffix('.bin')}` is a Git LFS pointer, not the weights",
+    )
+
+
+def test_a_conflict_that_a_merge_has_left_is_said(tmp_path):
+    path = weighted(tmp_path)
+    text = path.read_text()
+    path.write_text(text.replace("</edges>", "<<<<<<< HEAD\n=======\n>>>>>>> feature\n</edges>"))
+    (found,) = library.validate(path).diagnostics
+    assert (found.code, found.message) == ("E101", "a merge has left its conflict in the file")
+    assert path.read_text().split("\n")[found.line - 1] == "<<<<<<< HEAD"
+
+
 @pytest.mark.parametrize(
     ("before", "line", "column"),
     [

@@ -190,6 +190,7 @@ def test_the_keyword_of_an_attribute():
         (BOOL, "True", True),
         (BOOL, "0", False),
         (choice("floor", "ceil"), "CEIL", "ceil"),
+        (FLOATS, "+6.0, -.5", (6.0, -0.5)),
     ],
 )
 def test_attributes_are_read_as_the_reader_reads_them(kind, text, value):

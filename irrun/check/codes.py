@@ -675,11 +675,11 @@ CODES: dict[str, Code] = {
         ('<port id="2" precision="FP32"> for the indices of a MaxPool', '<port id="2" precision="I64">'),
     ),
     "I903": Code(
-        "declared shape that another one has led to",
-        "The port declares another shape than is inferred, as in W931, but it would be right if what the layer reads "
-        "were as its own ports declare. A layer before it has a W931: an attribute, or the shape of a Parameter, was "
-        "changed there, and what was declared behind it does not hold any more. Mend the cause; `--fix` declares the "
-        "shapes that are inferred. Infos are shown with --verbose, and never fail a check.",
+        "declared shape or type that another one has led to",
+        "The port declares another shape or type than is inferred, as in W931 and W932, but it would be right if what "
+        "the layer reads were as its own ports declare. A layer before it has such a warning: an attribute, or the shape "
+        "or type of a Parameter, was changed there, and what was declared behind it does not hold any more. Mend the "
+        "cause; `--fix` declares what is inferred. Infos are shown with --verbose, and never fail a check.",
         ('<port id="1"><dim>112</dim> behind a layer whose strides are 1', '<port id="1"><dim>224</dim>'),
         by_place=True,
     ),

@@ -18,8 +18,8 @@ _HELP = "OpenVINO ignores what ports declare and infers it; people and other too
 def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
     """A warning for every port that contradicts the type or shape inferred for it; without `sizes` only for types.
 
-    The type of a further output that nothing reads is an info, and so is a shape that is right for inputs that are as
-    their ports declare: a warning says where that begins.
+    The type of a further output that nothing reads is an info, and so is what is right for inputs that are as their
+    ports declare: a warning says where that begins.
     """
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
@@ -36,7 +36,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             port = value.port
             if port.precision != tensor.type:
                 code = "W932" if value.consumers or not value.index else "I902"
-                yield from _compare_types(node, port, tensor, f"output {value.index}", code)
+                for found in _compare_types(node, port, tensor, f"output {value.index}", code):
+                    origin = others[value] = _origin(node, value, inference, others)
+                    yield found if origin is layer else _following(found, origin)
             if port.dims:
                 pair = id(port.dims), id(tensor.shape)
                 if pair in fitting:
@@ -81,16 +83,20 @@ def _origin(node: InferredLayer, value: Value, inference: Inference, others: Map
         outputs = node.op.infer(inputs, node.attrs).outputs
     except Violation:
         return layer
-    follows = value.index < len(outputs) and not contradicts(value.port.dims, outputs[value.index])
+    if value.index >= len(outputs):
+        return layer
+    port, expected = value.port, outputs[value.index]
+    follows = port.precision in (None, expected.type) and not (port.dims and contradicts(port.dims, expected))
     return others[changed[0]] if follows else layer
 
 
 def _as_declared(source: Value, inference: Inference, others: Mapping[Value, Layer]) -> Tensor:
-    """What is known of a tensor, or declared if that is another shape."""
-    known = inference.tensor(source)
+    """What is known of a tensor, or declared if that is something else."""
+    known, port = inference.tensor(source), source.port
     if source not in others:
         return known
-    return Tensor(known.type, tuple(fresh() if size == -1 else size for size in source.port.dims))
+    shape = tuple(fresh() if size == -1 else size for size in port.dims) if port.dims else known.shape
+    return Tensor(port.precision or known.type, shape)
 
 
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:

@@ -21,6 +21,8 @@ _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTA
 """What may stand before the first element; a document type is refused for itself."""
 
 _ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
+_CONFLICT = b"<<<<<<< "
+"""How the first line begins that git writes around two versions of a part of a file."""
 _FRAGMENT = (
     "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
     "give every <layer> an id, a name and a version, and put all into <net><layers>"
@@ -113,6 +115,9 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
     line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
         return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
+    if line.startswith(_CONFLICT):
+        help = "keep one of the two versions, and delete these lines from `<<<<<<<` to `>>>>>>>`"
+        return Diagnostic("E101", "a merge has left its conflict in the file", span, help=help)
     name = expat.errors.messages[code]
     if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
         help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"

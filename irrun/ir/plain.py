@@ -25,7 +25,7 @@ _ONE_PORT = (
     rf'<port id="({_NUMBER})" precision="([A-Z0-9]++)"(?: names="({_TEXT})")?+'
     rf" ?+(?:/>|>{_BLANKS}({_DIMS})</port>){_BLANKS}"
 )
-_INFO = rf'<attribute name="(?!layout"){_TEXT}" version="[0-9]++"(?: value="{_TEXT}")?+ ?+/>'
+_INFO = rf'<attribute name="(?!layout"|old_api_){_TEXT}" version="[0-9]++"(?: value="{_TEXT}")?+ ?+/>'
 
 # groups: id, name, type, version; <data>; <rt_info>; <input>; of a single output id, precision, names, dims; <output>
 _LAYER = re.compile(

@@ -273,6 +273,12 @@ def _weights(path: Path | None, content: Content | None, graph: Graph, findings:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         findings.diagnostics.append(Diagnostic("E502", f"`{path}` cannot be read: {reason}"))
         return Weights(None)
+    foreign = _foreign(weights.head()) if constants and weights.size else None
+    if foreign is not None:  # of which no Const is to be read, though all may lie inside
+        layer, (what, help) = constants[0], foreign
+        message = f"`{weights.path}` is {what}, not the weights"
+        findings.add("E503", message, layer.data or layer.element, "offset", layer=layer, help=help)
+        return Weights(None)
     _check_constants(constants, weights, findings)
     return weights
 
@@ -313,9 +319,6 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights,
         worst = max(errors, key=lambda pair: pair[1].missing)[1]
         message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
         help = "is it this model's .bin, and was it downloaded or copied to its end?"
-    foreign = _foreign(weights.head()) if error.code == "E503" else None
-    if foreign is not None:
-        message, help = f"`{path}` is {foreign[0]}, not the weights", foreign[1]
     findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
 
 

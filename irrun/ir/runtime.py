@@ -7,16 +7,24 @@ import re
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Layer
 from irrun.ir.xml import Element
+from irrun.spec.dtypes import ELEMENT_TYPES
 
 _AXIS = re.compile(r"\.\.\.|\?|\w*[^\W_]\w*", re.ASCII)
 _NAMED = {"": ["..."], "**SCALAR**": list[str]()}
 """Layouts that list no axes, and those that they have."""
 
+_OF_OLD_API = {
+    ("old_api_map_element_type", "0"): f"(?i){'|'.join(sorted(ELEMENT_TYPES.keys() | {'undefined'}))}",
+    ("old_api_map_order", "0"): r"(\s*[0-9][^,]*(,\s*[0-9][^,]*)*,?)?",
+}
+"""Attributes of models that were converted for API 1.0, and their values: a type, and axes in their order."""
+
 _SHOWN = 40
 
 
 def check_info(info: Element, layer: Layer, findings: Findings, port: Element | None = None) -> None:
-    """Report an attribute that is there twice, and a layout that is none or has another rank than its `port`."""
+    """Report an attribute that is there twice, a layout that is none or has another rank than its `port`, and values of
+    the old API that are none."""
     if findings.version < 11:  # where nobody reads it
         return
     seen: set[tuple[str | None, str | None]] = set()
@@ -31,6 +39,9 @@ def check_info(info: Element, layer: Layer, findings: Findings, port: Element | 
         seen.add(key)
         if key[0] == "layout" and "layout" in given:
             _check_layout(mark, given["layout"].strip(), layer, findings, port)
+        if key in _OF_OLD_API and "value" in given and not re.fullmatch(_OF_OLD_API[key], given["value"]):
+            message = f"`{given['value'][:_SHOWN]}` is no value of `{key[0]}`"
+            findings.add("E222", message, mark, "value", layer=layer, help="delete the attribute, or mend its value")
 
 
 def _check_layout(mark: Element, text: str, layer: Layer, findings: Findings, port: Element | None) -> None:

@@ -31,7 +31,14 @@ _TOKEN = rb"""(?s)<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[
 _DIM = rb"<dim[\s>]"
 
 _GRAPH = ("layers", "edges", "rt_info")
-_OF_OLD_TOOLS = {"meta_data", "quantization_parameters", "pre-process", "statistics", "cli_parameters"}
+_OF_OLD_TOOLS = {
+    "meta_data",
+    "framework_meta",
+    "quantization_parameters",
+    "pre-process",
+    "statistics",
+    "cli_parameters",
+}
 """Children of <net> that converters and tools of former years write."""
 _OLD = rb"(?s)<(" + b"|".join(sorted(name.encode() for name in _OF_OLD_TOOLS)) + rb")(?=[\s>]).*?</\1\s*>"
 """One of these with all that stands in it."""

@@ -525,8 +525,8 @@ OTHERS = [
                 **attrs(strides=[1, 1], dilations=[1, 1], pads_begin=[0, 0], pads_end=[0, 0]),
                 "left_out": ["pads_begin", "pads_end"],
                 "deviates": Departure(
-                    "crashes without pads or dilations; the page has 0 and 1 for them",
-                    "pads_begin is left out | pads_end is left out | dilations is left out",
+                    "crashes without strides, dilations or pads; the page has 1, 1 and 0 for them",
+                    "strides is left out | dilations is left out | pads_begin is left out | pads_end is left out",
                 ),
                 "expected": [np.ones((1, 1, 2, 2), np.float32)],
                 "crashes": True,

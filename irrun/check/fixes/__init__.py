@@ -51,7 +51,7 @@ def _mapped(case: Case) -> Iterator[Fix]:
 
 
 PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
-    "I903": ports.shape,
+    "I903": ports.following,
     "E109": wiring.missing_version,
     "E111": wiring.misspelt_part,
     "E112": wiring.misspelt_part,

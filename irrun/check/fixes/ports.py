@@ -30,7 +30,7 @@ def _typed(case: Case, type: str) -> Fix:
 
 
 def shape(case: Case) -> Iterator[Fix]:
-    """W931, I903: the sizes that are inferred, in the port and in those that read it and say the same."""
+    """W931: the sizes that are inferred, in the port and in those that read it and say the same."""
     known = _known(case)
     if known is None or known[1].shape is None:
         return
@@ -45,6 +45,14 @@ def shape(case: Case) -> Iterator[Fix]:
     if edits[0] is not None:
         listed = ", ".join(map(str, sizes))
         yield case.fix(f"declare [{listed}]", *(edit for edit in edits if edit is not None))
+
+
+def following(case: Case) -> Iterator[Fix]:
+    """I903: the type that is inferred, or the sizes where it is declared."""
+    known = _known(case)
+    if known is not None:
+        port, tensor = known
+        yield from (shape if port.precision in (None, tensor.type) else precision)(case)
 
 
 def dimension(case: Case) -> Iterator[Fix]:

@@ -1,0 +1,32 @@
+"""Runtime info of models that were converted for API 1.0, with OpenVINO as witness of what it refuses."""
+
+import openvino as ov
+import pytest
+from ir_builder import Model
+
+import irrun
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("old_api_map_element_type", value) for value in ("f32", "F32", "i4", "undefined", "FP16", "", " f32")),
+        *(("old_api_map_order", value) for value in ("0,2,3,1", " 0 , 1", "", "0,1,", "1x", "x,y", "-1,0", "0,,1")),
+    ],
+)
+def test_values_of_the_old_api_are_those_that_openvino_reads(name, value, tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    model.result(model.layer("ReLU", [x], [("f32", (2,))])[0])
+    path = model.save(tmp_path)
+    info = f'<rt_info><attribute name="{name}" version="0" value="{value}"/></rt_info>'
+    text = path.read_text()
+    start = text.index("<input>", text.index('type="ReLU"'))
+    path.write_text(f"{text[:start]}{info}{text[start:]}")
+    found = irrun.validate(path).diagnostics
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert [(d.code, d.message) for d in found] == [("E222", f"`{value}` is no value of `{name}`")]
+    else:
+        assert found == []
