@@ -71,6 +71,13 @@ def unsorted_rows(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
         yield Doubt(message, "sorted", UNSORTED)
 
 
+def negative_repeats(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    found = _first(tensors["repeats"], lambda numbers: numbers < 0)
+    if found is not None:
+        place, value = found
+        yield Doubt(f"`repeats[{place}]` is {value}, which counts as 0: nothing comes out", "repeats", UNLIKELY)
+
+
 def _outside(name: str, tensor: Tensor, low: float, high: int, what: str) -> Iterator[Doubt]:
     found = _first(tensor, lambda numbers: (numbers < low) | (numbers >= high))
     if found is not None:

@@ -78,7 +78,7 @@ from ._indexing import (
 )
 from ._padding import block_inputs, padded, padded_shape
 from ._slices import ENDLESS, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
-from ._unlikely import indices_outside
+from ._unlikely import indices_outside, negative_repeats
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
 NUMBER = ANY - {"string"}
@@ -1048,6 +1048,7 @@ broadcast_3.lowers("Broadcast-1", mode=("numpy", "explicit"))
     inputs=[Input("data", "T", "[*data]"), Input("repeats", "T_REPEATS", "[n]")],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
+    traits=[Doubting(negative_repeats)],
 )
 def tile(data: Array, repeats: Array) -> Any:
     """Repeat the data along its dimensions; the shorter of the shape and repeats gets ones in front.

@@ -13,6 +13,7 @@ from irrun.spec import (
     FLOAT,
     INTEGER,
     MAX_RANK,
+    UNLIKELY,
     Array,
     Attr,
     Dim,
@@ -169,7 +170,34 @@ def _(node: Node) -> Shapes:
             about=["shape"],
         )
     node.require("C4", fits, "")
+    _check_factors(node, shape, pattern, output)
     return {"output": output}
+
+
+def _check_factors(node: Node, shape: Shape, pattern: Sequence[Size], output: Shape) -> None:
+    """Report data that fit at no sizes of what is unknown but 0: [n, 6] as [n, -1, 4], or as [n, 7]."""
+    rest = [size for size, wanted in zip(output, pattern, strict=True) if not _is(wanted, -1)]
+    factors = _factors(product(shape), product(rest))
+    if factors is None:
+        return
+    given, wanted = factors
+    free = len(rest) < len(pattern)
+    if given % wanted == 0 if free else given == wanted:
+        return
+    what = f"`data` {shape_text(shape)} has {given} elements where `shape` {shape_text(tuple(pattern))} wants"
+    what = f"{what} {'a multiple of ' * free}{wanted}"
+    known = [product([size for size in sizes if isinstance(size, int)]) for sizes in (shape, rest)]
+    if free and known == [given, wanted]:  # which is what sizes of 0 leave, too, as they cancel each other
+        node.fail("C4", what, "data", about=["shape"])
+    node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
+
+
+def _factors(a: Size, b: Size) -> tuple[int, int] | None:
+    """The factors of two products of the same unknown sizes; None where they are none."""
+    if not (isinstance(a, Dim) and isinstance(b, Dim) and len(a.terms) == 1 and a.terms.keys() == b.terms.keys()):
+        return None
+    (one,), (other,) = a.terms.values(), b.terms.values()
+    return (one, other) if other else None
 
 
 def _reshaped(shape: Shape, pattern: Sequence[Size], special_zero: bool) -> Shape:

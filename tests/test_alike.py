@@ -191,3 +191,12 @@ def test_the_type_declared_of_an_output_that_nothing_reads_is_an_info(tmp_path):
     (found,) = pooled(tmp_path, read=False).diagnostics
     assert (found.code, found.message) == ("I902", "output 1 is declared as f32, but is i64")
     assert "W932" in {found.code for found in pooled(tmp_path, read=True).diagnostics}
+
+
+def test_edges_of_a_layer_that_is_lost_are_one_cause_whatever_they_lead_to():
+    said = ((3, "ReLU", 4), (5, "Result", 4), (6, "Result", 7))
+    found = [
+        Diagnostic("E205", f"there is no layer {lost} in the model", Span(line, 1), LayerName(line, "", type))
+        for line, type, lost in said
+    ]
+    assert [(alike.first.line, alike.more) for alike in grouped(found)] == [(3, "and 1 more: line 5"), (6, None)]

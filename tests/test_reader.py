@@ -676,29 +676,6 @@ def test_a_bin_that_was_cut_short_is_one_error(tmp_path):
     assert found.message.endswith("which lacks 14 bytes")
 
 
-MEANS = """<net name="m" version="10">
-<pre-process reference-layer-name="x" mean-precision="FP32">{channels}</pre-process>
-<layers>
-<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1" element_type="f32"/>
-<output><port id="0" precision="FP32"><dim>1</dim></port></output></layer>
-<layer id="1" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer>
-</layers>
-<edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>
-"""
-
-
-@pytest.mark.parametrize(
-    ("channels", "codes"),
-    [("", []), ('<channel id="0"/>', []), ('<channel id="0"><mean value="1"/></channel>', ["W907"])],
-)
-def test_means_that_are_not_taken_from_the_input_are_a_warning(channels, codes, tmp_path):
-    path = tmp_path / "model.xml"
-    path.write_text(MEANS.format(channels=channels))
-    found = irrun.validate(path).diagnostics
-    assert [(diagnostic.code, diagnostic.line) for diagnostic in found] == [(code, 2) for code in codes]
-    assert all("irrun edit --mean" in diagnostic.help for diagnostic in found)
-
-
 def test_text_of_a_dim_may_be_in_a_section_and_that_of_old_tools_is_theirs(tmp_path):
     old = "<quantization_parameters><config>{}</config></quantization_parameters>"
     text = changed(SOUND, ("<dim>2</dim>", "<dim><![CDATA[2]]></dim>"), ("</net>", f"{old}</net>"))

@@ -53,8 +53,13 @@ def search(rows):
     return made("SearchSorted", "opset15", [F32(rows), ("f32", (6,))], [("i64", (6,))], right_mode="false")
 
 
+def tile(*repeats):
+    return made("Tile", "opset1", [("f32", (2, 3)), I64(repeats)], [("f32", (2, 0 if min(repeats) < 1 else 6))])
+
+
 ALL = "no box is removed"
 TOLD = [
+    (tile(1, -2), "W954", "`repeats[1]` is -2, which counts as 0: nothing comes out"),
     (gather([0, 4]), "W954", "`indices[1]` is 4, expected a number inside [-4, 4): zeros stand in its place"),
     (gather([0, -5]), "W954", "`indices[1]` is -5, expected a number inside [-4, 4): zeros stand in its place"),
     (gather([3], axis=-1), "W954", "`indices[0]` is 3, expected a number inside [-3, 3): zeros stand in its place"),

@@ -9,13 +9,15 @@ from irrun.records import dataclass
 class Code:
     """What a code stands for; `example` is a broken snippet and the mended one.
 
-    `by_place` says that its messages tell names and numbers of the place, and nothing else that sets them apart.
+    `by_place` says that its messages tell names and numbers of the place, and nothing else that sets them apart;
+    `anywhere` that what its message says has one cause whatever layers it is said of.
     """
 
     title: str
     explanation: str
     example: tuple[str, str]
     by_place: bool = False
+    anywhere: bool = False
 
 
 CODES: dict[str, Code] = {
@@ -134,6 +136,7 @@ CODES: dict[str, Code] = {
         "and fails with an unrelated message on one from it. Edges cannot cross into bodies: values enter these "
         "by port maps.",
         ('<edge from-layer="99" .../>', '<edge from-layer="9" .../>'),
+        anywhere=True,
     ),
     "E206": Code(
         "edge to or from a missing port",
@@ -283,6 +286,14 @@ CODES: dict[str, Code] = {
             'a layer named "mask" that gives an output, and a port of an input with names="mask"',
             'a layer named "mask_out"',
         ),
+    ),
+    "E224": Code(
+        "means that OpenVINO cannot take",
+        "A <pre-process>, which converters wrote until 2019, has OpenVINO subtract means from an input: one number for "
+        "each channel, or an image of them in the .bin. The file is refused where the input is not there, has unknown "
+        "sizes or other channels, and where a mean is no number or its image does not lie in the .bin. Where all is "
+        "right it is W907, as irrun does not take them: build them into the model.",
+        ('<channel id="3"> of an input with 3 channels', '<channel id="2">'),
     ),
     "E301": Code(
         "unknown operation",
@@ -677,9 +688,9 @@ CODES: dict[str, Code] = {
     "I903": Code(
         "declared shape or type that another one has led to",
         "The port declares another shape or type than is inferred, as in W931 and W932, but it would be right if what "
-        "the layer reads were as its own ports declare. A layer before it has such a warning: an attribute, or the shape "
-        "or type of a Parameter, was changed there, and what was declared behind it does not hold any more. Mend the "
-        "cause; `--fix` declares what is inferred. Infos are shown with --verbose, and never fail a check.",
+        "the layer reads were as its own ports declare. A layer before it has such a warning: an attribute, or what a "
+        "Parameter is, was changed there, and what was declared behind it does not hold any more. Mend the cause; "
+        "`--fix` declares what is inferred. Infos are shown with --verbose, and never fail a check.",
         ('<port id="1"><dim>112</dim> behind a layer whose strides are 1', '<port id="1"><dim>224</dim>'),
         by_place=True,
     ),
@@ -793,9 +804,9 @@ CODES: dict[str, Code] = {
     "W954": Code(
         "constant that is seldom meant",
         "The op is defined with this constant, and OpenVINO computes what irrun does, but little comes of it: zeros "
-        "for an index behind the end of the data, NaN for a negative variance, no box that hides another. Most often "
-        "it is the constant of another layer, counts from 1, or has another unit. Constants alone are looked at; such "
-        "data of a run are computed without a word.",
+        "for an index behind the end of the data, NaN for a negative variance, no box that hides another, a Reshape "
+        "that only data without elements fit. Most often it is the constant of another layer, counts from 1, or has "
+        "another unit. Constants alone are looked at; such data of a run are computed without a word.",
         ("a NonMaxSuppression with the iou_threshold 50", "0.5"),
     ),
     "E701": Code(

@@ -173,8 +173,12 @@ def _report_no_layer(
     """Report that the layer which the attribute `name` names is missing; `other` is the one at the other end."""
     if not graph.unsure:
         where = f"this {graph.element.tag}" if graph.owner else "the model"
-        help = f"its ids go from {min(index.layers)} to {max(index.layers)}" if index.layers else None
-        message = f"there is no layer {edge.attributes[name]} in {where}"
+        number, help = edge.attributes[name], None
+        if index.layers:
+            low, high = min(index.layers), max(index.layers)
+            lost = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
+            help = f"its ids go from {low} to {high}{', without it: was the layer deleted, or its id changed?' * lost}"
+        message = f"there is no layer {number} in {where}"
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help)
 
 

@@ -165,11 +165,6 @@ def _is_list(element: Element, tag: str) -> bool:
     return bool(close_matches(element.tag, (tag,))) or (not known and _is_marked(member, tag[:-1]))
 
 
-def _has_means(element: Element) -> bool:
-    """Whether a <pre-process> has something to take from an input."""
-    return any(found.tag == "mean" for channel in element.children for found in channel.children)
-
-
 def report_children(graph: Graph, findings: Findings) -> None:
     """Report the children of a <net> or a body that are none of a graph, unless a part that it needs is missing."""
     children = graph.element.children
@@ -182,9 +177,6 @@ def report_children(graph: Graph, findings: Findings) -> None:
     ignored = {"layers", "edges"} | (_OF_OLD_TOOLS if graph.owner is None else set())
     for number, child in enumerate(children):
         repeated = child.tag == "rt_info" and child.tag in tags[:number]
-        if child.tag == "pre-process" and child.tag in ignored and _has_means(child):
-            help = "OpenVINO takes its means from the input: build them into the model with `irrun edit --mean`"
-            report_element(child, f"<{graph.element.tag}>", help, findings, graph)
         if child.tag not in ignored and (child.tag not in _GRAPH or repeated):
             help = "it holds <layers>, <edges> and <rt_info>, one each"
             report_element(child, f"<{graph.element.tag}>", help, findings, graph, graph.owner)

@@ -173,6 +173,25 @@ def test_reshape_1_c4_other_number_of_elements():
         reshape([1, 2, 3], [-1, 0])
 
 
+def test_reshape_1_c4_elements_that_are_no_multiple_whatever_the_sizes_are():
+    n, m = fresh(), fresh()
+    with pytest.raises(Violation, match=r"has 6 elements where `shape` .* wants a multiple of 4") as error:
+        reshaped(tensor(n, m, 6), sizes(n, m, -1, 4))
+    assert error.value.label == "C4"
+    with pytest.raises(Violation, match=r"has 6 elements where `shape` .* wants a multiple of 4"):
+        reshaped(tensor(n, 6), sizes(0, -1, 4), special_zero=True)
+    for pattern in ((n, m, -1, 3), (n, -1), (-1, 4), (n, m, 6), (m, n, 2, 3), (n * m, -1, 2)):
+        reshaped(tensor(n, m, 6), sizes(*pattern))
+
+
+@pytest.mark.parametrize(("multiple", "wanted"), [(1, 7), (2, -1), (3, 1)])
+def test_a_reshape_that_only_data_without_elements_fit(multiple, wanted):
+    n = fresh()
+    found = RESHAPE.infer([tensor(n, 3), sizes(n * multiple, wanted)], {"special_zero": False}).doubts
+    assert [doubt.code for doubt in found] == ["W954"] * (multiple != 3)
+    assert reshape(np.zeros((0, 3)), [0, wanted]).shape == (0, 3 if wanted == -1 else wanted)
+
+
 # Squeeze, Unsqueeze
 
 

@@ -48,7 +48,8 @@ def _cause(diagnostic: Diagnostic) -> Hashable:
     """
     from irrun.check.codes import CODES  # most models have no diagnostics
 
-    layer, code = diagnostic.layer, diagnostic.code
+    code, known = diagnostic.code, CODES.get(diagnostic.code)
+    type = None if diagnostic.layer is None or (known is not None and known.anywhere) else diagnostic.layer.type
     by_label = diagnostic.label is not None and diagnostic.severity != "error"
-    cause = None if by_label or (code in CODES and CODES[code].by_place) else diagnostic.message
-    return code, diagnostic.severity, diagnostic.file, layer and layer.type, diagnostic.label, cause, diagnostic.number
+    cause = None if by_label or (known is not None and known.by_place) else diagnostic.message
+    return code, diagnostic.severity, diagnostic.file, type, diagnostic.label, cause, diagnostic.number
