@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
@@ -31,7 +31,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
         if layer in doubtful:  # whose cause is reported
             continue
         sized = sizes and not (mistaken and layer.graph in mistaken)
-        outputs = node.outputs if node.op.outputs else ()  # that of a Result is reported, or one of old converters
+        outputs: Sequence[Tensor] = node.outputs
+        if not node.op.outputs or len(layer.outputs) > len(outputs):  # which is reported, or was left by old converters
+            outputs = ()
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
             if port.precision != tensor.type:

@@ -9,7 +9,15 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import OF_LAYER, Graph, Layer, Port, Value
 from irrun.ir.plain import PlainLayer
 from irrun.ir.runtime import check_info
-from irrun.ir.unread import PORT_ATTRIBUTES, joined, members, report_attributes, report_children, report_element
+from irrun.ir.unread import (
+    INPUT_ATTRIBUTES,
+    PORT_ATTRIBUTES,
+    joined,
+    members,
+    report_attributes,
+    report_children,
+    report_element,
+)
 from irrun.ir.xml import Deferred, Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
 from irrun.spelling import close_matches
@@ -221,8 +229,9 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
     ids: set[int] = set()
     for child in members(element, "port", findings, layer.graph, layer):
         given = child.attributes
-        if not given.keys() <= PORT_ATTRIBUTES:
-            report_attributes(child, PORT_ATTRIBUTES, findings, layer.graph, layer)
+        known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
+        if not given.keys() <= known:
+            report_attributes(child, known, findings, layer.graph, layer)
         if child.tag != "port":
             child.dims = [*child.findall("dim")]
         elif child.children:

@@ -20,7 +20,9 @@ _BLANKS = r"[ \t\r\n]*+"
 _TEXT = r'[^"<&\x00-\x1f\x7f-\xff]*+'
 _NUMBER = r"(?:0|[1-9][0-9]{0,17}+)"
 _DIMS = rf"(?:<dim>(?:-1|[0-9]{{1,18}}+)</dim>{_BLANKS})*+"
-_PORT = rf'<port id="{_NUMBER}" precision="[A-Z0-9]++"(?: names="{_TEXT}")?+ ?+(?:/>|>{_BLANKS}{_DIMS}</port>){_BLANKS}'
+_REST = rf" ?+(?:/>|>{_BLANKS}{_DIMS}</port>){_BLANKS}"
+_INPUT = rf'<port id="{_NUMBER}" precision="[A-Z0-9]++"{_REST}'
+_OUTPUT = rf'<port id="{_NUMBER}" precision="[A-Z0-9]++"(?: names="{_TEXT}")?+{_REST}'
 _ONE_PORT = (
     rf'<port id="({_NUMBER})" precision="([A-Z0-9]++)"(?: names="({_TEXT})")?+'
     rf" ?+(?:/>|>{_BLANKS}({_DIMS})</port>){_BLANKS}"
@@ -32,8 +34,8 @@ _LAYER = re.compile(
     rf'<layer id="({_NUMBER})" name="({_TEXT})" type="({_TEXT})" version="({_TEXT})">{_BLANKS}'
     rf'(?:<data((?: [A-Za-z_][A-Za-z0-9_.-]*+="{_TEXT}")*+) ?+/>{_BLANKS})?+'
     rf"(<rt_info>{_BLANKS}{_INFO}{_BLANKS}</rt_info>{_BLANKS})?+"
-    rf"(?:<input>{_BLANKS}((?:{_PORT})*+)</input>{_BLANKS})?+"
-    rf"(?:<output>{_BLANKS}(?:{_ONE_PORT}|((?:{_PORT})*+))</output>{_BLANKS})?+</layer>{_BLANKS}"
+    rf"(?:<input>{_BLANKS}((?:{_INPUT})*+)</input>{_BLANKS})?+"
+    rf"(?:<output>{_BLANKS}(?:{_ONE_PORT}|((?:{_OUTPUT})*+))</output>{_BLANKS})?+</layer>{_BLANKS}"
 )
 _EDGE = re.compile(
     rf'<edge from-layer="({_NUMBER})" from-port="({_NUMBER})" to-layer="({_NUMBER})" to-port="({_NUMBER})" ?+/>'

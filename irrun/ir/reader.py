@@ -335,7 +335,8 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
             at, other = layer, last[2]
-            if other.data and (free == last[1] - offset or _is_odd(other, weights)) and not _is_odd(layer, weights):
+            odd, odd_before = _is_odd(layer, weights), _is_odd(other, weights)
+            if other.data and (odd_before > odd or (free == last[1] - offset and odd_before >= odd)):
                 at, other = other, layer
             assert at.data is not None
             notes = (Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset")),)

@@ -14,6 +14,8 @@ from irrun.spelling import close_matches
 
 NET_ATTRIBUTES = frozenset({"name", "version"})
 PORT_ATTRIBUTES = frozenset({"id", "precision", "names"})
+INPUT_ATTRIBUTES = PORT_ATTRIBUTES - {"names"}
+"""Of ports that make tensors, which have names, and of those that read them."""
 EDGE_ATTRIBUTES = frozenset({"from-layer", "from-port", "to-layer", "to-port"})
 ENTRY_ATTRIBUTES = frozenset(
     {"external_port_id", "internal_layer_id", "axis", "start", "end", "stride", "part_size", "purpose"}
@@ -28,7 +30,8 @@ _MARKS = {
 whose tag is near."""
 
 _TOKEN = rb"""(?s)<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[^']*')*>"""
-_DIM = rb"<dim[\s>]"
+_DIM = rb"<dim"
+"""How a tag begins in which text stands, or that is reported as it is like that one."""
 
 _GRAPH = ("layers", "edges", "rt_info")
 _OF_OLD_TOOLS = {
