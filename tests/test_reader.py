@@ -697,3 +697,19 @@ def test_a_const_is_of_an_operation_set_too(version, tmp_path):
     path.write_text(changed(path.read_text(), ('type="Const" version="opset1"', f'type="Const" version="{version}"')))
     (found,) = irrun.validate(path).diagnostics
     assert (found.code, found.layer.type) == ("E301", "Const")
+
+
+def test_a_layer_that_is_there_twice_is_one_error(tmp_path):
+    """Not that its names are there twice, too, nor what comes of edges that may be meant for either."""
+    model = Model()
+    x = model.parameter("x", "f32", (2, 3))
+    (y,) = model.layer("ReLU", [x], [("f32", (2, 3))], names=["y"])
+    axes = model.constant(np.array([1]))
+    model.result(model.layer("ReduceSum", [y, axes], [("f32", (2,))], names=["z"], keep_dims="false")[0])
+    path = model.save(tmp_path)
+    text = path.read_text()
+    for number in range(5):
+        start = text.index(f'<layer id="{number}"')
+        layer = text[start : text.index("</layer>", start) + len("</layer>")]
+        (found,) = irrun.validate(text.replace(layer, f"{layer}\n{layer}").encode(), model.weights).diagnostics
+        assert (found.code, found.layer.id) == ("E203", number)

@@ -24,13 +24,14 @@ class _Index:
 
     `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
     leaves some input without one. A layer that is `crowded` has a second edge into one of its ports, which may be meant
-    for another one.
+    for another one. Layers of one id are there `twice`: which of them an edge is meant for nobody knows.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
     written: dict[str | None, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
     crowded: set[Layer] = field(default_factory=set)
+    twice: set[Layer] = field(default_factory=set)
     lost: int = 0
 
 
@@ -69,6 +70,7 @@ def _index(graph: Graph, findings: Findings) -> _Index:
         first = index.layers.setdefault(layer.id, layer)
         if first is not layer:
             index.doubtful |= {first, layer}
+            index.twice |= {first, layer}
             graph.unsure = True
             message = f"layer id {layer.id} is used twice"
             notes = (Note(f"layer {first} has it, too", first.span),)
@@ -146,6 +148,8 @@ def _connect_edge(
         _report_no_layer(edge, "to-layer", producer, graph, index, findings)
         index.lost += 1
         return
+    if reader in index.twice:
+        return
     number = _port(edge, "to-port", to_port, reader, index, ports, findings)
     if number is None:
         index.doubtful.add(reader)
@@ -160,8 +164,10 @@ def _connect_edge(
             index.crowded.add(reader)
         return
     reader.input_edges[number] = edge
-    output = _port(edge, "from-port", from_port, producer, index, ports, findings) if producer else None
-    if producer and output is not None:
+    if producer is None or producer in index.twice:
+        return
+    output = _port(edge, "from-port", from_port, producer, index, ports, findings)
+    if output is not None:
         value = producer.outputs[output]
         reader.inputs[number] = value
         value.consumers.append((reader, number))

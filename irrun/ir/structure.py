@@ -166,13 +166,14 @@ def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
 
 
 def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) -> None:
-    """Report names that several layers, or several tensors, have, but for layers of which it is `told`."""
+    """Report names that several layers, or several tensors, have, but for layers of which it is `told`, and for two of
+    one id, which may be one layer that is there twice."""
     layers: dict[str, Layer] = {}
     values: dict[str, Value] = {}
     for layer in graph.layers:
         if layer.name:
             first = layers.setdefault(layer.name, layer)
-            if first is not layer and not told & {first, layer}:
+            if first is not layer and first.id != layer.id and not told & {first, layer}:
                 notes = (Note(f"layer {first} has it, too", first.span),)
                 message = f"two layers are named `{layer.name}`"
                 help = "outputs and messages go by names; make them differ"
@@ -181,7 +182,8 @@ def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) ->
             names = value.port.names
             for name in names:
                 other = values.setdefault(name, value)
-                if other is not value and not _is_repeated_inside(value, other, graph):
+                twice = other.layer is not layer and other.layer.id == layer.id
+                if other is not value and not twice and not _is_repeated_inside(value, other, graph):
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
                     kept = addressed(value, graph) and not addressed(other, graph)
                     help = f"make them differ; OpenVINO renames the {'first' if kept else 'second'} to `{name}_1`"
