@@ -17,7 +17,6 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.lines import Source as Text
-from irrun.ir.means import check_means
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
@@ -198,7 +197,10 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
         findings.add("E110", "this is an execution graph, which cannot be run", root, help=help)
         return Model(root.attributes.get("name", ""), version, graph, Weights(None), path, _legacy(root))
     weights = _weights(*held, graph, findings)
-    check_means(root, graph, weights, findings)
+    if root.find("pre-process") is not None:
+        from irrun.ir.means import check_means  # files of former years have them
+
+        check_means(root, graph, weights, findings)
     return Model(root.attributes.get("name", ""), version, graph, weights, path, _legacy(root))
 
 
