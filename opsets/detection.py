@@ -727,7 +727,7 @@ PRIOR_BOX_ATTRS = (
     Attr("clip", BOOL, False),
     Attr("step", FLOAT_NUMBER, 0.0),
     Attr("offset", FLOAT_NUMBER, assumed=0.0, least=0, lenient=True),
-    Attr("variance", FLOATS, (), least=NO_NAN),
+    Attr("variance", FLOATS, (), least=0),
     Attr("scale_all_sizes", BOOL, True),
     Attr("fixed_ratio", FLOATS, (), least=0),
     Attr("fixed_size", FLOATS, (), least=0),
