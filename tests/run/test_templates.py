@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from irrun.engines.vectorized.engine import VectorizedEngine
@@ -14,6 +15,7 @@ from irrun.run import templates
 from irrun.run.passes.assignment import Assignment
 from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, model, saved
+from run.quantized_models import codes, compressed, convolution, elementwise, fake_quantize
 from run.resizing import differences, in_full, settled
 from run.test_program import random_model
 
@@ -53,6 +55,36 @@ def test_chains_of_other_batches_as_programs_that_are_made_in_full(seed, tmp_pat
         for name, array in ours.run(feed).items():
             np.testing.assert_array_equal(array, expected[name])
     assert counts["settled"] >= 3
+
+
+def quantized(folder, seed):
+    """Convolutions of 8 channels of codes, of images of any size, with other ops between and behind them."""
+    rng, m = np.random.default_rng(seed), Model()
+    x = y = fake_quantize(m, m.parameter("x", "f32", (1, 8, "?", "?")), 0.0, 2.55)
+    for number in range(5):
+        weights = codes(8, 8, 3, 3, seed=10 * seed + number)
+        y = convolution(m, y, compressed(m, weights, np.full((8, 1, 1, 1), 0.0005 * (number + 1))))
+        kind = rng.choice(["ReLU", "Tanh", "Add", "none", "wide"])
+        if kind in ("ReLU", "Tanh"):
+            y = elementwise(m, str(kind), y)
+        elif kind == "Add":
+            y = elementwise(m, "Add", y, x)
+        y = fake_quantize(m, y, 0.0 if kind == "ReLU" else -2.56, 2.55 if kind == "ReLU" else 2.54)
+        if kind == "wide":
+            y = fake_quantize(m, elementwise(m, "Sigmoid", y), 0.0, 1.0)
+    m.result(y)
+    return m.save(folder)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+@pytest.mark.parametrize("seed", range(6))
+def test_quantized_models_of_other_sizes_as_programs_that_are_made_in_full(engine, seed, tmp_path, counts):
+    path = quantized(tmp_path, seed)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    rng = np.random.default_rng(seed)
+    for height, width in ((5, 8), (9, 4), (7, 6), (11, 3), (6, 10), (4, 7), (12, 5)):
+        same_as_in_full(ours, full, rng.random((1, 8, height, width), np.float32) * 2.5)
+    assert counts["settled"] >= 2
 
 
 def attention(folder, table=6):

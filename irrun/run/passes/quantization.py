@@ -24,6 +24,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.passes.tables import Functions, requantized
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import DEQUANTIZE, QUANTIZE, TABLE
+from irrun.spec.dims import same_shapes
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
 
@@ -33,13 +34,13 @@ def quantize(program: Program, setting: Setting) -> Program:
         return program
     if not setting.watched:
         program = multiply_integers(program, quantized=setting.quantized)
-        program = requantized(program, _grids(program))
+        program = requantized(program, _grids(program), setting)
     if not setting.quantized:
         return program
-    quantization = _Quantization(program)
+    quantization = _Quantization(program, setting)
     if not setting.watched:
         quantization.find()
-    return quantization.made(setting)
+    return quantization.made()
 
 
 def _concerns(program: Program) -> bool:
@@ -57,8 +58,8 @@ class _Quantization:
     """A program in the making; `wanted` are the tensors whose codes products read, and those that these come of.
     `_tables` are tensors that are looked up: by whose codes, and what makes the table of its own codes or numbers."""
 
-    def __init__(self, program: Program) -> None:
-        self._old, self.program = program, program.begun()
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self._old, self.program, self._setting = program, program.begun(), setting
         self._grids = _grids(program)
         self._tables: dict[int, tuple[int, Callable[[Coding | None], Array]]] = {}
         self.wanted: set[int] = set()
@@ -68,12 +69,12 @@ class _Quantization:
     def find(self) -> None:
         """Look for products of integers."""
         for instruction in self._old.instructions:
-            if closed(instruction, self._old) and self._is_integer(instruction):
+            if closed(instruction, self._old, self._setting) and self._is_integer(instruction):
                 self._products.add(instruction)
                 for number in instruction.inputs[:2]:
                     self._want(number)
         for instruction in self._old.instructions:
-            if closed(instruction, self._old) and self._is_sum(instruction):
+            if closed(instruction, self._old, self._setting) and self._is_sum(instruction):
                 self._want(max(number for number in instruction.inputs if number is not None))
         self._find_tables()
 
@@ -81,7 +82,7 @@ class _Quantization:
         """Look for functions of quantized products of integers."""
         if not self._products:
             return
-        functions, covered = Functions(self._old, self._grids), set[int]()
+        functions, covered = Functions(self._old, self._grids, self._setting), set[int]()
         for root in functions.roots():
             ends = [] if root in covered or not self._is_quantized_product(root) else functions.ends(root)
             for number in ends:
@@ -101,7 +102,7 @@ class _Quantization:
             return False
         data, other = instruction.inputs[:2]
         grid, weights = self._grids.of(data), self._old.compressed.get(other or -1)
-        if grid is None or not self._is_static(data):
+        if grid is None or not self._is_sized(data):
             return False
         if len(grid.scale) > 1 and not (
             convolved is not None and convolved.grouped and weights is not None and weights.shape[2] == 1
@@ -110,7 +111,7 @@ class _Quantization:
         if weights is not None:
             return is_of_integers(weights, channels_of(len(weights.shape), grouped=grouped, transposed=transposed))
         second = self._grids.of(other)
-        return convolved is None and second is not None and len(second.scale) == 1 and self._is_static(other)
+        return convolved is None and second is not None and len(second.scale) == 1 and self._is_sized(other)
 
     def _is_sum(self, instruction: Instruction) -> bool:
         """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
@@ -119,8 +120,8 @@ class _Quantization:
         if trait is None or trait.function != "add" or len({*instruction.inputs}) < 2:
             return False
         makers = [self._grids.makers.get(number or -1) for number in instruction.inputs]
-        shapes = {self._old.tensors[number].shape for number in instruction.inputs if number is not None}
-        return len(shapes) == 1 and all(
+        first, *others = [self._old.tensors[number].shape for number in instruction.inputs if number is not None]
+        return all(same_shapes(first, other) for other in others) and all(
             maker is not None
             and maker.op.trait(Quantizing) is not None
             and self.wanted.isdisjoint(maker.outputs)
@@ -148,8 +149,8 @@ class _Quantization:
             maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None
         return maker in self._products
 
-    def _is_static(self, number: int | None) -> bool:
-        return number is not None and self._old.tensors[number].static
+    def _is_sized(self, number: int | None) -> bool:
+        return number is not None and self._setting.sized(self._old.tensors[number])
 
     def _want(self, number: int | None) -> None:
         if number is None or number in self.wanted or self._grids.of(number) is None:
@@ -160,14 +161,14 @@ class _Quantization:
             for source in kept_by(maker, number, self._old):
                 self._want(source)
 
-    def made(self, setting: Setting) -> Program:
+    def made(self) -> Program:
         """The program with codes where they are wanted."""
         for instruction in self._old.instructions:
             if self._tabulated(instruction):
                 continue
             if self.wanted.isdisjoint(instruction.outputs) or not self._coded(instruction):
                 self.program.instructions.append(instruction)
-        self._expand(setting)
+        self._expand()
         return self.program
 
     def _tabulated(self, instruction: Instruction) -> bool:
@@ -198,7 +199,7 @@ class _Quantization:
         """Add the instruction on codes; False where it is left as it is."""
         grids = {number: grid for number in instruction.outputs if (grid := self._grids.of(number)) is not None}
         others = set(instruction.outputs) - grids.keys()
-        if not closed(instruction, self._old) or (others and self._old.read().intersection(others)):
+        if not closed(instruction, self._old, self._setting) or (others and self._old.read().intersection(others)):
             return False
         if instruction.op.trait(Quantizing) is not None:
             self._quantized(instruction)
@@ -234,12 +235,12 @@ class _Quantization:
         self.program.tensors.append(Tensor(type, self._old.tensors[like].shape))
         return len(self.program.tensors) - 1
 
-    def _expand(self, setting: Setting) -> None:
+    def _expand(self) -> None:
         """Make filters f32 that are not multiplied as integers: no engine reads them otherwise."""
         others = [i for i in self._old.instructions if i.op.trait(Convolving) and i not in self._products]
         kept = {i.inputs[1] for i in self._products}
         compressed = dict(self.program.compressed)
         for number in {instruction.inputs[1] for instruction in others} - kept:
             if number is not None and number in compressed:
-                self.program.constants[number] = setting.dense(compressed.pop(number))
+                self.program.constants[number] = self._setting.dense(compressed.pop(number))
         self.program.compressed = compressed

@@ -128,6 +128,9 @@ def _asked(folding: Folding, part: Instruction) -> bool | None:
     after = [tensors[number] for number in part.outputs]
     for number, tensor in zip(part.outputs, before, strict=True):  # others know sizes by those that were open
         tensors[number] = tensor
+    for place, own in enumerate(before):
+        if after[place].type == "dynamic":  # ops of the passes' own leave types to these
+            after[place] = Tensor(own.type, after[place].shape, after[place].content)
     same = found.types == part.types and all(map(same_known, before, after))
     return found.open if same else None
 

@@ -15,8 +15,10 @@ from irrun.engines.grid import Coding
 from irrun.run.passes.folding import computed
 from irrun.run.passes.grids import Grids, kept_by, levels_of
 from irrun.run.passes.rewriting import closed
+from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import CODES, DEQUANTIZE, QUANTIZE
+from irrun.spec.dims import same_shapes
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import Bounded, Elementwise, Quantizing
@@ -25,7 +27,7 @@ CHEAP = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 """Functions that cost next to nothing behind a product, less than to go over its result again."""
 
 
-def requantized(program: Program, grids: Grids) -> Program:
+def requantized(program: Program, grids: Grids, setting: Setting) -> Program:
     """The program without quantizations of what is quantized between the same limits, and at most moved since."""
     same: dict[int, int] = {}
     levels: dict[int | None, tuple[int, tuple[float, ...]]] = {}
@@ -33,7 +35,7 @@ def requantized(program: Program, grids: Grids) -> Program:
     for given in program.instructions:
         instruction = given.reading(same) if same else given
         if instruction.op.trait(Quantizing) is not None:
-            limits = _limits(given, program, grids)
+            limits = _limits(given, program, grids, setting)
             (result,), source = instruction.outputs, instruction.inputs[0]
             if limits is not None:
                 count, least, most = levels_of(given), limits[:2], limits[2:]
@@ -53,9 +55,9 @@ def requantized(program: Program, grids: Grids) -> Program:
     return replace(program, instructions=instructions, results=results)
 
 
-def _limits(instruction: Instruction, program: Program, grids: Grids) -> tuple[float, ...] | None:
+def _limits(instruction: Instruction, program: Program, grids: Grids, setting: Setting) -> tuple[float, ...] | None:
     """The four limits of a quantization to codes, where these are numbers for all of the tensor."""
-    if not closed(instruction, program) or program.tensors[instruction.outputs[0]].type != "f32":
+    if not closed(instruction, program, setting) or program.tensors[instruction.outputs[0]].type != "f32":
         return None
     limits = grids.limits(instruction)
     if limits is None or len(limits[0]) > 1 or grids.coding(instruction) is None:
@@ -66,8 +68,8 @@ def _limits(instruction: Instruction, program: Program, grids: Grids) -> tuple[f
 class Functions:
     """Which tensors of a program are functions of the elements of a root: of one that is on a grid of one step size."""
 
-    def __init__(self, program: Program, grids: Grids) -> None:
-        self._program, self._grids = program, grids
+    def __init__(self, program: Program, grids: Grids, setting: Setting) -> None:
+        self._program, self._grids, self._setting = program, grids, setting
         self._roots: dict[int, tuple[int, ...]] = {}
         self._makers: dict[int, list[Instruction]] = {}
         self._readers: dict[int | None, list[Instruction]] = {}
@@ -118,7 +120,11 @@ class Functions:
     def _is_function(self, instruction: Instruction) -> bool:
         """Whether an instruction is an element-wise one of tensors of the size of its result, and single numbers."""
         program = self._program
-        if instruction.op.trait(Elementwise) is None or instruction.posts or not closed(instruction, program):
+        if (
+            instruction.op.trait(Elementwise) is None
+            or instruction.posts
+            or not closed(instruction, program, self._setting)
+        ):
             return False
         varying = self._varying(instruction)
         result = program.tensors[instruction.outputs[0]]
@@ -126,7 +132,7 @@ class Functions:
         return (
             bool(varying)
             and all(program.tensors[number].type == "f32" == result.type for number in varying)
-            and all(program.tensors[number].shape == result.shape for number in varying)
+            and all(same_shapes(program.tensors[number].shape, result.shape) for number in varying)
             and all(constant.size == 1 for constant in constants)
         )
 
