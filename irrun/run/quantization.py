@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.grid import Coding, Grid
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array, Input, Op, Output
+from irrun.spec.op import Array, Input, Node, Op, Output, Tensor
 from irrun.spec.traits import Elementwise
 
 CODES = 256
@@ -51,8 +51,12 @@ def integer_product(product: Op) -> Op:
         sums: Array = product.kernel(codes.astype(np.float64) - zero, weights.astype(np.float64), **attrs)
         return sums.astype(np.float32)
 
+    def rule(node: Node) -> list[Tensor]:
+        operands = [Tensor("f32", node.inputs[name].shape) for name in ("codes", "weights")]
+        return list(product.infer(operands, node.attrs).outputs)
+
     inputs = [Input("codes", "dynamic", "..."), Input("weights", "f32", "..."), Input("zero", "i32", "...")]
-    return Op(f"Integer{product.name}", kernel, inputs, [Output("sums", "f32", "...")])
+    return Op(f"Integer{product.name}", kernel, inputs, [Output("sums", "f32", "...")], rule=rule)
 
 
 def _along_channels(values: Sequence[float], rank: int) -> Array:

@@ -59,6 +59,18 @@ def product(model: Model, a: Tensor, b: Tensor, *, turned: bool = True) -> Tenso
     return y
 
 
+def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str) -> Any:
+    """A product as converters write what is quantized in the run: x are codes, `zero` their zero point."""
+    (a,) = model.layer("Convert", [x], [("i32", x[3])], destination_type="i32")
+    if zero is not None:
+        (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
+        a = elementwise(model, "Subtract", a, z, **NUMPY)
+    w = model.constant(np.asarray(weights, np.int32))
+    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
+    (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
+    return y
+
+
 def names(executor: irrun.GraphExecutor) -> list[str]:
     """What the latest program computes: each instruction as its ops, without those that take no time."""
     (program,) = [prepared.program for prepared in list(executor._whole.preparation._kept.values())[-1:]]

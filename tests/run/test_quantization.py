@@ -21,6 +21,7 @@ from run.quantized_models import (
     codes,
     compressed,
     convolution,
+    dynamic,
     elementwise,
     fake_quantize,
     mixed,
@@ -375,18 +376,6 @@ def random_quantization(model: Model, y: Any, random: Any) -> tuple[Any, float]:
     step, kind = float(random.uniform(0.005, 0.03)), int(random.integers(4))
     first, levels = [(0, 256), (-128, 256), (-127, 255), (int(random.integers(-255, 0)), 256)][kind]
     return fake_quantize(model, y, first * step, (first + levels - 1) * step, levels), step
-
-
-def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str) -> Any:
-    """A product as converters write what is quantized in the run: x are codes, `zero` their zero point."""
-    (a,) = model.layer("Convert", [x], [("i32", x[3])], destination_type="i32")
-    if zero is not None:
-        (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
-        a = elementwise(model, "Subtract", a, z, **NUMPY)
-    w = model.constant(np.asarray(weights, np.int32))
-    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
-    (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
-    return y
 
 
 @pytest.mark.parametrize("engine", ["onednn", "numpy"])

@@ -15,7 +15,7 @@ from irrun.run import templates
 from irrun.run.passes.assignment import Assignment
 from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, model, saved
-from run.quantized_models import codes, compressed, convolution, elementwise, fake_quantize
+from run.quantized_models import codes, compressed, convolution, dynamic, elementwise, fake_quantize
 from run.resizing import differences, in_full, settled
 from run.test_program import random_model
 
@@ -84,6 +84,25 @@ def test_quantized_models_of_other_sizes_as_programs_that_are_made_in_full(engin
     rng = np.random.default_rng(seed)
     for height, width in ((5, 8), (9, 4), (7, 6), (11, 3), (6, 10), (4, 7), (12, 5)):
         same_as_in_full(ours, full, rng.random((1, 8, height, width), np.float32) * 2.5)
+    assert counts["settled"] >= 2
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_products_of_what_is_quantized_in_the_run_as_programs_that_are_made_in_full(engine, tmp_path, counts):
+    """Codes of one constant are laid out once for all lengths."""
+    m, rng = Model(), np.random.default_rng(3)
+    x, zero = m.parameter("x", "u8", ("?", 12)), m.parameter("zero", "u8", ())
+    for name in ("Tanh", "Sigmoid", "Tanh"):
+        y = dynamic(m, x, rng.integers(-127, 128, (12, 10)), zero)
+        m.result(elementwise(m, name, elementwise(m, "Multiply", y, m.constant(np.float32(0.001)))))
+    path = m.save(tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for length in (5, 9, 7, 3, 11, 6, 8):
+        feed = {"x": rng.integers(0, 256, (length, 12)).astype(np.uint8), "zero": np.array(length, np.uint8)}
+        with in_full():
+            expected = full.run(feed)
+        for name, array in ours.run(feed).items():
+            np.testing.assert_array_equal(array, expected[name])
     assert counts["settled"] >= 2
 
 

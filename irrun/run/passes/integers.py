@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from irrun.engines.compressed import CompressedWeights
 from irrun.records import NamedTuple
 from irrun.run.passes.rewriting import closed, types_for
+from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.run.quantization import integer_product
+from irrun.spec.dims import Shape, product, same
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 
@@ -31,9 +32,9 @@ class _Found(NamedTuple):
     weights: Array
 
 
-def multiply_integers(program: Program, *, quantized: bool) -> Program:
+def multiply_integers(program: Program, setting: Setting) -> Program:
     """The program with its products of whole numbers as those of codes, where an engine is there for that, else f32."""
-    rewriting = _Rewriting(program, quantized)
+    rewriting = _Rewriting(program, setting)
     for instruction in program.instructions:
         rewriting.add(instruction)
     return rewriting.program
@@ -42,8 +43,8 @@ def multiply_integers(program: Program, *, quantized: bool) -> Program:
 class _Rewriting:
     """A program in the making."""
 
-    def __init__(self, program: Program, quantized: bool) -> None:
-        self._old, self.program, self._quantized = program, program.begun(), quantized
+    def __init__(self, program: Program, setting: Setting) -> None:
+        self._old, self.program, self._setting = program, program.begun(), setting
         self.program.compressed = {**program.compressed}
         self._makers = {number: made for made in program.instructions for number in made.outputs}
         self._readers: dict[int | None, list[Instruction]] = {}
@@ -58,19 +59,19 @@ class _Rewriting:
         found = self._found(instruction)
         if found is None:
             self.program.instructions.append(instruction)
-        elif self._quantized and found.weights.min() >= -128 and found.weights.max() <= 127:
+        elif self._setting.quantized and found.weights.min() >= -128 and found.weights.max() <= 127:
             self._of_codes(found)
         else:
             self._of_floats(found)
 
-    def _found(self, product: Instruction) -> _Found | None:
-        if product.op.trait(Convolving) is None and product.op.trait(MatrixProduct) is None:
+    def _found(self, multiplied: Instruction) -> _Found | None:
+        if multiplied.op.trait(Convolving) is None and multiplied.op.trait(MatrixProduct) is None:
             return None
-        if not closed(product, self._old) or self._type(product.outputs[0]) != "i32":
+        if not closed(multiplied, self._old, self._setting) or self._type(multiplied.outputs[0]) != "i32":
             return None
-        result = product.outputs[0]
+        result = multiplied.outputs[0]
         readers = self._readers.get(result, [])
-        weights = self._old.constants.get(product.inputs[1] or -1)
+        weights = self._old.constants.get(multiplied.inputs[1] or -1)
         if len(readers) != 1 or result in self._old.results or weights is None or not weights.size:
             return None
         converted = readers[0]
@@ -78,22 +79,27 @@ class _Rewriting:
             return None
         if weights.min() < -255 or weights.max() > 255:
             return None
-        data, zero, difference = self._makers.get(product.inputs[0] or -1), None, None
+        data, zero, difference = self._makers.get(multiplied.inputs[0] or -1), None, None
         trait = None if data is None else data.op.trait(Elementwise)
-        if data is not None and trait is not None and trait.function == "subtract" and closed(data, self._old):
+        if (
+            data is not None
+            and trait is not None
+            and trait.function == "subtract"
+            and closed(data, self._old, self._setting)
+        ):
             difference = data
             data, zero = (self._makers.get(number or -1) for number in difference.inputs)
-            if zero is None or not self._converts(zero) or self._elements(zero.outputs[0]) != 1:
+            if zero is None or not self._converts(zero) or not same(product(self._shape(zero.outputs[0])), 1):
                 return None
         if data is None or not self._converts(data):
             return None
-        return _Found(product, converted, data, difference, zero, weights)
+        return _Found(multiplied, converted, data, difference, zero, weights)
 
     def _converts(self, instruction: Instruction) -> bool:
         """Whether an instruction makes i32 of codes."""
         return (
             instruction.op.trait(Converting) is not None
-            and closed(instruction, self._old)
+            and closed(instruction, self._old, self._setting)
             and self._type(instruction.inputs[0]) in CODES
             and self._type(instruction.outputs[0]) == "i32"
         )
@@ -101,20 +107,14 @@ class _Rewriting:
     def _type(self, number: int | None) -> str:
         return "" if number is None else self._old.tensors[number].type
 
-    def _elements(self, number: int) -> int:
-        return int(np.prod([int(size) for size in self._old.tensors[number].shape or ()]))
-
-    def _new(self, type: str, shape: tuple[int, ...]) -> int:
+    def _new(self, type: str, shape: Shape) -> int:
         self.program.tensors.append(Tensor(type, shape))
         return len(self.program.tensors) - 1
 
     def _of_codes(self, found: _Found) -> None:
         """Add the product of codes."""
-        shape = found.weights.shape
-        codes = found.weights.astype(np.int8).reshape(-1).view(np.uint8)
-        weights = self._new("f32", shape)
-        scale = np.ones((1,) * len(shape), np.float32)
-        self.program.compressed[weights] = CompressedWeights("i8", codes, shape, shape, scale)
+        weights = self._new("f32", found.weights.shape)
+        self.program.compressed[weights] = self._setting.codes(found.weights)
         if found.zero is None:
             zero = self._new("i32", ())
             self.program.constants[zero] = np.zeros((), np.int32)
@@ -153,5 +153,5 @@ class _Rewriting:
         self.program.instructions.append(conversion.changed(attrs=attrs, outputs=(number,)))
         return number
 
-    def _shape(self, number: int) -> tuple[int, ...]:
-        return tuple(int(size) for size in self._old.tensors[number].shape or ())
+    def _shape(self, number: int) -> Shape:
+        return self._old.tensors[number].shape or ()

@@ -33,7 +33,7 @@ def quantize(program: Program, setting: Setting) -> Program:
     if setting.shapes is None or not setting.engines or setting.literal or not _concerns(program):
         return program
     if not setting.watched:
-        program = multiply_integers(program, quantized=setting.quantized)
+        program = multiply_integers(program, setting)
         program = requantized(program, _grids(program), setting)
     if not setting.quantized:
         return program

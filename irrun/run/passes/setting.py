@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
+import numpy as np
+
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Work
 from irrun.ir.graph import Layer
@@ -20,8 +22,8 @@ Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
-MAX_ANSWERS, MAX_TAKEN = 1 << 14, 64
-"""What rules have said and where views lie, and works, as many as are remembered."""
+MAX_ANSWERS, MAX_TAKEN, MAX_CODES = 1 << 14, 64, 1 << 10
+"""What rules have said and where views lie, works, and codes of constants, as many as are remembered."""
 
 _Value = TypeVar("_Value")
 
@@ -76,7 +78,7 @@ class Setting:
     it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
     results lay that only look at memory, `taken` what engines have made of instructions for sizes that a run has told,
-    `alignment` has copies of constants, `dense` values of compressed weights.
+    `alignment` has copies of constants, `dense` values of compressed weights, `codes` whole numbers as such.
     """
 
     weights: Weights
@@ -101,6 +103,7 @@ class Setting:
     taken: dict[Hashable, Taken] = field(default_factory=lambda: Kept(MAX_TAKEN))
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
+    _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
     @property
     def sizes(self) -> Evaluation | None:
@@ -120,3 +123,13 @@ class Setting:
             array = self._dense[weights] = weights.dense()
             array.flags.writeable = False
         return self._dense[weights]
+
+    def codes(self, weights: Array) -> CompressedWeights:
+        """Constant whole numbers from -128 to 127 as codes, which programs share."""
+        found = self._codes.get(id(weights))
+        if found is None:
+            stored = weights.astype(np.int8).reshape(-1).view(np.uint8)
+            scale = np.ones((1,) * weights.ndim, np.float32)
+            made = CompressedWeights("i8", stored, weights.shape, weights.shape, scale)
+            found = self._codes[id(weights)] = weights, made  # which is of that id as long as it is kept
+        return found[1]
