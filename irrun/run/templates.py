@@ -119,7 +119,7 @@ class Templates:
         if placed is None:
             placed = place(settled, setting)
             course = course_of(settled, placed, forms, setting)
-            template.courses = [] if course is None else [course, *courses[: MAX_COURSES - 1]]
+            template.courses = [course, *courses[: MAX_COURSES - 1]]
         return placed
 
     def _pattern(self, shapes: Shapes) -> Pattern:

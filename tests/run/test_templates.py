@@ -14,7 +14,7 @@ from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.run import templates
 from irrun.run.passes.assignment import Assignment
 from irrun.spec.op import Op
-from run.models import ADD, PLAIN, anything, i64, model, saved
+from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.quantized_models import codes, compressed, convolution, dynamic, elementwise, fake_quantize
 from run.resizing import differences, in_full, settled
 from run.test_program import random_model
@@ -85,6 +85,7 @@ def test_quantized_models_of_other_sizes_as_programs_that_are_made_in_full(engin
     for height, width in ((5, 8), (9, 4), (7, 6), (11, 3), (6, 10), (4, 7), (12, 5)):
         same_as_in_full(ours, full, rng.random((1, 8, height, width), np.float32) * 2.5)
     assert counts["settled"] >= 2
+    assert counts["repeated"] >= 1
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onednn"])
@@ -104,6 +105,7 @@ def test_products_of_what_is_quantized_in_the_run_as_programs_that_are_made_in_f
         for name, array in ours.run(feed).items():
             np.testing.assert_array_equal(array, expected[name])
     assert counts["settled"] >= 2
+    assert counts["repeated"] >= 1
 
 
 def attention(folder, table=6):
@@ -346,6 +348,27 @@ def test_results_that_are_brought_into_another_layout_are_so_in_all_sizes(tmp_pa
         x = rng.standard_normal((1, 3, *sizes), np.float32)
         same_as_in_full(ours, full, x)
     assert counts["settled"] == 4
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_kernels_and_bodies_lie_between_what_engines_compute_in_all_sizes(engine, tmp_path, counts):
+    b = model()
+    x = anything(b, "f4", (2, -1, 8))
+    rng = np.random.default_rng(4)
+    inner = model()
+    given = anything(inner, "f4", (2, -1, 8))
+    made = inner.one("Tanh-1", inner.one("Exp-1", given))
+    (x,) = loop(b, inner, i64(b, 2), [(given, x)], [made], [(made, given)])
+    for _ in range(4):
+        x = b.one("MatMul-1", x, b.constant(rng.standard_normal((8, 8), np.float32)), **PLAIN)
+        x = b.one("ReverseSequence-1", x, i64(b, [1, 1]), batch_axis=0, seq_axis=1)
+        x = b.one("Add-1", x, b.one("CumSum-3", x, i64(b, 1), exclusive=True, reverse=False), **ADD)
+    b.result(x)
+    path = saved(b, tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for length in (5, 9, 7, 3, 11, 6, 8):
+        same_as_in_full(ours, full, rng.standard_normal((2, length, 8), np.float32))
+    assert counts["settled"] - counts["repeated"] == 2  # one of the model, and one of the body
 
 
 def test_a_program_goes_on_as_one_did_that_had_begun_in_the_same_way(tmp_path, counts):

@@ -14,7 +14,9 @@ from irrun.records import NamedTuple
 from irrun.run.passes.assignment import REORDER, Assignment
 from irrun.run.passes.planning import Span, lay_out, spans
 from irrun.run.passes.setting import Form, Setting, Taken
+from irrun.run.passes.shortening import shorten
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
+from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.traits import Reshaping
 
 
@@ -27,8 +29,9 @@ class Step(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What the instructions of a program became, and what brings results into C order at the `end`. `roots` say in
-    which tensor's memory each lies that has a place, and `used` from when to when these memories are in use."""
+    """What the instructions of a program became, and what brings results into a form that all can read at the `end`.
+    `roots` say in which tensor's memory each lies that has a place, and `used` from when to when these memories are in
+    use."""
 
     steps: Sequence[Step]
     end: Sequence[Instruction]
@@ -41,11 +44,8 @@ class Course(NamedTuple):
         return all(own.kind == its.kind and own.outcomes == its.outcomes for own, its in pairs)
 
 
-def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course | None:
-    """How a program was placed whose instructions have these forms; None where other sizes cannot follow that: where
-    kernels compute some of it, or weights are codes."""
-    if program.compressed:
-        return None
+def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course:
+    """How a program was placed whose instructions have these forms."""
     makers = {
         number: position
         for position, instruction in enumerate(program.instructions)
@@ -53,25 +53,20 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
         for number in part.outputs
     }
     made: list[list[Instruction]] = [[] for _ in program.instructions]
-    reorders: list[Instruction] = []  # for who comes next
+    wanted: list[Instruction] = []  # by who comes next
     for instruction in placed.instructions:
-        if instruction.by == KERNEL:
-            return None
-        if instruction.op is REORDER:
-            reorders.append(instruction)
+        if instruction.op is REORDER or instruction.op is DEQUANTIZE:
+            wanted.append(instruction)
             continue
-        made[makers[instruction.outputs[0]]] += *reorders, instruction
-        reorders = []
-    kinds = _Kinds(placed, forms)
+        made[makers[instruction.outputs[0]]] += *wanted, instruction
+        wanted = []
+    kinds = _Kinds(program, placed, forms)
     steps = []
     for instruction, became in zip(program.instructions, made, strict=True):
-        kind = kinds.of(instruction, became)
-        if kind is None:
-            return None
         bare = [own.changed(work=None, compiled=None) for own in became]  # which would keep what it was compiled to
-        steps.append(Step(kind, tuple(map(_outcome, became)), bare))
+        steps.append(Step(kinds.of(instruction, became), tuple(map(_outcome, became)), bare))
     roots = {number: storage.root for number, storage in placed.storage.items()}
-    return Course(steps, reorders, roots, spans(placed, setting))
+    return Course(steps, wanted, roots, spans(placed, setting))
 
 
 def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Program | None:
@@ -103,7 +98,7 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Pro
             course, *others = fitting
             step = course.steps[position]
         models[step.kind] = [_model(own, assignment, setting) for own in became]
-    placed = assignment.finish()
+    placed = shorten(assignment.finish(), setting)
     before = [*(own for step in course.steps for own in step.made), *course.end]
     if len(placed.instructions) != len(before) or not course.roots.keys() <= placed.storage.keys():
         return None
@@ -136,6 +131,11 @@ def _model(instruction: Instruction, assignment: Assignment, setting: Setting) -
 def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Model) -> bool:
     """Do with an instruction what was done with its model, as before; False where its weights make a difference."""
     program, taken = assignment.program, model.taken
+    if own.by == KERNEL:
+        for number in own.results:
+            assignment.place(number)
+        program.instructions.append(own)
+        return True
     if taken is None:
         for number, other in zip(own.outputs, model.instruction.outputs, strict=True):
             if number in course.roots:
@@ -172,21 +172,25 @@ def _outcome(instruction: Instruction) -> Hashable:
 
 
 class _Kinds:
-    """Kinds of instructions in a program that was placed, by what holds for all sizes."""
+    """Kinds of instructions in a program that was placed, by what holds for all sizes.
 
-    def __init__(self, placed: Program, forms: Mapping[int, Form]) -> None:
+    What reads codes, or has no form, is of a kind of its own.
+    """
+
+    def __init__(self, program: Program, placed: Program, forms: Mapping[int, Form]) -> None:
         self._placed, self._forms = placed, forms
+        numbers = (own.outputs[0] for own in program.instructions if own.op is DEQUANTIZE)
+        self._coded = {*program.compressed, *numbers}
         self._numbers: dict[Hashable, int] = {}
         self._lying: dict[int, int] = {}  # how tensors lie that do not lie in C order whatever the sizes are
 
-    def of(self, instruction: Instruction, made: Sequence[Instruction]) -> int | None:
+    def of(self, instruction: Instruction, made: Sequence[Instruction]) -> int:
         form = self._forms.get(id(instruction))
-        if form is None:
-            return None
-        lying = [self._lying.get(number, 0) for number in form.lying]
-        alone = instruction.outputs if any(map(self._looks_at_constant, made)) else ()
+        coded = not self._coded.isdisjoint(instruction.operands)
+        alone = instruction.outputs if form is None or coded or any(map(self._looks_at_constant, made)) else ()
+        number, lying = (-1, ()) if form is None else form
         steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # one brings into a layout what others read
-        kind = self._number((form.number, *lying, *alone, *steps))
+        kind = self._number((number, *(self._lying.get(own, 0) for own in lying), *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):
                 if not self._is_dense(own, number):
