@@ -111,7 +111,8 @@ def _range_count(node: Node, type: str) -> Size:
             node.complete = False
         if isinstance(number, float) and not math.isfinite(number):
             node.fail("C2", f"`{name}` is {number}, expected a finite number", name)
-        numbers.append(_truncated(number) if type in INTEGER else number)
+        whole = type in INTEGER or (isinstance(number, float) and number.is_integer())
+        numbers.append(_truncated(number) if whole else number)
     start, stop, step = numbers
     if step is not None and not isinstance(step, Dim) and step == 0:
         node.fail("C1", f"`step` is {node.inputs['step'].value} and counts as 0 in {type}", "step")

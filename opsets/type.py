@@ -302,8 +302,8 @@ def _converted_size(size: Any, target: str) -> Any:
         low = size % count
         return low - count if target[0] == "i" and low >= count // 2 else low
     if isinstance(size, Dim):
-        if target in ("i32", "i64") or (target in ("u32", "u64") and (size >= 0) is True):
-            return size
+        if target in ("i32", "i64", "f32", "f64") or (target in ("u32", "u64") and (size >= 0) is True):
+            return size  # f32 holds every size up to 2^24
         raise Undecided
     return _converted(np.array(size, np.int64), "i64", target).item()
 

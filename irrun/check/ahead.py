@@ -16,6 +16,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import INTEGER, Array, Op, Tensor
 from irrun.spec.pending import Pending
 from irrun.spec.sizes import Sizes, quiet
+from irrun.spec.traits import Converting
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -69,7 +70,7 @@ def computed_ahead(
     contents = [tensor.content for tensor in inputs if tensor is not None and tensor.content is not None]
     symbolic = any(tensor.symbolic for tensor in inputs if tensor is not None)
     small = sum(content.size for content in contents) <= MAX_PROPAGATED
-    if not (op.pure and small and op.context <= {"types"} and (op.symbolic or not symbolic)):
+    if not (op.pure and small and op.context <= {"types"} and (follows(op, inputs) or not symbolic)):
         return None
     if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
         return None
@@ -88,6 +89,15 @@ def computed_ahead(
         Tensor(tensor.type, tensor.shape, _Computed(work, number, int(product(tensor.shape or ()))))
         for number, tensor in enumerate(outputs)
     ]
+
+
+def follows(op: Op, inputs: Sequence[Tensor | None]) -> bool:
+    """Whether the kernel computes with unknown elements of its inputs.
+
+    Arithmetic with these is that of integers: where they are floats, they may be converted and moved, no more.
+    """
+    whole = all(tensor is None or tensor.type in INTEGER or not tensor.symbolic for tensor in inputs)
+    return op.symbolic and (whole or bool(op.view_of) or op.trait(Converting) is not None)
 
 
 def invented(tensor: Tensor) -> Tensor:

@@ -76,6 +76,9 @@ def test_range_up_to_an_unknown_size():
     assert (count(size, 0, -1) == size) is True
     assert count(size, size + 5, 2) == 3
     assert isinstance(count(0, size, fresh(None)), Dim)
+    floats = [Tensor("f32", (), np.array(number, object)) for number in (2.0, size + 2, 1.0, 0.5)]
+    assert (RANGE.infer(floats[:3], {"output_type": "f32"}).outputs[0].shape[0] == size) is True
+    assert isinstance(RANGE.infer([*floats[:2], floats[3]], {"output_type": "f32"}).outputs[0].shape[0], Dim)
     unknown = RANGE.infer([Tensor("f32", ()), scalar(3), scalar(1)], {"output_type": "f32"})
     assert isinstance(unknown.outputs[0].shape[0], Dim)
     assert not unknown.complete

@@ -136,7 +136,7 @@ def test_scalars_keep_their_rank():
     assert np.asarray(convert(3, "i4", "i32")).shape == ()
 
 
-def test_sizes_convert_to_integers():
+def test_sizes_convert_to_integers_and_to_floats_that_hold_them():
     size = fresh()
     data = np.array([[size, 3]], object)
     result = CONVERT.kernel(data, destination_type="i32", types={"T": "i64"})
@@ -146,7 +146,8 @@ def test_sizes_convert_to_integers():
         True,
         False,
     ]
-    for target in ("f32", "i8"):
+    assert CONVERT.kernel(data, destination_type="f32", types={"T": "i64"}).tolist() == [[size, 3.0]]
+    for target in ("f16", "i8"):
         with pytest.raises(Undecided):
             CONVERT.kernel(data, destination_type=target, types={"T": "i64"})
 

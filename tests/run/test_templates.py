@@ -178,6 +178,31 @@ def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their
     assert not {"Subtract", "Minimum", "Convert"} & {*asked}
 
 
+def test_sizes_are_followed_where_they_are_floats_on_the_way(tmp_path, counts):
+    """x [batch, length] + the middles of its columns, as detectors write their anchors; behind it products of halves,
+    which are no sizes."""
+    b = model()
+    x = anything(b, "f4", (-1, -1))
+    length = b.one("Gather-8", b.one("ShapeOf-3", x, output_type="i64"), i64(b, 1), i64(b, 0), batch_dims=0)
+    length = b.one("Convert-1", length, destination_type="f32")
+    zero, half, one = (b.constant(np.float32(number)) for number in (0, 0.5, 1))
+    middles = b.one("Add-1", b.one("Range-4", zero, length, one, output_type="f32"), half, **ADD)
+    y = b.one("Add-1", x, middles, **ADD)
+    middle = b.one("Divide-1", length, b.constant(np.float32(2)), m_pythondiv=True, **ADD)
+    for _ in range(3):
+        y = b.one("Multiply-1", b.one("Tanh-1", y), middle, **ADD)
+    b.result(y)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    for batch, length in ((2, 3), (3, 5), (4, 7), (5, 2), (6, 9)):
+        x = np.random.default_rng(length).standard_normal((batch, length), np.float32)
+        (result,) = executor.run([x]).values()
+        y = x + np.arange(length) + 0.5
+        for _ in range(3):
+            y = np.tanh(y) * (length / 2)
+        np.testing.assert_allclose(result, y, rtol=1e-5)
+    assert counts["settled"] >= 2
+
+
 def test_what_has_a_shape_may_have_a_type_that_only_a_run_tells():
     """A reshaped result of a TensorIterator whose body cannot be told what it is given."""
     assert differences(8, 98, "numpy", Counter()) == []
