@@ -188,6 +188,16 @@ def test_sums_of_operands(tmp_path):
     assert names("block_shape > shape of data + pads_begin") == {"data", "pads_begin", "block_shape"}
 
 
+def test_all_of_several_inputs(tmp_path):
+    layer, inference = binary("Add", "f32", tmp_path, b=np.float32([1, 2]))
+    facts = Facts(layer, inference)
+    assert decide("a, b are constant", facts) is False
+    assert decide("a, b are f32", facts) is True
+    assert names("a, b are constant") == {"a", "b"}
+    layer, inference = unary("ReLU", "f32", "?,3", tmp_path)
+    assert decide("data, result are empty", Facts(layer, inference)) is None
+
+
 def test_axes_that_are_named(tmp_path):
     model = Model()
     x, axes = model.parameter("x", "f32", (2, 3, 4)), model.constant(np.int64([2, 0]))

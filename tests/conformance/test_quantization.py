@@ -18,6 +18,7 @@ def fake_quantize(title, data, levels, *limits, dynamic=False, rtol=1e-5, auto_b
     return Case("FakeQuantize-1", title, build, [data, *inputs], dynamic, rtol=rtol, **rest)
 
 
+CONSTANT = "input_low, input_high, output_low, output_high are constant"
 CHANNELS = np.arange(1, 4).reshape(1, 3, 1, 1)
 CASES = [
     fake_quantize("256 levels", DATA, 256, -2.0, 2.0, -1.0, 3.0),
@@ -72,8 +73,7 @@ CASES += [
         deviates=Departure(
             "takes limits of the output for those of other elements, with 15, 16, 255 or 256 levels; "
             "on the page each limit is broadcast by itself",
-            "levels = 15, 16, 255, 256; output_low varies along other axes than output_high; "
-            "input_low is constant; input_high is constant; output_low is constant; output_high is constant",
+            f"levels = 15, 16, 255, 256; output_low varies along other axes than output_high; {CONSTANT}",
         ),
         expected=[np.array([[0, 10, 45], [0, 10, 45]], np.float32)],
     ),
@@ -81,8 +81,7 @@ CASES += [
         *("0 next to a level", np.array([0, 64, 128, 192, 255], np.float32), 256, 0.0, 255.0, -128.0625, 126.9375),
         deviates=Departure(
             "moves the levels by up to an eighth of a step, so that 0 is one of them; on the page the limits are exact",
-            "levels = 15, 16, 255, 256; 0 is almost a level; "
-            "input_low is constant; input_high is constant; output_low is constant; output_high is constant",
+            f"levels = 15, 16, 255, 256; 0 is almost a level; {CONSTANT}",
         ),
         expected=[np.array([-128.0625, -64.0625, -0.0625, 63.9375, 126.9375], np.float32)],
     ),
@@ -99,8 +98,8 @@ CASES += [
         deviates=Departure(
             "takes the nearest of 256 levels for each of 255, where they are not symmetric, or of 15; "
             "the page has as many levels as it says",
-            "levels = 15, 255; levels = 15 | sum of output_low + sum of output_high != 0; result is not handed out; "
-            "(it is read by what is computed in codes, as products and transposes are)",
+            f"levels = 15, 255; {CONSTANT}; levels = 15 | sum of output_low + sum of output_high != 0; "
+            "result is not handed out; (it is read by what is computed in codes, as products and transposes are)",
         ),
         expected=[np.array([[0], [63], [127], [254]], np.float32)],
     ),
@@ -120,7 +119,7 @@ CASES += [
         [CODES],
         deviates=Departure(
             "keeps the codes of another FakeQuantize; by the page each of the two rounds to its own levels",
-            "levels = 15, 16, 255, 256; X is made by the same op; "
+            f"levels = 15, 16, 255, 256; {CONSTANT}; X is made by the same op; "
             "(that has as many levels, and output limits less than a step from the input limits here)",
         ),
         expected=[np.array([0, 7, 9, 9, 14], np.float32)],
@@ -138,7 +137,7 @@ CASES += [
         dynamic=True,
         deviates=Departure(
             "refuses limits along axis 2 where sizes of the data are unknown; the page does not tell them from others",
-            "X is dynamic; rank of X > 2; rank of input_high = rank of X; axis 2 of input_high > 1; "
+            f"X is dynamic; {CONSTANT}; rank of X > 2; rank of input_high = rank of X; axis 2 of input_high > 1; "
             "size of input_high = axis 2 of input_high; (it is not computed in one with a product)",
         ),
         expected=[np.array([[[0, 1, 2, 3, 8]], [[0, 1, 2, 3, 8]]], np.float32)],

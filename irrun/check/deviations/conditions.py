@@ -6,6 +6,7 @@ A clause is a text that people can read:
     indices is empty                also: constant, connected, a scalar, dynamic, dynamic at axis 1, dynamic from
     axes is not constant            axis 2, handed out (to a result of the graph), read, read twice;
                                     `layer is constant`
+    begin, end are constant         each of them
     a is made by a reduction        which devices compute in one with what reads it
     X is made by the same op        as the layer
     dilations is left out           an attribute that the file does not have
@@ -57,6 +58,7 @@ _COMPARISONS = {
 }
 _COMPARISON = re.compile(r"(.+?) (=|!=|<=|>=|<|>) (.+)")
 _BEING = re.compile(r"(\w+) is (not )?(.+)")
+_ALL_BEING = re.compile(r"(\w+(?:, \w+)+) are (.+)")
 _HAVING = re.compile(r"(\w+) has (.+)")
 _ROUNDING = re.compile(r"rounding (\w+) to f16 changes the result")
 _PART = re.compile(r"(rank|size|shape|sum|bits|axis \d+) of (\w+)(?: along (\w+))?")
@@ -110,6 +112,9 @@ def names(clause: str) -> set[str]:
         if match := _VARYING.fullmatch(text):
             found |= {match[1], match[2]}
             continue
+        if match := _ALL_BEING.fullmatch(text):
+            found |= set(match[1].split(", "))
+            continue
         match = _ROUNDING.fullmatch(text) or _HAVING.fullmatch(text) or _BEING.fullmatch(text)
         if match is not None:
             found.add(match[1])
@@ -148,6 +153,8 @@ def _parse(text: str) -> Test:
         if match[2] not in PROPERTIES:
             raise ValueError(f"there is no property `{match[2]}`")
         return partial(Facts.has, name=match[1], property=PROPERTIES[match[2]])
+    if match := _ALL_BEING.fullmatch(text):
+        return partial(_all, tests=[_being(name, False, match[2]) for name in match[1].split(", ")])
     if match := _BEING.fullmatch(text):
         return _being(match[1], bool(match[2]), match[3])
     if match := _COMPARISON.fullmatch(text):
@@ -172,6 +179,11 @@ def _being(name: str, negated: bool, state: str) -> Test:
 def _negated(facts: Facts, test: Test) -> Decision:
     found = test(facts)
     return None if found is None else not found
+
+
+def _all(facts: Facts, tests: list[Test]) -> Decision:
+    found = {test(facts) for test in tests}
+    return False if False in found else None if None in found else True
 
 
 def _compared(facts: Facts, left: str, sign: str, right: list[str]) -> Decision:
