@@ -472,9 +472,25 @@ def largest_elements(data: Array, grid: Sequence[Axis]) -> Array:
 
 def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type: str) -> tuple[Array, Array]:
     """The largest element of each window and its index: on each axis, that of the first tap that holds the maximum."""
-    values = summable(data)
-    floor = lowest(values.dtype)
-    values = framed(values, grid, floor)
+    elements = summable(data)
+    floor = lowest(elements.dtype)
+    values, positions = _largest(elements, grid)
+    bottom = values == floor
+    if bottom.any():  # of elements that are as low, or of padding, NaN and -inf
+        there, place = _largest((elements == floor).view(np.int8), grid)
+        positions[bottom] = np.where(there > 0, place, 0)[bottom]
+    pitch = int(np.prod(data.shape[2:]))
+    positions += np.arange(data.shape[0] * data.shape[1]).reshape(*data.shape[:2], *[1] * len(grid)) * pitch
+    first = axis % data.ndim
+    if first:
+        positions %= max(int(np.prod(data.shape[first:])), 1)
+    return values.astype(data.dtype, copy=False), positions.astype(numpy_dtype(index_type), copy=False)
+
+
+def _largest(elements: Array, grid: Sequence[Axis]) -> tuple[Array, Array]:
+    """The largest element of each window, padding being as low as any, and its place in the channel."""
+    floor = lowest(elements.dtype)
+    values = framed(elements, grid, floor)
     positions: Any = None
     pitch = 1
     for number, window in reversed(list(enumerate(grid, 2))):
@@ -483,18 +499,13 @@ def largest_with_index(data: Array, grid: Sequence[Axis], axis: int, index_type:
         for seen in taps[1:]:
             np.fmax(values, seen, out=values)
         found = _first_tap(taps, values)
-        shape = [1] * data.ndim
+        shape = [1] * elements.ndim
         shape[number] = -1
         place = np.arange(values.shape[number]).reshape(shape) * window.stride + found * window.dilation
         index = (place - int(window.pads[0])) * pitch
         positions = index if positions is None else index + np.take_along_axis(positions, place, number)
-        pitch *= data.shape[number]
-    positions[values == floor] = 0
-    positions += np.arange(data.shape[0] * data.shape[1]).reshape(*data.shape[:2], *[1] * len(grid)) * pitch
-    first = axis % data.ndim
-    if first:
-        positions %= max(int(np.prod(data.shape[first:])), 1)
-    return values.astype(data.dtype, copy=False), positions.astype(numpy_dtype(index_type), copy=False)
+        pitch *= elements.shape[number]
+    return values, positions
 
 
 def _first_tap(taps: Sequence[Array], largest: Array) -> Array:

@@ -12,12 +12,13 @@ from ir_builder import Model
 
 import irrun
 from irrun.check.deviations import concerning, explaining, known_deviations, with_deviations
-from irrun.check.deviations.conditions import decide, parse
+from irrun.check.deviations.conditions import decide, names, parse
 from irrun.check.deviations.facts import Facts
 from irrun.check.deviations.properties import PROPERTIES
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 
 NAN, INF = float("nan"), float("inf")
+LINE = {"strides": "1", "pads_begin": "0", "pads_end": "0", "kernel": "3"}
 SPATIAL = {"strides": "2", "pads_begin": "0", "pads_end": "0", "kernel": "3"}
 
 
@@ -172,6 +173,102 @@ def test_empty_tensors_and_scalars(tmp_path):
     assert decide("shape of data along axes > 1", Facts(layer, inference)) is False
 
 
+def test_sums_of_operands(tmp_path):
+    layer, inference = binary("Add", "f32", tmp_path, np.float32([1, 2]), np.float32([3, -2]))
+    facts = Facts(layer, inference)
+    assert decide("size of a + sum of b = 3", facts) is True
+    assert decide("a + b > 4", facts) is False
+    assert decide("rank of a < size of a + rank of b", facts) is True
+    assert decide("size of a + sum of absent = 3", facts) is False
+    layer, inference = unary("ReLU", "f32", "?,3", tmp_path)
+    facts = Facts(layer, inference)
+    assert decide("shape of data + rank of data > 4", facts) is True
+    assert decide("shape of data + rank of data > 5", facts) is None
+    assert decide("sum of data + rank of data > 5", facts) is None
+    assert names("block_shape > shape of data + pads_begin") == {"data", "pads_begin", "block_shape"}
+
+
+def test_all_of_several_inputs(tmp_path):
+    layer, inference = binary("Add", "f32", tmp_path, b=np.float32([1, 2]))
+    facts = Facts(layer, inference)
+    assert decide("a, b are constant", facts) is False
+    assert decide("a, b are f32", facts) is True
+    assert names("a, b are constant") == {"a", "b"}
+    layer, inference = unary("ReLU", "f32", "?,3", tmp_path)
+    assert decide("data, result are empty", Facts(layer, inference)) is None
+
+
+def test_axes_that_are_named(tmp_path):
+    model = Model()
+    x, axes = model.parameter("x", "f32", (2, 3, 4)), model.constant(np.int64([2, 0]))
+    (y,) = model.layer("ReduceSum", [x, axes], [("f32", (3,))])
+    model.result(y)
+    facts = Facts(*loaded(model, tmp_path, "ReduceSum"))
+    assert decide("axes has all axes of data from 2 on", facts) is True
+    assert decide("axes has all axes of data from 1 on", facts) is False
+    assert decide("axes has not all axes of data from 1 on", facts) is True
+    assert names("axes has not all axes of data from 1 on") == {"axes", "data"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "otherwise"),
+    [((), (1, 1), False), ((3,), (1, 3), False), ((3,), (3, 1), True), ((1,), (3,), True), ((2, 1, 3), (3,), True)],
+)
+def test_axes_along_which_tensors_vary(a, b, otherwise, tmp_path):
+    model = Model()
+    inputs = [model.constant(np.ones(shape, np.float32)) for shape in (a, b)]
+    (y,) = model.layer("Add", inputs, [("f32", np.broadcast_shapes(a, b))])
+    model.result(y)
+    assert decide("a varies along other axes than b", Facts(*loaded(model, tmp_path, "Add"))) is otherwise
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "levels", "almost"),
+    [
+        (-128.1, 126.9, 256, True),
+        (-128, 127, 256, False),
+        (-128.2, 126.8, 256, False),
+        (-1, 127 / 128, 256, False),
+        (0, 255, 256, False),
+        (-127.9, 126.1, 255, False),
+        ([-127.1, -127], [126.9, 127], 255, True),
+        ([-127.1, -100], [126.9, 127], 255, False),
+        (-8.005, 6.995, 16, True),
+        (-8.05, 6.95, 16, False),
+    ],
+)
+def test_0_beside_a_level(low, high, levels, almost, tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (3, 2))
+    limits = [model.constant(np.float32(limit)) for limit in (-1, 1, low, high)]
+    (y,) = model.layer("FakeQuantize", [x, *limits], [("f32", (3, 2))], levels=str(levels))
+    model.result(y)
+    assert decide("0 is almost a level", Facts(*loaded(model, tmp_path, "FakeQuantize"))) is almost
+
+
+def test_what_is_made_by_the_same_op(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    (y,) = model.layer("ReLU", [x], [("f32", (2,))], name="first")
+    (z,) = model.layer("ReLU", [y], [("f32", (2,))], name="second")
+    model.result(z)
+    report = irrun.validate(model.save(tmp_path))
+    first, second = (layer for layer in report.inference.nodes if layer.type == "ReLU")
+    assert decide("data is made by the same op", Facts(first, report.inference)) is False
+    assert decide("data is made by the same op", Facts(second, report.inference)) is True
+    assert decide("result is read", Facts(second, report.inference)) is True
+
+
+def test_a_result_that_nobody_reads(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (1, 1, 7))
+    values, _ = model.layer("MaxPool", [x], [("f32", (1, 1, 5)), ("i64", (1, 1, 5))], "opset8", dilations="1", **LINE)
+    model.result(values)
+    facts = Facts(*loaded(model, tmp_path, "MaxPool"))
+    assert decide("result is read", facts) is True
+    assert decide("indices is read", facts) is False
+
+
 def test_what_a_run_has_not_told_is_not_decided(tmp_path):
     layer, inference = unary("ReLU", "f32", "?,3", tmp_path)
     facts = Facts(layer, inference)
@@ -215,6 +312,8 @@ def test_a_property_is_asked_of_arrays_of_every_type_that_can_have_it(name):
         ("numbers next to 1", -0.995, True),
         ("numbers next to 1", 1, False),
         ("numbers beyond 2**24", -(2**24) - 1, True),
+        ("the lowest number of its type", -np.finfo(np.float64).max, True),
+        ("the lowest number of its type", -INF, False),
     ],
 )
 def test_the_borders_of_properties(name, number, expected):

@@ -309,6 +309,24 @@ SEGMENT_MAX = [
         ),
         expected=[np.array([3, -65504, -4, 5], np.float16)],
     ),
+    *(
+        Case(
+            "SegmentMax-16",
+            f"{title} lowest",
+            segment_max("LOWEST"),
+            [np.array([3, 1, 4, 1, 5], dtype), Const(SEGMENTS)],
+            deviates=Departure(
+                f"fills with the lowest {computed}; by the page it is the lowest number of the type",
+                f"data is {types}; fill_mode = LOWEST",
+            ),
+            expected=[np.array([3, lowest, 4, 5], dtype)],
+        )
+        for title, dtype, computed, types, lowest in (
+            ("f64", np.float64, "f32", "f64", np.finfo(np.float64).min),
+            ("i64", np.int64, "i32", "i16, i64, u16, u32, u64", np.iinfo(np.int64).min),
+            ("u32", np.uint32, "i32", "i16, i64, u16, u32, u64", 0),
+        )
+    ),
     Case(
         "SegmentMax-16",
         "rows and more segments",

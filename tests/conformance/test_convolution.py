@@ -8,7 +8,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset8
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import WIDE, Case, Const, Departure, conformance
 
 random = np.random.default_rng(5)
 bfloat16 = ml_dtypes.bfloat16
@@ -244,6 +244,34 @@ CASES += [
         ("ConvolutionBackpropData-1", opset1.convolution_backprop_data, 2, [200, 44, 200, 50]),
         ("GroupConvolutionBackpropData-1", opset1.group_convolution_backprop_data, 3, [200, 44, 200, 50]),
     )
+]
+
+COLUMNS = np.arange(18, dtype=np.float32).reshape(1, 1, 6, 3)
+CASES += [
+    forward(
+        *(op, "one column", COLUMNS, np.ones(shape, np.float32)),
+        strides=[1, 2],
+        deviates=Departure(
+            "adds up other elements where one column comes of one channel; on the page the window lies in that place",
+            f"data is not i8; {channels}; rank of data = 4; axis 2 of result > 1; axis 3 of result = 1; "
+            "strides = 1; strides > 1; "
+            "(a stride of 1 down and of more across)",
+            WIDE,
+        ),
+        expected=[np.float32([[[[36], [63], [90], [117]]] * (len(shape) - 3)])],
+    )
+    for op, shape, channels in (
+        ("Convolution-1", (1, 1, 3, 3), "axis 1 of filters = 1; axis 3 of filters > 1"),
+        (
+            *("GroupConvolution-1", (1, 2, 1, 3, 3)),
+            "axis 0 of filters = 1; axis 1 of filters > 1; axis 2 of filters = 1; axis 4 of filters > 1",
+        ),
+    )
+]
+CASES += [
+    forward(
+        "Convolution-1", "one column, both strides", COLUMNS, np.ones((1, 1, 3, 3), np.float32), True, strides=[2, 2]
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

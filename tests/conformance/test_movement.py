@@ -205,6 +205,17 @@ SCATTERS = [
         )
         for reduction in ("sum", "sub", "prod")
     ),
+    Case(
+        "ScatterNDUpdate-15",
+        "sub of booleans, one of them twice",
+        partial(opset15.scatter_nd_update, reduction="sub"),
+        [np.array([False, True]), i64([0], [1], [0]), np.array([True, True, True])],
+        deviates=Departure(
+            "subtracts all updates of an element, and takes any other number than 0 for true; on the page sub is XOR",
+            "data is boolean; reduction = sub; (several updates of one element are true)",
+        ),
+        expected=[np.array([False, False])],
+    ),
 ]
 
 
@@ -477,6 +488,74 @@ OTHERS = [
         ),
         expected=[np.zeros(0, np.float32)],
     ),
+    Case(
+        "SliceScatter-15",
+        "backwards from before the first one",
+        opset15.slice_scatter,
+        [np.float32([1, 2, 3]), np.zeros(0, np.float32), c(-9), c(-12), c(-1), c(0)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses updates without an element, as it begins at the first one; "
+            "by the rules of Python, which the page has, nothing lies before it",
+            "step < 0; updates is empty; (start lies before the first element)",
+        ),
+        expected=[np.float32([1, 2, 3])],
+    ),
+    Case(
+        "StridedSlice-1",
+        "new axis and shrunk axis, the last axis not named",
+        partial(strided, new=(1,), shrink=(0, 0, 1)),
+        [CUBE, c(0, 0, 1), c(1, 2, 2), c(1, 1, 1)],
+        deviates=Departure(
+            "reads and writes beyond its memory, as it forgets axes at the end; by the page they are taken whole",
+            "sum of new_axis_mask > 0; sum of ellipsis_mask = 0; size of begin < rank of data + sum of new_axis_mask; "
+            "rank of output < rank of data + sum of new_axis_mask; (they are longer than 1)",
+        ),
+        expected=[CUBE[np.newaxis, 0:2, 1]],
+        crashes=True,
+    ),
+    *(
+        Case(
+            "SpaceToBatch-2",
+            title,
+            opset2.space_to_batch,
+            [data, c(*blocks), c(*begin), c(*end)],
+            deviates=departure,
+            expected=[expected],
+            crashes=departure.does.startswith("leaves"),
+        )
+        for title, data, blocks, begin, end, departure, expected in (
+            (
+                *("a block longer than the axis", np.arange(1, 3, dtype=np.float32).reshape(1, 2, 1, 1)),
+                *((1, 1, 1, 2), (0, 0, 1, 0), (0, 0, 0, 1)),
+                Departure(
+                    "takes elements of the next row for the padding at the end; by the page it is 0",
+                    "block_shape > shape of data + pads_begin",
+                ),
+                np.float32([[[[0], [1]], [[0], [2]]], [[[0], [0]], [[0], [0]]]]),
+            ),
+            (
+                *("nothing but padding", np.zeros((1, 1, 0, 2), np.float32)),
+                *((1, 1, 2, 1), (0, 0, 1, 0), (0, 0, 1, 0)),
+                Departure(
+                    "leaves the result as it is in memory; by the page padding is 0",
+                    "data is empty; size of output > 0",
+                ),
+                np.zeros((2, 1, 1, 2), np.float32),
+            ),
+        )
+    ),
+    Case(
+        "GatherTree-1",
+        "no steps",
+        opset1.gather_tree,
+        [STEPS, PARENTS, np.zeros(2, np.int32), Const(END)],
+        deviates=Departure(
+            "leaves what it is in memory where a length is 0; on the page all of it is end_token", "max_seq_len = 0"
+        ),
+        expected=[np.full_like(STEPS, 4)],
+        crashes=True,
+    ),
     *cases(
         "GatherTree-1",
         opset1.gather_tree,
@@ -673,6 +752,33 @@ CASES += [
                     "data has nan",
                 ),
                 "expected": [np.float32([1, NAN]), i64(1, 0), i64(1, 0, 1), i64(1, 2)],
+            },
+        ),
+        (
+            "i8 columns in order",
+            [np.int8([[3, 2, 3]]), c(1)],
+            {
+                "attrs": {"sorted": False},
+                "deviates": Departure(
+                    "leaves indices and counts as they are in memory, but for a quarter; "
+                    "by the page each slice has its own",
+                    "data is i8, u8, boolean; axis is connected; "
+                    "sorted = false | (a slice has an even number of elements)",
+                ),
+                "expected": [np.int8([[3, 2]]), i64(0, 1), i64(0, 1, 0), i64(2, 1)],
+                "crashes": True,
+            },
+        ),
+        (
+            "columns that begin alike",
+            [np.float32([[1, 0, 1, 1], [1, 0, 0, 0]]), c(1)],
+            {
+                "attrs": {"sorted": False},
+                "deviates": Departure(
+                    "compares slices with parts of others once they begin alike; by the page they are compared whole",
+                    "axis is connected; axis != 0; (slices begin alike, and are not)",
+                ),
+                "expected": [np.float32([[1, 0, 1], [1, 0, 0]]), i64(0, 1, 2), i64(0, 1, 2, 2), i64(1, 1, 2)],
             },
         ),
     ),

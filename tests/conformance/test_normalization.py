@@ -128,10 +128,21 @@ CASES += [
         normalize_l2(0.5, "add"),
         [DEEP, i64()],
         deviates=Departure(
-            "gives x / sqrt(x * x + eps) above rank 4; the page gives 1 for all but 0",
-            "axes is empty; rank of data > 4",
+            "lets eps count in lines and above rank 4; the page gives 1 for all but 0",
+            "axes is empty; rank of data = 1 | rank of data > 4",
         ),
         expected=[np.float32([1, 0, 1, 1]).reshape(DEEP.shape)],
+    ),
+    Case(
+        "NormalizeL2-1",
+        "no axes of a line",
+        normalize_l2(0.5, "max"),
+        [DEEP.ravel(), i64()],
+        deviates=Departure(
+            "lets eps count in lines and above rank 4; the page gives 1 for all but 0",
+            "axes is empty; rank of data = 1 | rank of data > 4",
+        ),
+        expected=[np.float32([1, 0, 1, 1])],
     ),
     Case(
         "MVN-6",
@@ -153,6 +164,63 @@ CASES += [
             "refuses negative axes, which its own check of the op takes; they count from the end", "axes < 0"
         ),
         expected=[np.float32([[[1 / 6], [2 / 10], [2 / 9]]])],
+    ),
+    Case(
+        "LRN-1",
+        "spatial and other axes",
+        lrn(9.0, 1.0, 1.0, 3),
+        [np.array([[[1, 2], [2, 1]]], np.float32), i64(1, 2)],
+        deviates=Departure(
+            "sums over the axes from 2 on alone, and divides by their size; the page has all that are given",
+            "axes = 0, 1; axes = 0 | size of axes > 1; axes has all axes of data from 2 on; "
+            "rank of data = 2, 3, 4, 5; rank of data != 4 | data is not dynamic at axis 1 | beta != 0.75",
+        ),
+        expected=[np.array([[[1 / 11, 2 / 11], [2 / 11, 1 / 11]]], np.float32)],
+    ),
+    Case(
+        "LRN-1",
+        "the first axis of rows",
+        lrn(3.0, 1.0, 1.0, 3),
+        [np.array([[1, 2], [1, 2]], np.float32), i64(0)],
+        deviates=Departure(
+            "sums over the axes from 2 on alone, and divides by their size; the page has all that are given",
+            "axes = 0, 1; axes = 0 | size of axes > 1; axes has all axes of data from 2 on; "
+            "rank of data = 2, 3, 4, 5; rank of data != 4 | data is not dynamic at axis 1 | beta != 0.75",
+        ),
+        expected=[np.array([[1 / 3, 2 / 9], [1 / 3, 2 / 9]], np.float32)],
+    ),
+    Case(
+        "LRN-1",
+        "one of two spatial axes",
+        lrn(3.0, 1.0, 1.0, 3),
+        [np.array([[[[1, 2, 2]]]], np.float32), i64(3)],
+        deviates=Departure(
+            "refuses axes other than 1 alone, and all from 2 on; the page has any",
+            "axes has not all axes of data from 2 on; axes != 1 | size of axes != 1",
+        ),
+        expected=[np.array([[[[1 / 6, 2 / 10, 2 / 9]]]], np.float32)],
+    ),
+    Case(
+        "LRN-1",
+        "spatial axes, dynamic",
+        lrn(3.0, 0.75, 1.0, 1),
+        [np.ones((1, 3, 1, 2), np.float32), i64(2, 3)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses axes from 2 on where the channels are unknown; the page does not tell them from others",
+            "rank of data = 4; data is dynamic at axis 1; axes has all axes of data from 2 on; beta = 0.75",
+        ),
+        expected=[np.full((1, 3, 1, 2), 4**-0.75, np.float32)],
+    ),
+    Case(
+        "LRN-1",
+        "a line",
+        lrn(3.0, 1.0, 1.0, 3),
+        [np.array([1, 2, 2], np.float32), i64(0)],
+        deviates=Departure(
+            "refuses data of rank 1, or above 5; the page has any", "rank of data = 1 | rank of data > 5"
+        ),
+        expected=[np.array([1 / 6, 2 / 10, 2 / 9], np.float32)],
     ),
     Case(
         "GroupNormalization-12",

@@ -293,6 +293,15 @@ CASES += [
             deviates=Departure("refuses bf16; the page has any type", "data is bf16", WIDE),
             expected=[np.array([[[3, 5, 7]]], ml_dtypes.bfloat16), np.array([[[2, 4, 6]]])],
         ),
+        pool(
+            *(op, "the lowest number", np.array([[[7, 0, 0]]], np.uint8), [2]),
+            deviates=Departure(
+                "gives the index of the channel's first element where a window has nothing above the lowest number; "
+                "by the page it is that of the element",
+                "indices is read; data has the lowest number of its type; result has the lowest number of its type",
+            ),
+            expected=[np.array([[[7, 0]]], np.uint8), np.array([[[0, 1]]])],
+        ),
     )
 ]
 CASES += [

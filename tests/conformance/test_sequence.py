@@ -292,9 +292,15 @@ CASES = [
         [*VALUES, np.zeros((1, 1, 4, 6), bool)],
         deviates=Departure(
             "gives NaN where the op stands alone, in decoders the mean of all values; 0, as PyTorch has it, is right",
-            "attention_mask has rows that hide all",
+            "causal = false; attention_mask has rows that hide all",
         ),
         expected=[np.zeros((2, 3, 4, 7), np.float32)],
+    ),
+    Case(
+        "ScaledDotProductAttention-13",
+        "row of -infinity",
+        attention(),
+        [np.ones((1, 2, 2), np.float32)] * 3 + [np.array([[[0, 0], [-np.inf, -np.inf]]], np.float32)],
     ),
     Case(
         "ScaledDotProductAttention-13", "scale", attention(), [*heads(), Const(np.float32(0)), Const(np.float32(0.3))]
@@ -331,6 +337,17 @@ CASES = [
         ctc_greedy_decoder_seq_len(),
         [f32(3, 6, 3), LOSS[1]],
         dynamic=True,
+    ),
+    Case(
+        "CTCGreedyDecoderSeqLen-6",
+        "no frames",
+        ctc_greedy_decoder_seq_len(),
+        [np.zeros((3, 0, 2), np.float32), np.zeros(3, np.int32)],
+        deviates=Departure(
+            "leaves the lengths as they are in memory; no class is in a sequence without frames", "axis 1 of data = 0"
+        ),
+        expected=[np.zeros((3, 0), np.int32), np.zeros(3, np.int32)],
+        crashes=True,
     ),
     Case("CTCLoss-4", "defaults", ctc_loss(), LOSS),
     Case("CTCLoss-4", "not merged", ctc_loss(ctc_merge_repeated=False), LOSS),

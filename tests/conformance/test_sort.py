@@ -49,6 +49,17 @@ CASES += [
         expected=[np.array([3, 2, 1], np.float32), np.array([2, 3, 0], np.int32)],
     ),
 ]
+CASES += [
+    top_k(
+        *("TopK-11", "equal elements by index", np.array([1, 1, 1, 3], np.int32), np.array(2), 0, "max", "index"),
+        stable=True,
+        deviates=Departure(
+            "takes any of equal elements if not all are wanted; the page has the first ones where it is stable",
+            "sort = index; stable = true; (equal elements of which not all are among the k)",
+        ),
+        expected=[np.array([1, 3], np.int32), np.array([0, 3], np.int32)],
+    ),
+]
 ROWS = np.sort(random.integers(0, 9, (2, 3, 7)), axis=-1).astype(np.float32)
 WANTED = random.integers(-1, 10, (2, 3, 5)).astype(np.float32)
 

@@ -145,8 +145,19 @@ def test_a_window_in_the_padding_gives_the_lowest_value_and_the_first_index():
     values, indices = pooled("MaxPool-8", np.arange(7, dtype=np.float32).reshape(1, 1, 7), (3,), **attrs)
     assert values == [[[1, 3, 5, 6, float(np.finfo(np.float32).min)]]]
     assert indices == [[[1, 3, 5, 6, 0]]]
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_elements_that_are_the_lowest_number_have_their_own_index(name):
     data = np.array([[[-128, -128]]], np.int8)
-    assert pooled("MaxPool-8", data, (1,)) == [[[[-128, -128]]], [[[0, 0]]]]
+    assert pooled(name, data, (1,)) == [[[[-128, -128]]], [[[0, 1]]]]
+    square = np.array([[[[9, 0, 0], [8, 0, 0]], [[0, 0, 0], [0, 0, 7]]]], np.uint8)
+    values, indices = pooled(name, square, (2, 2), pads_begin=(1, 1), axis=2)
+    assert values == [[[[9, 9, 0], [9, 9, 0]], [[0, 0, 0], [0, 0, 7]]]]
+    assert indices == [[[[0, 0, 1], [0, 0, 1]], [[0, 0, 1], [0, 0, 5]]]]
+    low = float(np.finfo(np.float32).min)
+    line = np.array([[[1, np.nan, -np.inf, low, np.nan, np.nan]]], np.float32)
+    assert pooled(name, line, (2,), strides=(2,)) == [[[[1, low, low]]], [[[0, 3, 0]]]]
 
 
 @pytest.mark.parametrize("name", ["MaxPool-1", "MaxPool-8", "MaxPool-14"])

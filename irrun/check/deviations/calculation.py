@@ -75,6 +75,20 @@ def overlapping(facts: Facts) -> Decision:
     return bool(np.any((overlap == np.float32(threshold)) & pairs))
 
 
+def almost_a_level(facts: Facts) -> Decision:
+    """Whether 0 is next to the level in the middle of all, but not on it, in every range of output_low to output_high.
+
+    Next to it is what is an eighth of the step of 256 levels away.
+    """
+    low, high, levels = (facts.value(name) for name in ("output_low", "output_high", "levels"))
+    if low is None or high is None:
+        return None
+    with np.errstate(all="ignore"):
+        zero = -low.astype(np.float64) * (levels - 1) / (high.astype(np.float64) - low)
+    away = np.abs(zero - levels // 2) * 256 / levels
+    return bool(np.all(away < 0.125) and np.any(away > 1e-3))
+
+
 def _unrounded(facts: Facts) -> tuple[Array | None, Decision]:
     """The first result if integers of the first input's type are f64; else None, and False if it has no integers."""
     type = facts.node.outputs[0].type

@@ -4,12 +4,18 @@ A clause is a text that people can read:
 
     data is i8, u8                  its element type
     indices is empty                also: constant, connected, a scalar, dynamic, dynamic at axis 1, dynamic from
-    axes is not constant            axis 2, handed out (to a result of the graph), read twice; `layer is constant`
+    axes is not constant            axis 2, handed out (to a result of the graph), read, read twice;
+                                    `layer is constant`
+    begin, end are constant         each of them
     a is made by a reduction        which devices compute in one with what reads it
+    X is made by the same op        as the layer
     dilations is left out           an attribute that the file does not have
     data has nan                    one of the properties in `properties.py`; `layer` is all its inputs and outputs
     mode = linear, cubic            attributes, inputs and outputs by name, compared element by element: any will do
     axis 1 of data > 4              what comes `of` a tensor: axis, rank, size, shape, sum, and bits of its type
+    size of a < rank of b + axis    and sums of these
+    axes has all axes of data from 2 on, axes has not all axes of data from 2 on
+    a varies along other axes than b, of those that are longer than 1, aligned at the last one
     result overflows                integers that leave the type of the result; `_WHOLE` lists more such facts
     rounding data to f16 changes the result
     (two boxes overlap)             what only people can tell, which is never decided
@@ -27,7 +33,14 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.deviations.calculation import changed_by_rounding, halved, overflows, overlapping, rounded
+from irrun.check.deviations.calculation import (
+    almost_a_level,
+    changed_by_rounding,
+    halved,
+    overflows,
+    overlapping,
+    rounded,
+)
 from irrun.check.deviations.facts import ABSENT, Decision, Facts
 from irrun.check.deviations.properties import PROPERTIES
 from irrun.spec.dims import Dim
@@ -45,15 +58,19 @@ _COMPARISONS = {
 }
 _COMPARISON = re.compile(r"(.+?) (=|!=|<=|>=|<|>) (.+)")
 _BEING = re.compile(r"(\w+) is (not )?(.+)")
+_ALL_BEING = re.compile(r"(\w+(?:, \w+)+) are (.+)")
 _HAVING = re.compile(r"(\w+) has (.+)")
 _ROUNDING = re.compile(r"rounding (\w+) to f16 changes the result")
 _PART = re.compile(r"(rank|size|shape|sum|bits|axis \d+) of (\w+)(?: along (\w+))?")
 _OF_BODY = re.compile(r"(start|end|number) of (forward slices|backward slices|joins)")
+_NAMING = re.compile(r"(\w+) has (not )?all axes of (\w+) from (\d+) on")
+_VARYING = re.compile(r"(\w+) varies along other axes than (\w+)")
 _DYNAMIC = re.compile(r"dynamic(?: (at|from) axis (\d+))?")
 _WHOLE: dict[str, Test] = {
     "result overflows": overflows,
     "result is rounded": rounded,
     "result is rounded from a half": halved,
+    "0 is almost a level": almost_a_level,
     "two boxes overlap by exactly iou_threshold": overlapping,
 }
 _STATES: dict[str, Callable[[Facts, str], Decision]] = {
@@ -64,6 +81,8 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "of unknown rank": Facts.of_unknown_rank,
     "handed out": Facts.handed_out,
     "made by a reduction": Facts.made_by_a_reduction,
+    "made by the same op": Facts.made_by_the_same_op,
+    "read": Facts.read,
     "read twice": Facts.read_twice,
     "left out": Facts.left_out,
     "given an input of the model": Facts.given_an_input,
@@ -87,17 +106,28 @@ def names(clause: str) -> set[str]:
     for text in clause.split(" | "):
         if text.startswith("(") or text in _WHOLE:
             continue
+        if match := _NAMING.fullmatch(text):
+            found |= {match[1], match[3]}
+            continue
+        if match := _VARYING.fullmatch(text):
+            found |= {match[1], match[2]}
+            continue
+        if match := _ALL_BEING.fullmatch(text):
+            found |= set(match[1].split(", "))
+            continue
         match = _ROUNDING.fullmatch(text) or _HAVING.fullmatch(text) or _BEING.fullmatch(text)
         if match is not None:
             found.add(match[1])
             continue
         compared = _COMPARISON.fullmatch(text)
-        for side in (compared[1], compared[3]) if compared else ():
-            part = _PART.fullmatch(side)
-            if part is not None:
-                found |= {name for name in (part[2], part[3]) if name is not None}
-            elif compared and side is compared[1] and not _OF_BODY.fullmatch(side):
-                found.add(side)
+        for number, side in enumerate((compared[1], compared[3]) if compared else ()):
+            terms = side.split(" + ")
+            for term in terms:
+                part = _PART.fullmatch(term)
+                if part is not None:
+                    found |= {name for name in (part[2], part[3]) if name is not None}
+                elif (number == 0 or terms[1:]) and not _OF_BODY.fullmatch(term):
+                    found.add(term)
     return found
 
 
@@ -114,10 +144,17 @@ def _parse(text: str) -> Test:
         return _WHOLE[text]
     if match := _ROUNDING.fullmatch(text):
         return partial(changed_by_rounding, name=match[1])
+    if match := _NAMING.fullmatch(text):
+        test = partial(Facts.names_all_axes, name=match[1], data=match[3], first=int(match[4]))
+        return partial(_negated, test=test) if match[2] else test
+    if match := _VARYING.fullmatch(text):
+        return partial(Facts.varies_otherwise, name=match[1], other=match[2])
     if match := _HAVING.fullmatch(text):
         if match[2] not in PROPERTIES:
             raise ValueError(f"there is no property `{match[2]}`")
         return partial(Facts.has, name=match[1], property=PROPERTIES[match[2]])
+    if match := _ALL_BEING.fullmatch(text):
+        return partial(_all, tests=[_being(name, False, match[2]) for name in match[1].split(", ")])
     if match := _BEING.fullmatch(text):
         return _being(match[1], bool(match[2]), match[3])
     if match := _COMPARISON.fullmatch(text):
@@ -144,6 +181,11 @@ def _negated(facts: Facts, test: Test) -> Decision:
     return None if found is None else not found
 
 
+def _all(facts: Facts, tests: list[Test]) -> Decision:
+    found = {test(facts) for test in tests}
+    return False if False in found else None if None in found else True
+
+
 def _compared(facts: Facts, left: str, sign: str, right: list[str]) -> Decision:
     """Whether any element compares; with several values on the right, one of them has to be, or all for `!=`."""
     first = _operand(left, facts)
@@ -155,6 +197,8 @@ def _compared(facts: Facts, left: str, sign: str, right: list[str]) -> Decision:
 
 def _operand(text: str, facts: Facts) -> Any:
     """What a side of a comparison is: an array, None where it is not known, ABSENT where there is none."""
+    if " + " in text:
+        return _sum([_operand(part, facts) for part in text.split(" + ")])
     if match := _PART.fullmatch(text):
         return facts.part(match[1], match[2], match[3])
     if match := _OF_BODY.fullmatch(text):
@@ -167,6 +211,13 @@ def _operand(text: str, facts: Facts) -> Any:
         return np.asarray(float(text))
     except ValueError:
         return np.asarray(text)
+
+
+def _sum(parts: list[Any]) -> Any:
+    for missing in (ABSENT, None):
+        if any(part is missing for part in parts):
+            return missing
+    return sum(parts)
 
 
 def _equal(value: Any, number: int) -> Decision:

@@ -164,6 +164,9 @@ class Facts:
         written = (attr.name for attr in self.node.op.attrs if attr.keyword == name)
         return any(not self.layer.attributes.get(attribute, "").strip() for attribute in written)
 
+    def read(self, name: str) -> Decision:
+        return any(self.layer.outputs[n].consumers for n in self._connected_outputs(name))
+
     def read_twice(self, name: str) -> Decision:
         return any(len(self.layer.outputs[n].consumers) > 1 for n in self._connected_outputs(name))
 
@@ -177,6 +180,33 @@ class Facts:
         given = (self.layer.inputs[where] for kind, where in self.places(name) if kind == "input")
         makers = [self.inference.nodes.get(value.layer) for value in given if value is not None]
         return any(node is not None and node.op.trait(Reduction) is not None for node in makers)
+
+    def made_by_the_same_op(self, name: str) -> Decision:
+        """Whether an input is what a layer of this op gives."""
+        given = (self.layer.inputs[where] for kind, where in self.places(name) if kind == "input")
+        makers = [self.inference.nodes.get(value.layer) for value in given if value is not None]
+        return any(node is not None and node.op is self.node.op for node in makers)
+
+    def names_all_axes(self, name: str, data: str, first: int) -> Decision:
+        """Whether axes, counted from the beginning, are all of those that a tensor has from one on."""
+        axes, rank = self.value(name), self.part("rank", data)
+        if axes is ABSENT or rank is ABSENT:
+            return False
+        if axes is None or rank is None or axes.dtype == object:
+            return None
+        return set(range(first, int(rank))) <= set(axes.ravel().tolist())
+
+    def varies_otherwise(self, name: str, other: str) -> Decision:
+        """Whether two tensors, aligned at the last axis, are larger than 1 along different axes."""
+        found = []
+        for tensor in (next(self.tensors(name), None), next(self.tensors(other), None)):
+            if tensor is None:
+                return False
+            if not tensor.static:
+                return None
+            assert tensor.shape is not None
+            found.append({axis for axis, size in enumerate(reversed(tensor.shape)) if size != 1})
+        return found[0] != found[1]
 
     def _connected_outputs(self, name: str) -> list[int]:
         return [n for kind, n in self.places(name) if kind == "output" and n < len(self.layer.outputs)]

@@ -12,7 +12,7 @@ from irrun.spec.op import FLOAT, Array
 
 REALS = FLOAT | {"f8e4m3", "f8e5m2", "f8e8m0"}
 WIDE = FLOAT | {"u32", "i64", "u64"}
-_MASK = FLOAT | {"boolean"}
+_WITH_A_LOWEST = frozenset({"f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
 _FINITE = float(np.finfo(np.float32).max)
 
 
@@ -50,16 +50,20 @@ def _next_to_1(array: Array) -> Any:
     return (size > 0.99) & (size < 1)
 
 
+def _lowest(array: Array) -> Any:
+    return array == (np.finfo if array.dtype.kind == "f" else np.iinfo)(array.dtype).min
+
+
 def _several(array: Array) -> Any:
     """A row, along the last axis, in which more than one number is above 0."""
     return np.sum(_reals(array) > 0, axis=-1) > 1
 
 
 def _hides_all(array: Array) -> Any:
-    """A row, along the last axis, in which nothing is true or above -infinity."""
+    """A row, along the last axis, in which nothing is true."""
     if not array.ndim or not array.shape[-1]:
         return False
-    return np.all(~array if array.dtype == bool else _reals(array) == -np.inf, axis=-1)
+    return ~np.any(array, axis=-1)
 
 
 PROPERTIES = {
@@ -75,7 +79,8 @@ PROPERTIES = {
     "numbers beyond 2**24": Property(lambda array: np.abs(array.astype(np.float64)) > 2**24, WIDE | {"i32"}),
     "numbers beyond f32": Property(lambda array: (np.abs(array) > _FINITE) & ~np.isinf(array), frozenset({"f64"})),
     "numbers just below a half": Property(_below_a_half, REALS),
+    "the lowest number of its type": Property(_lowest, _WITH_A_LOWEST),
     "numbers next to 1": Property(_next_to_1, REALS),
     "rows of several chances": Property(_several, REALS),
-    "rows that hide all": Property(_hides_all, _MASK),
+    "rows that hide all": Property(_hides_all, frozenset({"boolean"})),
 }
