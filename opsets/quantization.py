@@ -78,8 +78,10 @@ def fake_quantize(
         level /= high - low
         level *= steps
         np.rint(level, out=level)
-        level /= steps
-        level *= last - first
+        span, one = last - first, X.dtype.type(1)
+        whole = span == steps  # what is not divided in between stays whole for any number of levels
+        level /= np.where(whole, one, steps)
+        level *= np.where(whole, one, span)
         level += first
     np.copyto(level, first, where=np.minimum(low, high) >= X)
     np.copyto(level, last, where=np.maximum(low, high) < X)

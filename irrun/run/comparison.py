@@ -13,6 +13,7 @@ from irrun.run.kernels import Kernels
 from irrun.run.program import Instruction
 from irrun.run.session import Run
 from irrun.spec.op import Array
+from irrun.spec.traits import Quantizing
 
 DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """The relative distance of a number of each type to the next one."""
@@ -44,14 +45,15 @@ class Comparison(NamedTuple):
         expected = computation(given, run)
         rounded = any(array is not None and array.dtype.name == "bfloat16" for array in given)
         digit = DIGITS["bfloat16"] if rounded else 0.0  # kernels round to it in between, engines need not
+        least = _largest_level(instruction, given)
         for port, (right, array) in enumerate(zip(expected, found, strict=False)):
-            wrong = self.differing(right, array, digit=digit)
+            wrong = self.differing(right, array, digit=digit, least=least)
             if wrong is None:
                 continue
             spread: list[Array] = []
             for draw in range(1 + DRAWS):
                 spread += [computation(_moved(given, roundings, draw), run)[port] for roundings in (MOVED, -MOVED)]
-                wrong = self.differing(right, array, spread, digit)
+                wrong = self.differing(right, array, spread, digit, least)
                 if wrong is None:
                     break
             if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
@@ -76,12 +78,18 @@ class Comparison(NamedTuple):
             )
 
     def differing(
-        self, expected: Array, found: Array, others: Sequence[Array] = (), digit: float = 0.0
+        self,
+        expected: Array,
+        found: Array,
+        others: Sequence[Array] = (),
+        digit: float = 0.0,
+        least: float = 0.0,
     ) -> tuple[int, ...] | None:
         """The index of the first element of `found` that is not what is expected up to rounding; None for none.
 
         `others` are what is as good as expected: the results for inputs that are rounded otherwise. `digit` is the
-        relative distance of numbers where that is more than of the type of the result.
+        relative distance of numbers where that is more than of the type of the result, `least` a number that is beside
+        them although none of the results is as large.
         """
         if expected.shape != found.shape or expected.dtype.kind != found.dtype.kind:
             return ()
@@ -95,7 +103,7 @@ class Comparison(NamedTuple):
             spread = [right, *(other.astype(np.float64) for other in others)]
             low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)
             finite = np.isfinite(right)
-            scale = float(np.abs(right[finite]).max(initial=0.0))
+            scale = float(np.abs(right[finite]).max(initial=least))
             with np.errstate(all="ignore"):
                 room = digit * (self.steps * np.abs(right) + self.sums * scale) + 1e-37
                 near = (array >= low - room) & (array <= high + room)
@@ -104,6 +112,19 @@ class Comparison(NamedTuple):
         if not wrong.any():
             return None
         return tuple(int(place) for place in np.argwhere(wrong)[0])
+
+
+def _largest_level(instruction: Instruction, given: Sequence[Array | None]) -> float:
+    """Of quantizations, of which results are sums with the least level, however small what they come to."""
+    arrays = dict(zip(instruction.operands, given, strict=True))
+    limits = [
+        array.astype(np.float64)
+        for part in instruction.parts
+        if (trait := part.op.trait(Quantizing)) is not None
+        for name in trait.limits[2:]
+        if (array := arrays.get(part.port(name))) is not None
+    ]
+    return max((float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) for array in limits), default=0.0)
 
 
 def _moved(arrays: Sequence[Array | None], roundings: float, draw: int) -> list[Array | None]:

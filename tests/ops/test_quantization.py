@@ -37,6 +37,16 @@ def test_fake_quantize_rounds_halves_to_even():
     assert found.dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fake_quantize_to_whole_numbers_gives_these(dtype):
+    """1 / 49 * 49 is below 1, and would be 0 behind a conversion."""
+    for levels in range(2, 257):
+        codes, top = np.arange(levels), levels - 1
+        assert quantized(codes / 2, levels, 0, top / 2, 0, top, dtype=dtype).tolist() == codes.tolist()
+    by_channel = quantized([[1], [1]], 4, 0, 3, 0, [[1], [3]], dtype=dtype)
+    assert by_channel.tolist() == [[dtype(1) / dtype(3)], [1]]
+
+
 def test_fake_quantize_with_two_levels_and_equal_limits():
     assert quantized([0, 0.5, 0.51, 2], 2, 0, 1, -1, 1).tolist() == [-1, -1, 1, 1]
     assert quantized([0, 1, 1.5], 2, 1, 1, -1, 3).tolist() == [-1, -1, 3]

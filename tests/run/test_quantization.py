@@ -418,6 +418,57 @@ def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, large
         assert ("IntegerConvolution" in program) == (largest == 127)
 
 
+@pytest.mark.parametrize("engine", ["onednn", "numpy"])
+def test_sums_that_may_be_beyond_i32_wrap_around(engine, tmp_path):
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model, count = Model(), 40_000
+    model.result(dynamic(model, model.parameter("x", "u8", (1, count)), np.full((count, 2), 255), None))
+    inputs = {"x": np.full((1, count), 255, np.uint8)}
+    (found,) = irrun.GraphExecutor(model.save(tmp_path), engine=engine).run(inputs).values()
+    assert found.tolist() == [[np.float32(count * 255**2 - 2**32)] * 2]
+
+
+@needs_integers
+def test_factors_of_which_all_limits_come_at_run_time(tmp_path):
+    """Nothing of the second one is constant."""
+    model = Model()
+    a = fake_quantize(model, model.parameter("a", "f32", (2, 3, 8)), *I8)
+    b, low, high = (
+        model.parameter(*told) for told in (("b", "f32", (2, 8, 4)), ("low", "f32", ()), ("high", "f32", ()))
+    )
+    (b,) = model.layer("FakeQuantize", [b, low, high, low, high], [b[2:]], levels="256", **NUMPY)
+    model.result(product(model, a, b, turned=False))
+    inputs = {"a": image(2, 3, 8), "b": image(2, 8, 4), "low": np.float32(-1.28), "high": np.float32(1.27)}
+    (found,), (expected,), _ = results(model.save(tmp_path), inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_check_knows_that_the_last_level_is_a_sum(tmp_path):
+    """It is 0 everywhere, up to the rounding of the least level and of what is added to it."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 6, 6))
+    y = elementwise(model, "Sigmoid", convolution(model, x, model.constant(image(8, 8, 3, 3))))
+    model.result(fake_quantize(model, y, -3.2106614, 0.0))
+    (found,) = irrun.GraphExecutor(model.save(tmp_path), engine="check").run([image(1, 8, 6, 6)]).values()
+    np.testing.assert_allclose(found, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["onednn", "numpy", "auto"])
+@pytest.mark.parametrize("count", [30, 40_000])
+def test_quantized_to_whole_numbers_and_converted(engine, count, tmp_path):
+    if engine == "onednn" and ENGINE is None:
+        pytest.skip("oneDNN is not installed")
+    model = Model()
+    x = elementwise(model, "Abs", model.parameter("x", "f32", (1, count)))
+    y = fake_quantize(model, x, 0.0, 99.5, 200, (0.0, 199.0))
+    (y,) = model.layer("Convert", [y], [("u8", (1, count))], destination_type="u8")
+    model.result(y)
+    x = (np.arange(count, dtype=np.float32) % 200 / 2)[None]
+    (found,) = irrun.GraphExecutor(model.save(tmp_path), engine=engine).run([x]).values()
+    np.testing.assert_array_equal(found, x * 2)
+
+
 @pytest.mark.parametrize("levels", [16, 255, 256])
 @pytest.mark.parametrize("channels", [1, 5])
 def test_codes_there_and_back_are_the_quantization(levels, channels):

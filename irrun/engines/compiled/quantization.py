@@ -32,7 +32,7 @@ SHARED = 1 << 15
 ELEMENT_SECONDS = 0.3e-9
 """What an element takes about."""
 
-_NUMBERS = ("low", "high", "width", "steps", "span", "first", "last")
+_NUMBERS = ("low", "high", "width", "steps", "divisor", "factor", "first", "last")
 _FORM = Form(("items", "vectors", "rest", "numbers", "data", "target"))
 """`items` are chunks of `vectors` whole ones; of one more there are `rest` lanes. `numbers` are f32, in order."""
 
@@ -72,7 +72,9 @@ def numbers_of(work: Work, post: Post) -> Array | None:
         width, span = high - low, last - first
     if not (low < high and np.isfinite(width) and np.isfinite(span)):
         return None
-    return np.array([low, high, width, post.attrs["levels"] - 1, span, first, last], np.float32)
+    steps = post.attrs["levels"] - 1
+    divisor, factor = (1, 1) if span == np.float32(steps) else (steps, span)
+    return np.array([low, high, width, steps, divisor, factor, first, last], np.float32)
 
 
 def _chunk(c: Code, at: dict[str, Any], item: Any) -> None:
@@ -103,5 +105,5 @@ def quantized(c: Code, own: Mapping[str, Any], value: Any) -> Any:
     value = b.select(b.fcmp_ordered("<", value, own["low"]), own["low"], b.select(above, own["high"], value))
     value = b.fmul(b.fdiv(b.fsub(value, own["low"]), own["width"]), own["steps"])
     value = c.call(f"llvm.rint.v{LANES}f32", FLOATS, value)
-    value = b.fadd(b.fmul(b.fdiv(value, own["steps"]), own["span"]), own["first"])
+    value = b.fadd(b.fmul(b.fdiv(value, own["divisor"]), own["factor"]), own["first"])
     return b.select(above, own["last"], value)

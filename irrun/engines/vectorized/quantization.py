@@ -34,13 +34,17 @@ def _bound(
 def _passes(steps: Any, data: Array, low: Array, high: Array, first: Array, last: Array, output: Array) -> list[Call]:
     with np.errstate(over="ignore", invalid="ignore"):
         width, span, number = high - low, last - first, np.asarray(steps)
+    whole = span == number
+    mapped: list[Call] = []
+    if not whole.all():
+        divisor, factor = (np.where(whole, number.dtype.type(1), own) for own in (number, span))
+        mapped = [partial(np.divide, output, divisor, output), partial(np.multiply, output, factor, output)]
     scaled: list[Call] = [
         *([partial(np.subtract, output, low, output)] if np.any(low) else []),
         partial(np.divide, output, width, output),
         partial(np.multiply, output, number, output),
         partial(np.rint, output, output),
-        partial(np.divide, output, number, output),
-        partial(np.multiply, output, span, output),
+        *mapped,
         *([partial(np.add, output, first, output)] if np.any(first) or not np.all(span > 0) else []),
     ]
     if not (np.all(low < high) and np.isfinite(width).all() and np.isfinite(span).all()):

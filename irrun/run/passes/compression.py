@@ -144,9 +144,8 @@ class _Compression:
         trait = None if maker is None else maker.op.trait(Quantizing)
         if maker is None or trait is None or maker.attrs.get("auto_broadcast", "numpy") == "pdpd":
             return None
-        found = [self._value(number) for number in maker.inputs]
-        array, *limits = (value for value in found if value is not None)
-        return None if len(limits) < 4 else quantized_weights(array, limits, levels_of(maker))
+        found = [value for number in maker.inputs if (value := self._value(number)) is not None]
+        return quantized_weights(found[0], found[1:], levels_of(maker)) if len(found) == len(maker.inputs) else None
 
     def turned(self, instruction: Instruction) -> Instruction:
         """A product that reads the transposition of weights, as one that reads the weights."""

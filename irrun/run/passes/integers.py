@@ -2,10 +2,12 @@
 
 Converters write so what quantizes in the run: codes of u8 or i8, converted to i32, less a zero point, multiplied with
 constants of i32 that are codes less a zero point, too, converted to f32. Where these do not fit into i8, or no engine
-multiplies codes, f32 is multiplied instead.
+multiplies codes, f32 is multiplied instead. Sums that may be beyond i32, where they wrap around, stay as they are.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -19,6 +21,9 @@ from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 
 CODES = ("u8", "i8")
+
+LARGEST = 255
+"""Whole numbers that are codes less a zero point are not beyond, in either direction."""
 
 
 class _Found(NamedTuple):
@@ -77,7 +82,8 @@ class _Rewriting:
         converted = readers[0]
         if converted.op.trait(Converting) is None or self._type(converted.outputs[0]) != "f32":
             return None
-        if weights.min() < -255 or weights.max() > 255:
+        largest = max(-int(weights.min()), int(weights.max()))
+        if largest > LARGEST or _terms(multiplied, weights) * LARGEST * largest >= 2**31:
             return None
         data, zero, difference = self._makers.get(multiplied.inputs[0] or -1), None, None
         trait = None if data is None else data.op.trait(Elementwise)
@@ -155,3 +161,11 @@ class _Rewriting:
 
     def _shape(self, number: int) -> Shape:
         return self._old.tensors[number].shape or ()
+
+
+def _terms(multiplied: Instruction, weights: Array) -> int:
+    """How many products are added up for an element."""
+    trait, convolving = multiplied.op.trait(MatrixProduct), multiplied.op.trait(Convolving)
+    if trait is None:
+        return prod(weights.shape[2 if convolving is not None and convolving.grouped else 1 :])
+    return int(weights.shape[-1 if weights.ndim < 2 or multiplied.attrs[trait.transpose_b] else -2])
