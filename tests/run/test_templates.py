@@ -429,6 +429,27 @@ def test_rows_of_which_the_data_tell_the_sizes_are_prepared_once_for_all_lengths
     assert len(prepared) == 1
 
 
+def test_primitives_that_leave_memory_behind_are_made_for_so_many_sizes(tmp_path, monkeypatch):
+    """Then functions are computed behind convolutions, as nobody knows how many sizes will come."""
+    library = pytest.importorskip("irrun.engines.onednn.library")
+    b = model()
+    x = anything(b, "f4", (1, 16, -1, -1))
+    rng = np.random.default_rng(2)
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "auto_pad": "explicit"}
+    for _ in range(3):
+        filters = b.constant(rng.standard_normal((16, 16, 3, 3), np.float32) / 12)
+        x = b.one("Tanh-1", b.one("Convolution-1", x, filters, **window))
+    b.result(x)
+    path = saved(b, tmp_path)
+    ours, other = (irrun.GraphExecutor(path, engine=engine) for engine in ("onednn", "numpy"))
+    monkeypatch.setattr(library, "MAX_LEAKING", library.Primitive.leaked + 6)
+    for height in range(20, 30):
+        feed = [rng.standard_normal((1, 16, height, 24), np.float32)]
+        (found,), (expected,) = (executor.run(feed).values() for executor in (ours, other))
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert library.Primitive.leaked <= library.MAX_LEAKING
+
+
 def test_a_template_that_another_thread_takes_away_is_used_to_the_end(tmp_path, counts):
     executor, real = irrun.GraphExecutor(attention(tmp_path), engine="numpy"), templates.settle
 

@@ -48,6 +48,9 @@ DATA_TYPES = {"f16": 1, "bf16": 2, "f32": 3, "i32": 4, "i8": 5, "u8": 6}
 MAX_LAYOUTS, MAX_MEMORIES = 4096, 8192
 """Layouts, and addresses with what lies there, that are remembered."""
 
+MAX_LEAKING = 8192
+"""Primitives that leave memory behind, as many as a process makes for sizes that change: 50 to 120 KB each."""
+
 INFERENCE = 96
 FEW_ELEMENTS, FEW_PRODUCTS = 32_768, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
@@ -148,13 +151,22 @@ class _Memory:
 
 class Primitive:
     """A computation, for a number of threads, that oneDNN compiles when it is first bound: others are often asked for
-    only to see what they would be. `scratch` is how many bytes a call takes."""
+    only to see what they would be. `scratch` is how many bytes a call takes. One that is `leaking` leaves the tables of
+    its functions behind when it is destroyed; `leaked` have been compiled so far."""
+
+    leaked = 0
 
     def __init__(
-        self, library: Library, descriptor: _Handle, implementation: str, threads: int, given: dict[int, Descriptor]
+        self,
+        library: Library,
+        descriptor: _Handle,
+        implementation: str,
+        threads: int,
+        given: dict[int, Descriptor],
+        leaking: bool,
     ) -> None:
         self.library, self._descriptor, self.implementation = library, descriptor, implementation
-        self._threads = threads
+        self._threads, self._leaking = threads, leaking
         self._layouts = given
         self._execute: Callable[[c_int, bytes, object], object] | None = None
         self.scratch = int(library.size_of(library.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, SCRATCHPAD)))
@@ -165,6 +177,7 @@ class Primitive:
             if self._execute is None:
                 self.library.use_threads(self._threads)
                 self._handle = self.library.made("primitive_create", "primitive_destroy", self._descriptor)
+                Primitive.leaked += self._leaking
                 self._execute = self._executing()  # shared by all calls: closures of their own would be many objects
             return self._execute
 
@@ -348,7 +361,8 @@ class Library:
         small: bool = False,
         quantities: Sequence[tuple[int, int]] = (),
     ) -> Primitive | None:
-        """Compile a primitive, or find an equal one; None where oneDNN has none, or only its slow reference.
+        """Compile a primitive, or find an equal one; None where oneDNN has none, or only its slow reference, or where
+        too many have left memory behind.
 
         `kind` and `args` are those of `dnnl_<kind>_primitive_desc_create`: layouts, tuples as dimensions, floats and
         ints. `posts` are ("eltwise", algorithm, alpha, beta) and ("binary", algorithm, layout). What is `small` (see
@@ -377,7 +391,10 @@ class Library:
         implementation = (name.value or b"").decode()
         if kind not in ("reorder", *_RECURRENT) and implementation.startswith(_REFERENCE):
             return None
-        return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts))
+        leaking = "brg" in implementation and any(post[0] == "eltwise" for post in posts) and "conv" in kind
+        if leaking and not self.lasting and Primitive.leaked >= MAX_LEAKING:
+            return None
+        return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts), leaking)
 
     def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
