@@ -569,5 +569,10 @@ def test_a_custom_op_from_a_file(tmp_path):
     np.savez(tmp_path / "in.npz", x=np.float32([1, 2]))
     done = irrun("execute", path, "--ops", tmp_path / "own.py", "--inputs", tmp_path / "in.npz")
     assert "[2. 4.]" in done.stdout
+    right = (tmp_path / "own.py").read_text()
+    for wrong, given in (("(x + x).astype('f8')", "float64[2]"), ("(x + x)[:1]", "float32[1]")):
+        (tmp_path / "own.py").write_text(right.replace("x + x", wrong))
+        done = irrun("execute", path, "--ops", tmp_path / "own.py", "--inputs", tmp_path / "in.npz", status=1)
+        assert f"error[E602]: Twice-1 gives {given} at output 0, but declares f32[2]" in done.stderr
     (tmp_path / "own.py").write_text("1 / 0")
     assert "ZeroDivisionError" in irrun("validate", path, "--ops", tmp_path / "own.py", status=2).stderr

@@ -62,6 +62,13 @@ def test_the_packages_are_the_folders():
     assert listed == folders | {"irrun.opsets"}
 
 
+def test_in_a_clone_python_finds_all_of_it(tree, tmp_path):
+    """Its folder comes before what is installed."""
+    python = environment(tmp_path / "env")
+    report = run(python, "-m", "irrun", "validate", "--format", "json", ROOT / "samples" / "cnn" / "model.xml", cwd=tree)
+    assert json.loads(report)["ok"]
+
+
 def test_nothing_else_lies_at_the_top():
     tracked = run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / ".git").exists() else []
     if not tracked:

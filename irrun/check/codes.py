@@ -459,8 +459,9 @@ CODES: dict[str, Code] = {
     ),
     "E602": Code(
         "a layer failed in the run",
-        "The kernel of the op could not compute its result, most often for lack of memory. If the message does not "
-        "tell what is wrong with the model or its inputs, please report it with the model.",
+        "The kernel of the op could not compute its result, most often for lack of memory, or that of a custom op "
+        "gives another type or shape than it declares. If the message does not tell what is wrong with the model or "
+        "its inputs, please report it with the model.",
         ("a Broadcast to [100000, 100000, 100000]", "a Broadcast to a shape that fits into memory"),
     ),
     "E603": Code(

@@ -106,7 +106,7 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     type=click.IntRange(1),
     default=1,
     metavar="N",
-    help="Run N times, and print how long runs take.",
+    help="Run N times, and print how long runs take. Variables go on from run to run.",
 )
 @click.option(
     "--ignore",
@@ -157,6 +157,7 @@ def execute(
     from irrun.check.ignoring import IGNORABLE, ignorable
     from irrun.check.render.text import one_line
     from irrun.check.validate import validate
+    from irrun.diagnostics import IRError, counted
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
@@ -219,7 +220,13 @@ def execute(
             shown.tell(lambda: session.doing)
             for number in shown.each(range(repeat)):
                 begin = perf_counter()
-                results = session.run(inputs, measured, number)
+                try:
+                    results = session.run(inputs, measured, number)
+                except IRError:
+                    if number and executor.stateful:
+                        before = counted(number, "run")
+                        say("note", f"in run {number + 1} of {repeat}: the variables are what {before} before have left")
+                    raise
                 times.append(perf_counter() - begin)
         differing = []
         if expect is not None:

@@ -19,7 +19,9 @@ from irrun.run.program import Branches, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
 if TYPE_CHECKING:
@@ -121,10 +123,24 @@ class _Layer:
             layer = instruction.layer
             message = f"{self._op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
             raise self._kernels.placed(Diagnostic("E302", message, layer.span, layer.label))
+        if self._op.extension_versions and not self._running:
+            self._hold(found, arrays)
         if run.meter is not None:
             for array in found[: len(instruction.outputs)]:
                 run.meter.add(array)
         return found
+
+    def _hold(self, found: Sequence[Array], arrays: Sequence[Array | None]) -> None:
+        """Hold what a custom op gives against its declaration, as nobody else has tried it. Raises ExecutionError."""
+        outputs = self._rule.ask(arrays, self._inferred).outputs if self._asks else self._outputs
+        for port, (array, tensor) in enumerate(zip(found, outputs, strict=False)):
+            numbers = tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic")
+            if (numbers and array.dtype != numpy_dtype(tensor.type)) or (tensor.static and array.shape != tensor.shape):
+                layer = self._instruction.layer
+                given, declared = array.dtype.name + shape_text(array.shape), tensor.type + shape_text(tensor.shape)
+                message = f"{self._op.name} gives {given} at output {port}, but declares {declared}"
+                help = "the kernel of an op gives the element type and the shape that its declaration says"
+                raise self._kernels.placed(Diagnostic("E602", message, layer.span, layer.label, help))
 
     def check(self, arrays: Sequence[Array | None], run: Run) -> None:
         try:

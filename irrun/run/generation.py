@@ -41,7 +41,7 @@ def generate(
     all have. `inputs` are arrays that the model takes besides in every step, such as `encoder_hidden_states`.
     The session's state is reset before, and is afterwards what the last step has left.
     Raises IRError (E605) where the model is no decoder, InputError where prompts or inputs do not fit, ExecutionError
-    where a step fails.
+    where a step fails, RuntimeError where the session has done something else between two steps.
     """
     given = dict(inputs or {})
     decoder = read_decoder(executor, given)
@@ -65,8 +65,15 @@ def generate(
     def steps(ids: Array, mask: Array) -> Iterator[list[int]]:
         session.reset_state()
         caches, latest = decoder.empty_caches(len(ids), executor.max_memory), list[int]()
+        turn = session.turn
         for _ in range(max_tokens):
+            if executor.stateful and session.turn != turn:  # others go on from caches of their own
+                raise RuntimeError(
+                    "the session has run or been reset since the last token, so that what the model has kept is of "
+                    "something else: give each generation a session of its own"
+                )
             results = session.run({**given, **caches, **decoder.step(ids, mask)}, profile=profile)
+            turn = session.turn
             chosen = _most_likely(results[decoder.logits], executor, mask.shape[1])
             latest = [old if old in ended else new for old, new in zip(latest or chosen, chosen, strict=True)]
             yield latest

@@ -127,7 +127,7 @@ class Run:
 class Session:
     """A request: runs of one model with `variables` of their own, which are done one after the other.
 
-    These may be looked at, and set, in the types that the model declares.
+    These may be looked at, and set, in the types that the model declares. `turn` is how often it has run or been reset.
     `GraphExecutor.session()` makes it. Sessions of one executor may run at the same time.
     """
 
@@ -136,6 +136,7 @@ class Session:
         self._lock = RLock()
         self._trail: Sequence[tuple[Sequence[Instruction], Iterator[Call]]] = ()
         self._buffers: dict[str, Buffer] = {}
+        self.turn = 0
         if executor.stateful:
             finalize(self, executor.memories.leave, self._buffers).atexit = False
         self._forget()
@@ -162,6 +163,7 @@ class Session:
         if not self._executor.stateful:
             return self._executed(part, arrays, Run(Variables({}), profile=profile, observer=observer))
         with self._lock:
+            self.turn += 1
             variables = Variables(self._kept, self._buffers, self._executor.memories)
             return self._executed(part, arrays, Run(variables, profile=profile, observer=observer))
 
@@ -209,4 +211,5 @@ class Session:
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
         with self._lock:
+            self.turn += 1
             self._forget()

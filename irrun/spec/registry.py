@@ -156,15 +156,25 @@ def registry() -> Registry:
 
 @cache
 def _registry() -> Registry:
-    try:
-        library = import_module("irrun.opsets")
-    except ModuleNotFoundError as error:
-        raise ImportError("the op library `irrun.opsets` is missing: install irrun with `pip install .`") from error
+    library = _library()
     modules = {category: partial(import_module, f"irrun.opsets.{category}") for category in library.TYPES}
     return Registry(
         _installed_modules,
         {type: modules[category] for category, types in library.TYPES.items() for type in types.split()},
     )
+
+
+def _library() -> ModuleType:
+    """The op library; in a clone, which Python may find before what is installed, it is a folder beside the package."""
+    try:
+        return import_module("irrun.opsets")
+    except ModuleNotFoundError as error:
+        package = sys.modules["irrun"]
+        beside = Path(__file__).parents[2]
+        if str(beside) in package.__path__ or not (beside / "opsets" / "__init__.py").is_file():
+            raise ImportError("the op library `irrun.opsets` is missing: install irrun with `pip install .`") from error
+        package.__path__.append(str(beside))
+        return _library()
 
 
 def _installed_modules() -> Iterator[ModuleType]:

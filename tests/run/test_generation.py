@@ -70,6 +70,19 @@ def test_each_generation_starts_from_a_reset_state_and_leaves_its_own(executor):
     assert list(session.generate([3, 1, 4], max_tokens=3)) == WRITTEN_OUT
 
 
+@CACHES
+def test_a_session_whose_state_is_of_something_else_by_now_goes_on_with_nothing(tmp_path, explicit):
+    session = irrun.GraphExecutor(decoder(tmp_path, explicit)).session()
+    first, second = (session.generate(prompt, max_tokens=4) for prompt in ([3, 1, 4], [10]))
+    tokens = [next(first)]
+    assert list(second) == expected([10], 4)
+    if explicit:
+        assert tokens + list(first) == expected([3, 1, 4], 4)
+    else:
+        with pytest.raises(RuntimeError, match="give each generation a session of its own"):
+            next(first)
+
+
 def test_a_token_is_computed_when_it_is_asked_for(executor):
     session = executor.session()
     tokens = session.generate([3, 1, 4])
