@@ -159,6 +159,24 @@ def test_a_result_that_is_not_finite_is_named(tmp_path):
     assert done.stderr == "warning: not finite: `root` (2 NaN and 1 infinite of 4, the first at [0, 1])\n"
 
 
+def test_runs_go_on_from_what_variables_hold_and_failures_say_in_which(tmp_path):
+    """Each run appends x [2], which fits to x after the first one alone."""
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    variable = {"variable_id": "v", "variable_type": "f32", "variable_shape": "?"}
+    start = model.constant(np.zeros(0, np.float32))
+    (read,) = model.layer("ReadValue", [start], [("f32", (-1,))], "opset6", **variable)
+    (grown,) = model.layer("Concat", [read, x], [("f32", (-1,))], axis="0")
+    model.layer("Assign", [grown], [("f32", (-1,))], "opset6", variable_id="v")
+    (total,) = model.layer("Add", [grown, x], [("f32", (-1,))], name="total", auto_broadcast="numpy")
+    model.result(total)
+    path = model.save(tmp_path)
+    assert "note:" not in irrun("execute", path, "--random", 1).stderr
+    done = irrun("execute", path, "--random", 1, "--repeat", 3, status=1)
+    assert done.stderr.startswith("note: in run 2 of 3: the variables are what is left by 1 run before\nerror[")
+    assert "`total` (Add)" in done.stderr
+
+
 def test_repeated_runs_are_measured_and_what_computes_is_said():
     done = irrun("execute", CNN, "--random", 1, "--repeat", 3, "--engine", "numpy", "--threads", 1, "--verbose")
     first, last = done.stderr.splitlines()

@@ -65,7 +65,9 @@ def test_the_packages_are_the_folders():
 def test_in_a_clone_python_finds_all_of_it(tree, tmp_path):
     """Its folder comes before what is installed."""
     python = environment(tmp_path / "env")
-    report = run(python, "-m", "irrun", "validate", "--format", "json", ROOT / "samples" / "cnn" / "model.xml", cwd=tree)
+    report = run(
+        python, "-m", "irrun", "validate", "--format", "json", ROOT / "samples" / "cnn" / "model.xml", cwd=tree
+    )
     assert json.loads(report)["ok"]
 
 

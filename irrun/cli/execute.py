@@ -224,8 +224,8 @@ def execute(
                     results = session.run(inputs, measured, number)
                 except IRError:
                     if number and executor.stateful:
-                        before = counted(number, "run")
-                        say("note", f"in run {number + 1} of {repeat}: the variables are what {before} before have left")
+                        before = f"the variables are what is left by {counted(number, 'run')} before"
+                        say("note", f"in run {number + 1} of {repeat}: {before}")
                     raise
                 times.append(perf_counter() - begin)
         differing = []
