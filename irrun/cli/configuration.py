@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from irrun.cli.options import FORMAT_NAMES, parse_codes
+from irrun.cli.options import FORMAT_NAMES, note_read, parse_codes
 
 _KEYS = ("select", "ignore", "strict", "format")
 
@@ -26,6 +26,7 @@ def read_defaults(context: click.Context, parameter: click.Parameter, config: Pa
             except ValueError as error:
                 raise click.UsageError(f"[tool.irrun] of {path}: {error}", context) from None
         context.default_map = table
+        note_read(context, path)
         return
 
 

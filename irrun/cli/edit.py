@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from irrun.cli.files import WRITTEN_MODEL, require_files, writing
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
@@ -114,12 +114,14 @@ def edit(
     """Make another model from MODEL: the edits are made in the order in which they stand here.
 
     Preprocessing options that follow each other are one edit: data are transposed, converted, reversed, reduced by the
-    mean and divided by the scale, in this order. The result is validated before it is written.
+    mean and divided by the scale, in this order. The result is validated before it is written; MODEL itself may be
+    OUT.xml.
 
     Exit status: 0 fine; 1 the model is at fault, or results differ; 2 wrong use.
     """
     require_files(context, path, archive)
     steps = _steps(context, given, pairs)
+    _keep_apart(context, path, weights, archive, steps, output)
     if not steps:
         raise click.UsageError("nothing to do: give at least one edit, such as --reshape", context)
 
@@ -149,6 +151,23 @@ def edit(
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
     click.echo(f"{output}: {counted(len(model.graph.layers), 'layer')}", err=True)
+
+
+def _keep_apart(
+    context: click.Context,
+    path: Path,
+    weights: Path | None,
+    archive: Path | None,
+    steps: list[tuple[str, str]],
+    output: Path,
+) -> None:
+    """Refuse to write over what is read, but for MODEL itself where the output has its very name: that is meant."""
+    read = [archive, *(Path(text.split("\n")[0]) for verb, text in steps if verb == "append")]
+    targets = [output, output.with_suffix(".bin")]
+    if output.name == path.name and output.absolute().parent.samefile(path.absolute().parent):
+        keep_apart(context, None, None, read, targets)
+    else:
+        keep_apart(context, path, weights, read, targets)
 
 
 def _steps(context: click.Context, given: dict[str, Any], pairs: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -98,7 +98,7 @@ def report(
     _check(context, output, [netron, model_explorer], opened)
     require_files(context, weights, after, model=model)
     results = None if other is None else _results(context, Path(other))
-    read = [after, *archives, None if results is None or other is None else Path(other)]
+    read = [after, *archives, None if other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
 
     from irrun.tools.compare.sides.contract import Options

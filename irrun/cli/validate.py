@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.configuration import read_defaults
-from irrun.cli.files import STDIN, read_standard_input, require_files, write_text, writing, written_file
+from irrun.cli.files import STDIN, keep_apart, read_standard_input, require_files, write_text, writing, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     WEIGHTS,
@@ -115,6 +115,7 @@ def validate(
     if weights is not None and len(paths) > 1:
         raise click.UsageError("--bin goes with one model", context)
     require_files(context, weights)
+    keep_apart(context, paths[0] if paths else None, weights, paths[1:], [output])
 
     from irrun.ir.collector import collector_paused
 
