@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from irrun.cli.options import FORMAT_NAMES, note_read, parse_codes
 
@@ -28,6 +29,11 @@ def read_defaults(context: click.Context, parameter: click.Parameter, config: Pa
         context.default_map = table
         note_read(context, path)
         return
+
+
+def overrides(context: click.Context, name: str) -> bool:
+    """Whether the command line itself gives an option, by the name of its parameter."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _candidates() -> list[Path]:
