@@ -236,9 +236,9 @@ RANDOM_SHAPES = click.option(
     "--shape",
     "shapes",
     multiple=True,
-    metavar="NAME=1,3,224,224",
+    metavar="NAME=1,3,224,?",
     callback=parse_shape_option,
-    help="The shape of an input that --random makes up.",
+    help="The shape of an input that --random makes up; ? is a size that the model can do with.",
 )
 
 

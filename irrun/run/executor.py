@@ -324,8 +324,8 @@ class GraphExecutor:
     ) -> dict[str, Any]:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 
-        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that all
-        layers can do with. Raises InputError where none is.
+        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
+        within what the model declares, and that all layers can do with. Raises InputError where none is.
         """
 
         def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
