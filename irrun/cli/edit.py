@@ -37,7 +37,7 @@ VERBS = (
 )
 FLAGS = (
     ("dedup", "Let equal constants be one."),
-    ("fold", "Compute what is computed of constants alone, where that makes nothing larger."),
+    ("fold", "Compute what is computed of constants alone, where that makes nothing larger but by a few bytes."),
 )
 
 

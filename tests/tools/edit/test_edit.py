@@ -198,6 +198,50 @@ def test_fold_keeps_weights_small():
     assert constants(model)[0].attributes["element_type"] == "i8"
 
 
+def folded(give):
+    """A model whose MatMuls read what `give` makes of constants, and how it was and is: bytes of the .bin, and ops."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[1,32]", name="x")
+        for weights in give(g):
+            g.Result(g.MatMul(x, weights))
+    data = {"x": np.arange(32, dtype=np.float32).reshape(1, 32)}
+    before, expected = len(model_bytes(g.model)[1]), run(g.model, data)
+    model = edited(g.model, ("fold",))
+    for found, wanted in zip(run(model, data).values(), expected.values(), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    ops = [layer.type for layer in model.graph.layers if layer.type not in ("Const", "Parameter", "Result", "MatMul")]
+    return before, len(model_bytes(model)[1]), ops
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (32, 1)])
+def test_fold_leaves_compressed_weights_as_they_are(shape):
+    def give(g):
+        codes, zero = g.Constant(np.ones(shape, np.uint8)), g.Constant(np.uint8([[3]]))
+        numbers = [g.Convert(each, destination_type="f16") for each in (codes, zero)]
+        scaled = g.Multiply(g.Subtract(*numbers), g.Constant(np.float16([[0.5]])))
+        return [g.Convert(scaled, destination_type="f32")]
+
+    before, after, ops = folded(give)
+    assert after == before
+    assert ops == ["Convert", "Convert", "Subtract", "Multiply", "Convert"]
+
+
+def test_fold_computes_what_takes_the_place_of_weights():
+    before, after, ops = folded(lambda g: [g.Transpose(g.Constant(np.ones((8, 32), np.float32)), np.int64([1, 0]))])
+    assert after == before - 16
+    assert ops == []
+
+
+def test_fold_computes_nothing_of_weights_that_stay():
+    def give(g):
+        weights = g.Constant(np.ones((32, 32), np.float32))
+        return [weights, g.Transpose(weights, np.int64([1, 0]))]
+
+    before, after, ops = folded(give)
+    assert after == before
+    assert ops == ["Transpose"]
+
+
 def test_append_joins_what_was_cut(inputs, tmp_path):
     expected = run(irrun.read_model(CNN), inputs)["probabilities"]
     second = edited(irrun.read_model(CNN), ("cut-from", "Relu_50"))
