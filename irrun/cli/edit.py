@@ -16,6 +16,7 @@ from irrun.diagnostics import counted
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
     from irrun.spec.op import Array
+    from irrun.tools.edit.preprocessing import Preprocessing
 
 DIFFERS = 1
 
@@ -90,7 +91,8 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "archive",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ.",
+    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ. The inputs "
+    "are those of MODEL: where data are preprocessed now, the new one gets data that become these.",
 )
 @click.option(
     "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
@@ -134,7 +136,7 @@ def edit(
     with failures_said(context, lambda _: None), warnings_said(), progress("editing"):
         model = read_model(path, weights)
         try:
-            edited(model, [Step(verb, text) for verb, text in steps])
+            preprocessings = edited(model, [Step(verb, text) for verb, text in steps])
         except EditError as error:
             raise click.UsageError(str(error), context) from None
         report = validate(model)
@@ -143,7 +145,7 @@ def edit(
             say("error", "the edited model is not valid; nothing is written")
             context.exit(1)
         if archive is not None:
-            _verify(context, path, weights, model, archive, tolerance, max_memory)
+            _verify(context, path, weights, model, archive, tolerance, max_memory, preprocessings)
         try:
             with writing(context, output):
                 write_model(model, output)
@@ -193,6 +195,7 @@ def _verify(
     archive: Path,
     tolerance: float,
     max_memory: int | None,
+    preprocessings: list[Preprocessing],
 ) -> None:
     """Exit with 1 where outputs that both models have differ. Raises click.UsageError where they have none."""
     from irrun.diagnostics import InputError
@@ -201,7 +204,7 @@ def _verify(
 
     inputs: dict[str, Array] = read_npz(archive, max_memory)
     try:
-        found = verify(path, weights, model, inputs, tolerance)
+        found = verify(path, weights, model, inputs, tolerance, preprocessings)
     except InputError:
         raise
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 import irrun
 from irrun.diagnostics import IRError
 from irrun.ir.writer import model_bytes
+from irrun.spec.dtypes import numpy_dtype
 from irrun.tools.edit import EditError, Step, edit
+from irrun.tools.edit.verification import verify
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 CNN = SAMPLES / "cnn" / "model.xml"
@@ -167,6 +170,23 @@ def test_strip_leaves_inputs_and_outputs(model, inputs):
     np.testing.assert_array_equal(run(model, inputs)["probabilities"], expected)
     with pytest.raises(EditError, match="`colour` is not one of rt_info, names"):
         edit(model, [Step("strip", "colour")])
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32"])
+def test_verification_sees_what_is_preprocessed_otherwise(type, tmp_path):
+    with irrun.build("m") as g:
+        x = g.Parameter(f"{type}[2,3,4,5]", name="x")
+        g.Result(g.Multiply(x, x, name="y"))
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    data = {"x": np.random.default_rng(1).standard_normal((2, 3, 4, 5), np.float32).astype(numpy_dtype(type))}
+    steps = [Step("layout", "NHWC"), Step("mean", "1,2,3"), Step("scale", "0.3"), Step("reverse-channels")]
+    model = irrun.read_model(tmp_path / "m.xml")
+    done = edit(model, steps)
+    assert verify(tmp_path / "m.xml", None, model, data, 1e-5, done).ok
+    for wrong in (steps[:3], [*steps[:2], Step("scale", "0.4")], [steps[0], Step("mean", "3,2,1"), *steps[2:]]):
+        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong)
+        said = replace(said, parameter=model.graph.parameters[0])
+        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, [said]).ok
 
 
 def constants(model):
