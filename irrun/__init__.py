@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from irrun.ir.graph import Model as Model
     from irrun.ir.reader import read_model as read_model
     from irrun.ir.signature import TensorInfo as TensorInfo
-    from irrun.ir.writer import write_model as write_model
     from irrun.run.executor import GraphExecutor as GraphExecutor
     from irrun.run.profile import Profile as Profile
     from irrun.run.results import Results as Results
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from irrun.tools.diff import Difference as Difference
     from irrun.tools.diff import diff as diff
     from irrun.tools.editing import redeclare as redeclare
+    from irrun.tools.editing import write_model as write_model
     from irrun.tools.extract.extraction import Extracted as Extracted
     from irrun.tools.extract.extraction import extract as extract
     from irrun.tools.inspect.inspection import Inspection as Inspection
@@ -98,7 +98,7 @@ else:
         "register": "irrun.spec.registry",
         "sweep": "irrun.tools.sweep.sweeping",
         "validate": "irrun.check.validate",
-        "write_model": "irrun.ir.writer",
+        "write_model": "irrun.tools.editing",
     }
 
     def __getattr__(name):

@@ -31,7 +31,8 @@ def test_verified_edits_are_written(tmp_path):
 
 def test_results_that_differ_are_not_written(tmp_path):
     out = tmp_path / "out.xml"
-    command("edit", MODEL, "-o", out, "--mean", "1", "--verify", SAMPLE / "inputs.npz", status=1)
+    done = command("edit", MODEL, "-o", out, "--weights", "f16", "--verify", SAMPLE / "inputs.npz", status=1)
+    assert "results differ; nothing is written" in done.stderr
     assert not list(tmp_path.iterdir())
     command("edit", MODEL, "-o", out, "--weights", "f16", "--verify", SAMPLE / "inputs.npz", "--tolerance", "1e-2")
     assert out.with_suffix(".bin").stat().st_size < 0.7 * (SAMPLE / "model.bin").stat().st_size
@@ -87,4 +88,30 @@ def test_verification_gives_renamed_inputs_their_arrays(tmp_path):
     assert "probabilities: the same" in done.stderr
     np.savez(tmp_path / "other.npz", image=np.zeros((2, 3, 16, 16)))
     done = command("edit", MODEL, "-o", out, "--fold", "--verify", tmp_path / "other.npz", status=1)
-    assert "error: input `image` is f64, expected f32" in done.stderr
+    assert "error: the model before the edit: input `image` is f64, expected f32" in done.stderr
+    np.savez(tmp_path / "one.npz", image=np.zeros((1, 3, 16, 16), np.float32))
+    done = command("edit", MODEL, "-o", out, "--reshape", "image=4,3,16,16", "--verify", tmp_path / "one.npz", status=1)
+    assert (
+        "error: the model after the edit: input `image` has shape [1, 3, 16, 16], expected [4, 3, 16, 16]"
+        in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("--layout", "NHWC"),
+        ("--mean", "1,2,3", "--scale", "5"),
+        ("--reverse-channels", "--scale", "4,5,6"),
+        ("--input-type", "u8", "--mean", "123.7,116.3,103.5", "--scale", "58.4,57.1,57.4", "--layout", "NHWC"),
+        (
+            "--input-type",
+            "f16",
+        ),
+        ("--scale", "2,3,4", "--dedup", "--layout", "NWHC", "--rename", "image=photo", "--mean", "0.5"),
+    ],
+    ids=" ".join,
+)
+def test_verification_undoes_preprocessing_for_the_new_model(steps, tmp_path):
+    done = command("edit", MODEL, "-o", tmp_path / "out.xml", *steps, "--verify", SAMPLE / "inputs.npz")
+    assert "probabilities: the same" in done.stderr

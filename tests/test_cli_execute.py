@@ -132,6 +132,39 @@ def test_what_a_run_reads_is_not_overwritten(option, doubled, tmp_path):
     assert inputs.read_bytes() == before
 
 
+@pytest.fixture
+def bounded(tmp_path):
+    """A model with an input of shape [?, 2, 3..7]."""
+    model = Model()
+    x = model.parameter("x", "f32", ("?", 2, "3..7"))
+    model.result(model.layer("Abs", [x], [("f32", (-1, 2, -1))], names=["y"])[0])
+    return model.save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ("2,2,?", (2, 2, 3)),
+        ("2,2,n", (2, 2, 3)),
+        ("2,?,-1", (2, 2, 3)),
+        ("?,?,..9", (1, 2, 3)),
+        ("2,2,5..20", (2, 2, 5)),
+        ("2,2,7", (2, 2, 7)),
+    ],
+)
+def test_sizes_that_shape_leaves_open_are_within_what_the_model_declares(asked, made, bounded, tmp_path):
+    irrun("execute", bounded, "--random", "--shape", f"x={asked}", "-o", tmp_path / "y.npz")
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert outputs["y"].shape == made
+
+
+@pytest.mark.parametrize("asked", ["2,2,8..9", "2,2,..2", "2,3..4,?", "2,2,2", "2,2"])
+def test_sizes_that_the_model_does_not_declare_are_refused(asked, bounded):
+    done = irrun("execute", bounded, "--random", "--shape", f"x={asked}", status=1)
+    assert "input `x` is to have shape" in done.stderr
+    assert "expected [?, 2, 3..7]" in done.stderr
+
+
 def test_two_files_of_one_name_are_refused(doubled, tmp_path):
     done = irrun(
         "execute", doubled, "--random", 1, "-o", tmp_path / "a.npz", "--save-inputs", tmp_path / "a.npz", status=2

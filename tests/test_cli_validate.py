@@ -226,6 +226,8 @@ def test_the_command_line_wins_over_the_configuration(tmp_path):
     assert codes(DEFECTS, "--no-strict", cwd=tmp_path) == ["W931"]
     assert codes(DEFECTS, "--ignore", "E2", "--select", "E2,E3", cwd=tmp_path, status=1) == ["E306", "E301"]
     assert irrun("validate", CNN, "--format", "text", cwd=tmp_path).stdout.endswith("ok, 19 layers checked\n")
+    assert codes(DEFECTS, "--select", "E306", cwd=tmp_path, status=1) == ["E306"]
+    assert "E306" not in codes(DEFECTS, "--select", "E", "--ignore", "E306", cwd=tmp_path, status=1)
 
 
 def test_configuration_of_a_file_that_is_named(tmp_path):

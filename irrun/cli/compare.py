@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
-from irrun.cli.files import require_files, write_text, written_file
+from irrun.cli.files import keep_apart, require_files, write_text, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     MAX_MEMORY,
@@ -89,6 +89,7 @@ def compare(
         raise click.UsageError("MODEL and OTHER are needed, or --recheck FILE", context)
     else:
         require_files(context, model, weights)
+        keep_apart(context, model, weights, [Path(other), *archives], [output])
 
         from irrun.diagnostics import EngineError, InputError
         from irrun.tools.compare.comparison import compared, reference

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from irrun.cli.options import FORMAT_NAMES, parse_codes
+from irrun.cli.options import FORMAT_NAMES, note_read, parse_codes
 
 _KEYS = ("select", "ignore", "strict", "format")
 
@@ -26,7 +27,13 @@ def read_defaults(context: click.Context, parameter: click.Parameter, config: Pa
             except ValueError as error:
                 raise click.UsageError(f"[tool.irrun] of {path}: {error}", context) from None
         context.default_map = table
+        note_read(context, path)
         return
+
+
+def overrides(context: click.Context, name: str) -> bool:
+    """Whether the command line itself gives an option, by the name of its parameter."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _candidates() -> list[Path]:

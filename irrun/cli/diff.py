@@ -56,7 +56,8 @@ def _aspects(context: click.Context, parameter: click.Parameter, given: tuple[st
     "archive",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run both models on the inputs in an .npz file, too, and name the first tensor whose values differ.",
+    help="Run both models on the inputs in an .npz file, too, and name the first tensor whose values differ: floats by "
+    "more than 1e-3 of each number and 1e-3 of its tensor's root mean square (at least 1e-5).",
 )
 @random_option("Run both models on random inputs")
 @click.option("--format", type=click.Choice(FORMATS), default="text", show_default=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from irrun.cli.files import WRITTEN_MODEL, require_files, writing
+from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
@@ -16,6 +16,7 @@ from irrun.diagnostics import counted
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
     from irrun.spec.op import Array
+    from irrun.tools.edit.preprocessing import Preprocessing
 
 DIFFERS = 1
 
@@ -37,7 +38,7 @@ VERBS = (
 )
 FLAGS = (
     ("dedup", "Let equal constants be one."),
-    ("fold", "Compute what is computed of constants alone, where that makes nothing larger."),
+    ("fold", "Compute what is computed of constants alone, where that makes nothing larger but by a few bytes."),
 )
 
 
@@ -90,7 +91,8 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "archive",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ.",
+    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ. The inputs "
+    "are those of MODEL: where data are preprocessed now, the new one gets data that become these.",
 )
 @click.option(
     "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
@@ -114,12 +116,14 @@ def edit(
     """Make another model from MODEL: the edits are made in the order in which they stand here.
 
     Preprocessing options that follow each other are one edit: data are transposed, converted, reversed, reduced by the
-    mean and divided by the scale, in this order. The result is validated before it is written.
+    mean and divided by the scale, in this order. The result is validated before it is written; MODEL itself may be
+    OUT.xml.
 
     Exit status: 0 fine; 1 the model is at fault, or results differ; 2 wrong use.
     """
     require_files(context, path, archive)
     steps = _steps(context, given, pairs)
+    _keep_apart(context, path, weights, archive, steps, output)
     if not steps:
         raise click.UsageError("nothing to do: give at least one edit, such as --reshape", context)
 
@@ -132,7 +136,7 @@ def edit(
     with failures_said(context, lambda _: None), warnings_said(), progress("editing"):
         model = read_model(path, weights)
         try:
-            edited(model, [Step(verb, text) for verb, text in steps])
+            preprocessings = edited(model, [Step(verb, text) for verb, text in steps])
         except EditError as error:
             raise click.UsageError(str(error), context) from None
         report = validate(model)
@@ -141,7 +145,7 @@ def edit(
             say("error", "the edited model is not valid; nothing is written")
             context.exit(1)
         if archive is not None:
-            _verify(context, path, weights, model, archive, tolerance, max_memory)
+            _verify(context, path, weights, model, archive, tolerance, max_memory, preprocessings)
         try:
             with writing(context, output):
                 write_model(model, output)
@@ -149,6 +153,23 @@ def edit(
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
     click.echo(f"{output}: {counted(len(model.graph.layers), 'layer')}", err=True)
+
+
+def _keep_apart(
+    context: click.Context,
+    path: Path,
+    weights: Path | None,
+    archive: Path | None,
+    steps: list[tuple[str, str]],
+    output: Path,
+) -> None:
+    """Refuse to write over what is read, but for MODEL itself where the output has its very name: that is meant."""
+    read = [archive, *(Path(text.split("\n")[0]) for verb, text in steps if verb == "append")]
+    targets = [output, output.with_suffix(".bin")]
+    if output.name == path.name and output.absolute().parent.samefile(path.absolute().parent):
+        keep_apart(context, None, None, read, targets)
+    else:
+        keep_apart(context, path, weights, read, targets)
 
 
 def _steps(context: click.Context, given: dict[str, Any], pairs: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -174,6 +195,7 @@ def _verify(
     archive: Path,
     tolerance: float,
     max_memory: int | None,
+    preprocessings: list[Preprocessing],
 ) -> None:
     """Exit with 1 where outputs that both models have differ. Raises click.UsageError where they have none."""
     from irrun.diagnostics import InputError
@@ -182,7 +204,7 @@ def _verify(
 
     inputs: dict[str, Array] = read_npz(archive, max_memory)
     try:
-        found = verify(path, weights, model, inputs, tolerance)
+        found = verify(path, weights, model, inputs, tolerance, preprocessings)
     except InputError:
         raise
     except ValueError as error:

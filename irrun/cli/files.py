@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from irrun.cli import UNWRITABLE
-from irrun.cli.options import colour, say
+from irrun.cli.options import colour, files_read, say
 
 STANDARD = Path("-")
 """Standard input, or output."""
@@ -70,13 +70,21 @@ def require_files(context: click.Context, *paths: Path | None, model: Path | Non
 
 
 def keep_apart(
-    context: click.Context, model: Path, weights: Path | None, others: list[Path | None], written: list[Path | None]
+    context: click.Context,
+    model: Path | None,
+    weights: Path | None,
+    others: Iterable[Path | None],
+    written: Iterable[Path | None],
 ) -> None:
-    """Refuse to write over a file that is read, the model and its .bin among them, or twice over one."""
-    read = [path for path in (model, weights, *others) if path not in (None, STANDARD)]
-    if weights is None and model != STANDARD:
-        read.append(model.with_suffix(".bin"))
-    targets = [path for path in written if path not in (None, STANDARD)]
+    """Refuse to write over a file that is read, or twice over one. A model is read with its .bin, also among others."""
+    given = [path for path in others if path is not None]
+    models = [path for path in given if path.suffix.lower() == ".xml"]
+    if model is not None and model != STANDARD:
+        given.append(model)
+        models += [model] if weights is None else []
+    read = [*given, *([] if weights is None else [weights]), *files_read(context)]
+    read += [path.with_suffix(".bin") for path in models if path.name]  # which `.` has not
+    targets = [path for path in written if path is not None and path != STANDARD]
     for path in targets:
         for other in read:
             with suppress(OSError):

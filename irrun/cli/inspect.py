@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.files import STANDARD, STDIN, read_standard_input, require_files, write_text, written_file
+from irrun.cli.files import STANDARD, STDIN, keep_apart, read_standard_input, require_files, write_text, written_file
 from irrun.cli.options import colour, ops_option, paint, parse_shape_option, say
 from irrun.cli.progress import progress
 
@@ -106,6 +106,9 @@ def inspect(
     (elements of constants), weights (their bytes), unused and duplicates (bytes of the .bin), not-finite and f16-loss
     (elements of constants), release (the oldest that reads the model), and ops.TYPE (layers of a type).
     """
+    require_files(context, bin_file, model=model)
+    keep_apart(context, model, bin_file, [], [output])
+
     from irrun.ir.collector import collector_paused
 
     with collector_paused(), progress("inspecting"):
@@ -137,7 +140,6 @@ def _inspected(
 ) -> Inspection:
     from irrun.tools.inspect.inspection import inspect as look
 
-    require_files(context, bin_file, model=model)
     content = read_standard_input() if model == STANDARD else None
     path = STDIN if model == STANDARD else model
     try:

@@ -118,6 +118,16 @@ def colour() -> bool | None:
     return False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
 
 
+def note_read(context: click.Context, *paths: Path) -> None:
+    """Keep in mind what an option reads before the command runs, which never sees the path."""
+    context.meta.setdefault("irrun.read", []).extend(paths)
+
+
+def files_read(context: click.Context) -> list[Path]:
+    """What `note_read` was told."""
+    return list(context.meta.get("irrun.read", ()))
+
+
 def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """--ops FILE, which loads before the command runs."""
 
@@ -125,6 +135,7 @@ def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
         if paths:
             from irrun.spec.registry import load_ops
 
+            note_read(context, *paths)
             for path in paths:
                 try:
                     load_ops(path)
@@ -225,9 +236,9 @@ RANDOM_SHAPES = click.option(
     "--shape",
     "shapes",
     multiple=True,
-    metavar="NAME=1,3,224,224",
+    metavar="NAME=1,3,224,?",
     callback=parse_shape_option,
-    help="The shape of an input that --random makes up.",
+    help="The shape of an input that --random makes up; ? is a size that the model can do with.",
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, advice
-from irrun.cli.files import require_files, writing
+from irrun.cli.files import keep_apart, require_files, writing
 from irrun.cli.options import (
     INPUTS,
     MAX_MEMORY,
@@ -136,10 +136,13 @@ def reduce(
     from irrun.ir.reader import read_model
     from irrun.run.arrays import read_npz
     from irrun.run.executor import GraphExecutor
-    from irrun.tools.reduce.reduction import NoFailure
+    from irrun.tools.reduce.reduction import FILES, NoFailure
     from irrun.tools.reduce.reduction import reduce as reduced
-    from irrun.tools.reduce.trials import Limits
+    from irrun.tools.reduce.trials import WORK, Limits
 
+    read = [path for path in (model, weights, archive) if path is not None]
+    removed = [path for path in read if (folder / WORK).resolve() in path.resolve().parents]
+    keep_apart(context, model, weights, [archive], [folder / name for name in FILES] + removed)
     check = _check(
         context,
         command,

@@ -90,7 +90,7 @@ def report(
     It has the graph, in groups that open by a click, and as tables what `irrun validate` and `irrun inspect` say; with
     options a profile, a comparison, and what differs in another model. A model with errors has a report, too. MACs and
     bytes are counted under --shape, or the shapes of the arrays in --inputs. MODEL is an .xml file, or - for standard
-    input.
+    input; of an execution graph `irrun inspect` tells, and there is no report.
 
     Exit status: 0 it is written; 1 the model cannot be read, or not be run on its inputs; 2 wrong use; 3 the other side
     of a comparison failed.
@@ -98,7 +98,7 @@ def report(
     _check(context, output, [netron, model_explorer], opened)
     require_files(context, weights, after, model=model)
     results = None if other is None else _results(context, Path(other))
-    read = [after, *archives, None if results is None or other is None else Path(other)]
+    read = [after, *archives, None if other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
 
     from irrun.tools.compare.sides.contract import Options

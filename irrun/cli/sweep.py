@@ -196,7 +196,8 @@ def sweep(
             paths, skipped = find_models(models)
             planned = plan(paths, do, inputs, seeds, against, settings)
             given = {Path(task.inputs) for task in planned.tasks if is_file(task.inputs)}
-            keep_apart(context, paths[0], None, [*paths[1:], *given], [output, junit, matrix])
+            given |= {Path(task.device) for task in planned.tasks if task.do == "compare"}
+            keep_apart(context, None, None, [*paths, *given], [output, junit, matrix])
 
             def tell(done: int, of: int) -> None:
                 shown.done, shown.total = done, of

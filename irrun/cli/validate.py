@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.configuration import read_defaults
-from irrun.cli.files import STDIN, read_standard_input, require_files, write_text, writing, written_file
+from irrun.cli.configuration import overrides, read_defaults
+from irrun.cli.files import STDIN, keep_apart, read_standard_input, require_files, write_text, writing, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
     WEIGHTS,
@@ -115,6 +115,9 @@ def validate(
     if weights is not None and len(paths) > 1:
         raise click.UsageError("--bin goes with one model", context)
     require_files(context, weights)
+    keep_apart(context, paths[0] if paths else None, weights, paths[1:], [output])
+    if overrides(context, "select") and not overrides(context, "ignore"):
+        ignore = ()  # which is that of a file: what is asked for by its code is wanted
 
     from irrun.ir.collector import collector_paused
 

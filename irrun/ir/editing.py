@@ -2,7 +2,7 @@
 
 `Model` has them as methods; how many inputs and outputs layers have is the matter of `port_editing`. They see to the
 form, as the file has it; types and sizes that ports declare are brought up to date by `irrun.redeclare`, and what a
-change breaks is found by `irrun.validate`.
+change breaks is found by `irrun.validate`, and before `irrun.write_model` writes.
 """
 
 from __future__ import annotations

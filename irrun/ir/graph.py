@@ -200,9 +200,10 @@ class Model:
     `content` is the text of the file where it came from memory. A model that is pickled is read again, from its path or
     from what came from memory, which goes along, as does all of one that was `edited`.
 
-    What changes a model raises ValueError, naming the layer, and leaves it as it was. Executors that were made before
-    know nothing of it. `graph` is that of the model unless given: `layer.bodies["body"].graph` is that of a body.
-    Inputs are values, such as `layer.outputs[1]`, or layers with one output.
+    What changes a model raises ValueError, naming the layer, and leaves it as it was; whether layers keep to the rules
+    of their ops, `irrun.validate` says, and `irrun.write_model` asks. Executors that were made before know nothing of
+    it. `graph` is that of the model unless given: `layer.bodies["body"].graph` is that of a body. Inputs are values,
+    such as `layer.outputs[1]`, or layers with one output.
 
     >>> import irrun
     >>> model = irrun.read_model("samples/cnn/model.xml")

@@ -14,6 +14,17 @@ from irrun.spec.dims import Shape, Size
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Tensor
 
+_V10_OUTPUTS = {
+    **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
+    **dict.fromkeys(("i64", "u64"), "i32"),
+}
+"""How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
+
+
+def handed_out(type: str, version: int) -> str:
+    """The element type in which the result of a model of this IR version comes out, which is computed as `type`."""
+    return _V10_OUTPUTS.get(type, type) if version == 10 else type
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TensorInfo:

@@ -21,7 +21,7 @@ Target = str | os.PathLike[str] | IO[bytes]
 
 
 def write_model(model: Model, file: Target, weights: Target | Literal["link"] | None = None) -> None:
-    """Write a model as an .xml and its constants as a .bin, which goes beside it unless given.
+    """Write a model as an .xml and its constants as a .bin, which goes beside it unless given; nothing is validated.
 
     Both are paths, or files that are open for writing bytes. Two paths take the place of what was there together, or
     not at all. With "link" no .bin is written: the .xml is to go with the one that the model was read with, and refers

@@ -18,7 +18,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN_BYTES, SINGLE_RUN_OPERATIONS, load_engines
 from irrun.engines.work import BUFFER
 from irrun.ir.graph import Layer, Model, Value
-from irrun.ir.signature import TensorInfo, described, names_of_inputs, names_of_results
+from irrun.ir.signature import TensorInfo, described, handed_out, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
 from irrun.records import NamedTuple
@@ -45,13 +45,6 @@ if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
     from irrun.run.profile import Profile
     from irrun.run.tensor_names import TensorNames
-
-_V10_OUTPUTS = {
-    **dict.fromkeys(("f16", "bf16", "f64", "u8", "i8", "boolean"), "f32"),
-    **dict.fromkeys(("i64", "u64"), "i32"),
-}
-"""How OpenVINO hands out the results of an IR of version 10: in the types that programs of its time expect."""
-
 
 EMULATED = "bf16 is emulated, which is slow: it takes oneDNN and a processor with AVX512-BF16 or AMX"
 
@@ -201,8 +194,8 @@ class GraphExecutor:
             source = layer.inputs[0]
             assert source is not None
             tensor = self._inference.tensor(source)
-            type = _V10_OUTPUTS.get(tensor.type, tensor.type) if self.model.version == 10 else tensor.type
-            found.append(described(names, replace(tensor, type=type), source.port))
+            given = replace(tensor, type=handed_out(tensor.type, self.model.version))
+            found.append(described(names, given, source.port))
         return tuple(found)
 
     @cached_property
@@ -324,8 +317,8 @@ class GraphExecutor:
     ) -> dict[str, Any]:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 
-        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that all
-        layers can do with. Raises InputError where none is.
+        `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
+        within what the model declares, and that all layers can do with. Raises InputError where none is.
         """
 
         def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
@@ -381,8 +374,8 @@ class GraphExecutor:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
                 raise self._kernels.placed(*error.diagnostics)
             live += wanted
-            if self.model.version == 10 and type in _V10_OUTPUTS:
-                outputs.append(array.astype(numpy_dtype(_V10_OUTPUTS[type])))
+            if (given := handed_out(type, self.model.version)) != type:
+                outputs.append(array.astype(numpy_dtype(given)))
             else:
                 outputs.append(array.copy() if copied else array)
                 shared.add(id(owner))

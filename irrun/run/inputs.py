@@ -260,10 +260,11 @@ def random_inputs(
             raise InputError(
                 f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
             )
-        if contradicts(tuple(size if isinstance(size, int) else -1 for size in sizes), tensor):
+        within = sizes if tensor.shape is None else _within(sizes, tensor.shape)
+        if within is None:
             found, expected = (shape_text(shape, names=False) for shape in (sizes, tensor.shape))
             raise InputError(f"input `{_name(layer)}` is to have shape {found}, expected {expected}")
-        wished[number] = sizes
+        wished[number] = within
     names = {number: _key(model, number) for number in wished}
     fixed = {name: np.shape(array) for name, array in given.items()}
     made = {}
@@ -281,6 +282,21 @@ def random_inputs(
         total += wanted
         made[names[number]] = _random(tensor.type, shape, rng)
     return {**given, **made}
+
+
+def _within(asked: Shape, declared: Shape) -> Shape | None:
+    """The sizes that are asked for, those that are left open as far as they are declared; None where none can be so."""
+    if len(asked) != len(declared):
+        return None
+    sizes: list[Size] = []
+    for size, known in zip(asked, declared, strict=True):
+        if (size == known) is False:
+            return None
+        if isinstance(size, int):
+            sizes.append(size)
+        else:
+            sizes.append(known.within(size.low, size.high) if isinstance(known, Dim) else known)
+    return tuple(sizes)
 
 
 def _sized(

@@ -1,9 +1,13 @@
-"""What an edited model needs the op library for: the types and sizes that its ports declare."""
+"""What an edited model needs the op library for: what its ports declare, and whether it is valid once it is written."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 from irrun.check.infer import infer
+from irrun.check.validate import validate
 from irrun.diagnostics import IRError
+from irrun.ir import writer
 from irrun.ir.graph import Model
 from irrun.spec.op import Tensor
 
@@ -33,6 +37,39 @@ def redeclare(model: Model) -> None:
                 if tensor.shape is not None:
                     port.dims = declared(tensor)
     model.edited = True
+
+
+def write_model(
+    model: Model, file: writer.Target, weights: writer.Target | Literal["link"] | None = None, *, check: bool = True
+) -> None:
+    """Write a model as an .xml and its constants as a .bin, which goes beside it unless given.
+
+    Both are paths, or files that are open for writing bytes. Two paths take the place of what was there together, or
+    not at all. With "link" no .bin is written: the .xml is to go with the one that the model was read with, and refers
+    to the same bytes of it. What irrun gives no meaning to stays as it was read.
+
+    A model that was built or changed is validated before, as a whole: from one valid model to the next there may be
+    several changes. Without `check` it is written whatever is wrong with it, such as with one that was read so.
+
+    Raises IRError where a changed model has errors, or constants cannot be read any more, ValueError where the model
+    cannot be written, and OSError; nothing is written then, but to open files, what went before.
+
+    >>> import irrun
+    >>> model = irrun.read_model("samples/cnn/model.xml")
+    >>> model.set_attribute(model.layer("MatMul_61"), "transpose_b", True)
+    >>> try:
+    ...     irrun.write_model(model, "changed.xml")
+    ... except irrun.IRError as error:
+    ...     print(error.diagnostics[0].code)
+    E401
+    """
+    if check and model.edited:
+        errors = validate(model, searched=0).errors
+        if errors:
+            refusal = IRError(errors)
+            refusal.add_note("nothing was written; `check=False` writes a model whatever is wrong with it")
+            raise refusal
+    writer.write_model(model, file, weights)
 
 
 def declared(tensor: Tensor) -> tuple[int, ...]:

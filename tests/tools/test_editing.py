@@ -26,7 +26,8 @@ from irrun.ir.weights import MAX_COPIED
 from irrun.ir.xml import Element
 
 ROOT = Path(__file__).parents[2]
-LOOP = ROOT / "samples" / "stateful-loop" / "model.xml"
+CNN, LOOP = (ROOT / "samples" / name / "model.xml" for name in ("cnn", "stateful-loop"))
+INVALID = ROOT / "tests" / "invalid"
 X = np.float32([[1, -2], [3, -4]])
 
 
@@ -70,6 +71,49 @@ def check(model, folder):
     assert not irrun.validate(again).diagnostics
     assert not differences(again, pickle.loads(pickle.dumps(model)))
     return again
+
+
+def narrowed(model):
+    model.set_constant(model.layer("Constant_46"), np.zeros((3, 3), np.float32))
+
+
+def rewired(model):
+    model.rewire(model.layer("MatMul_61"), 1, model.layer("Constant_58"))
+
+
+def turned(model):
+    model.set_attribute(model.layer("Softmax_62"), "axis", 7)
+
+
+@pytest.mark.parametrize("change", [narrowed, rewired, turned])
+def test_a_model_that_a_change_has_broken_is_not_written_unless_it_is_meant(change, tmp_path):
+    model = irrun.read_model(CNN)
+    change(model)
+    out = tmp_path / "out.xml"
+    with pytest.raises(irrun.IRError, match=r"error\[E(303|401)\]") as refusal:
+        irrun.write_model(model, out)
+    assert "`check=False` writes" in refusal.value.__notes__[0]
+    assert not list(tmp_path.iterdir())
+    irrun.write_model(model, out, check=False)
+    assert not irrun.validate(out).ok
+
+
+def test_a_model_that_was_broken_before_is_written_as_it_is(tmp_path):
+    model = irrun.read_model(INVALID / "unknown_opset.xml")
+    irrun.write_model(model, tmp_path / "out.xml")
+    model.rename(model.graph.layers[0], "other")
+    with pytest.raises(irrun.IRError):
+        irrun.write_model(model, tmp_path / "out.xml")
+    irrun.write_model(model, tmp_path / "out.xml", check=False)
+    assert irrun.read_model(tmp_path / "out.xml").graph.layers[0].name == "other"
+
+
+def test_several_changes_lead_from_one_valid_model_to_the_next(tmp_path):
+    model = irrun.read_model(CNN)
+    model.set_constant(model.layer("Constant_60"), np.zeros((10, 16), np.float32))
+    model.set_attribute(model.layer("MatMul_61"), "transpose_b", True)
+    irrun.write_model(model, tmp_path / "out.xml")
+    assert irrun.validate(tmp_path / "out.xml").ok
 
 
 def test_a_layer_is_added_between_others(model, tmp_path):

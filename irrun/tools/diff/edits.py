@@ -33,6 +33,9 @@ KINDS = {
 SILENT = ("names", "renamed")
 """Kinds that make no other model: only names inside it differ."""
 
+TOLERANCE = "1e-3 of each number and 1e-3 of its tensor's root mean square (at least 1e-5)"
+"""What floats may be apart on the same inputs; `irrun.tools.diff.numeric` computes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -73,7 +76,7 @@ class Divergence:
 
     def __str__(self) -> str:
         if not self.tensor:
-            return f"all {self.compared:,} tensors that both have are equal within the tolerance"
+            return f"all {self.compared:,} tensors that both have are equal, floats within {TOLERANCE}"
         also = "" if self.tensor == self.other else f" (`{self.other}` in the second model)"
         place = f"number {self.compared:,} in order"
         return f"the first tensor that differs is `{self.tensor}`{also}, {place}: {self.sentence}"

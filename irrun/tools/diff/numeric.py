@@ -20,7 +20,7 @@ from irrun.run.session import Event
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
 from irrun.tools.diff.constants import ATOL, RTOL
-from irrun.tools.diff.edits import Divergence
+from irrun.tools.diff.edits import TOLERANCE, Divergence
 from irrun.tools.diff.view import Node
 
 ENGINE = "reference"
@@ -143,4 +143,5 @@ def difference_of(old: Array, new: Array) -> str:
     return (
         f"{int(wrong.sum()):,} of {wrong.size:,} values differ, by {float(apart[place]):.3g} at most{where} "
         f"({float(x[place]):.6g} -> {float(y[place]):.6g}), {float(apart.mean()):.3g} on average"
+        + ("" if exact else f"; allowed is {TOLERANCE}")
     )

@@ -14,7 +14,7 @@ from irrun.tools.edit.cutting import add_output, cut_from, cut_to
 from irrun.tools.edit.lowering import lower
 from irrun.tools.edit.merging import append
 from irrun.tools.edit.naming import precise, rename
-from irrun.tools.edit.preprocessing import preprocess
+from irrun.tools.edit.preprocessing import Preprocessing, preprocess
 from irrun.tools.edit.shapes import reshape
 from irrun.tools.edit.types import weights
 from irrun.tools.editing import redeclare
@@ -55,23 +55,25 @@ class EditError(ValueError):
     """A step cannot be made; its message begins with the step."""
 
 
-def edit(model: Model, steps: Iterable[Step]) -> None:
+def edit(model: Model, steps: Iterable[Step]) -> list[Preprocessing]:
     """Edit a model by steps, in order; equal verbs that follow each other are one edit.
 
-    Types and sizes of ports are brought up to date after each. Raises EditError where a step names what is not there or
-    cannot be made, IRError where the model breaks a rule then.
+    Types and sizes of ports are brought up to date after each. Returns what is done now with data before they are what
+    the model took, in the order of the edits. Raises EditError where a step names what is not there or cannot be made,
+    IRError where the model breaks a rule then.
 
     >>> import irrun
     >>> model = irrun.read_model("samples/cnn/model.xml")
-    >>> edit(model, [Step("reshape", "image=1,3,16,16"), Step("cut-to", "Relu_56")])
+    >>> _ = edit(model, [Step("reshape", "image=1,3,16,16"), Step("cut-to", "Relu_56")])
     >>> model.inputs, model.outputs
     ((TensorInfo('image', f32[1, 3, 16, 16]),), (TensorInfo('Relu_56', f32[1, 16, 8, 8]),))
     """
+    before: list[Preprocessing] = []
     for verb, listed in groupby(steps, lambda step: "preprocess" if step.verb in PREPROCESSING else step.verb):
         group = list(listed)
         try:
             if verb == "preprocess":
-                preprocess(model, [(step.verb, step.given) for step in group])
+                before += preprocess(model, [(step.verb, step.given) for step in group])
             else:
                 VERBS[verb](model, [step.given for step in group])
             redeclare(model)
@@ -80,3 +82,4 @@ def edit(model: Model, steps: Iterable[Step]) -> None:
             raise IRError([found if found.file else replace(found, file=path) for found in error.diagnostics]) from None
         except ValueError as error:
             raise EditError(f"{', '.join(map(str, group))}: {error}") from None
+    return before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
 from irrun.check.infer import Inference, infer
@@ -14,8 +15,11 @@ from irrun.spec.traits import Converting, Quantizing
 
 STRIPPED = ("rt_info", "names")
 
-MAX_GROWN = 4096
-"""Bytes that a folded constant may have though those that it is made of have fewer."""
+MAX_GROWN = 64
+"""Bytes by which what a layer computes may be more than the constants that go with it, such as shapes."""
+
+MAX_CODE_BITS = 8
+"""Of elements that are codes of compressed weights."""
 
 
 def strip(model: Model, given: Sequence[str]) -> None:
@@ -70,12 +74,13 @@ def dedup(model: Model, given: Sequence[str]) -> None:
 def fold(model: Model, given: Sequence[str]) -> None:
     """Let constants take the places of layers that are computed of constants alone.
 
-    Not of those that are larger than what they are made of, such as unpacked weights, and of quantizations.
+    Not where these are larger than what they are made of and nobody else reads, but for a few bytes, and not of
+    quantizations and of what unpacks weights.
     """
     from irrun.tools.folding import computed, frontier_of
 
     inference = infer(model.graph, model.weights)
-    constant = _constant(model.graph, inference)
+    constant = _constant(model, inference)
     frontier = frontier_of(model.graph, constant)
     if not frontier:
         return
@@ -87,10 +92,11 @@ def fold(model: Model, given: Sequence[str]) -> None:
     model.prune()
 
 
-def _constant(graph: Graph, inference: Inference) -> set[Layer]:
+def _constant(model: Model, inference: Inference) -> set[Layer]:
     """The layers to be computed ahead, with the constants that they are computed of."""
+    places = Counter(_place(layer, model) for layer in model.graph.walk() if layer.type == "Const")
     found: set[Layer] = set()
-    for layer in topological_order(graph):
+    for layer in topological_order(model.graph):
         if layer.type == "Const":
             found.add(layer)
             continue
@@ -100,17 +106,35 @@ def _constant(graph: Graph, inference: Inference) -> set[Layer]:
         read = [value for value in layer.inputs if value is not None]
         if not all(value.layer in found for value in read) or node.op.trait(Quantizing):
             continue
-        if node.op.trait(Converting) and any(value.layer.rt_info for value in layer.outputs) and layer.rt_info:
-            continue
-        sizes = [_bytes(value, inference) for value in layer.outputs]
-        given = sum(_bytes(value, inference) or 0 for value in read)
-        if all(size is not None and size <= max(given, MAX_GROWN) for size in sizes):
+        if node.op.trait(Converting) and (layer.rt_info or _unpacks(layer, inference)):
+            continue  # runtime info is what marks those of compressed weights
+        sizes = [_bytes(value, inference) for value in layer.outputs if value.consumers]
+        gone = [
+            value
+            for value in dict.fromkeys(read)
+            if all(reader is layer for reader, _ in value.consumers)
+            and (value.layer.type != "Const" or places[_place(value.layer, model)] == 1)
+        ]
+        most = sum(_bytes(value, inference) or 0 for value in gone) + MAX_GROWN
+        if all(size is not None for size in sizes) and sum(size or 0 for size in sizes) <= most:
             found.add(layer)
     return found
+
+
+def _unpacks(layer: Layer, inference: Inference) -> bool:
+    """Whether a conversion makes numbers of codes of few bits: what multiplies codes looks for it, at any size."""
+    given, made = (ELEMENT_TYPES.get(inference.tensor(value).type) for value in (layer.inputs[0], layer.outputs[0]))
+    return given is not None and made is not None and given.bits <= MAX_CODE_BITS and made.bits > given.bits
+
+
+def _place(layer: Layer, model: Model) -> tuple[int, int] | None:
+    """Where the bytes of a Const lie, which others may share."""
+    blob = model.weights.checked(layer)
+    return None if blob is None else (blob.offset, blob.size)
 
 
 def _bytes(value: Value, inference: Inference) -> int | None:
     tensor = inference.tensor(value)
     if not tensor.static or tensor.type not in ELEMENT_TYPES or not ELEMENT_TYPES[tensor.type].bits:
         return None
-    return int(product(tensor.shape or ())) * ELEMENT_TYPES[tensor.type].bits // 8
+    return -(-int(product(tensor.shape or ())) * ELEMENT_TYPES[tensor.type].bits // 8)

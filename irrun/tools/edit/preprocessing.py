@@ -30,15 +30,51 @@ class _Wanted:
     scale: list[float] = field(default_factory=list)
 
 
-def preprocess(model: Model, given: Sequence[tuple[str, str]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """What is done with the data of an input, once they have become `type`; `axis` is that of the channels then."""
+
+    parameter: Layer
+    wanted: _Wanted
+    type: str
+    axis: int
+
+    def __call__(self, data: Array) -> Array:
+        """What the model sees of data."""
+        wanted = self.wanted
+        array = data.transpose([wanted.layout.index(letter) for letter in wanted.inner]) if wanted.layout else data
+        array = array.astype(numpy_dtype(self.type))
+        array = np.flip(array, self.axis) if wanted.reverse else array
+        for numbers, ufunc in ((wanted.mean, np.subtract), (wanted.scale, np.divide)):
+            array = ufunc(array, self._along(numbers, array.ndim).astype(array.dtype)) if numbers else array
+        return array
+
+    def data_for(self, array: Array) -> Array:
+        """Data of which the model sees this array, or what lies near where their type does not tell."""
+        wanted, type = self.wanted, self.wanted.type or self.type
+        for numbers, ufunc in ((wanted.scale, np.multiply), (wanted.mean, np.add)):
+            array = ufunc(array.astype(np.float64), self._along(numbers, array.ndim)) if numbers else array
+        array = np.flip(array, self.axis) if wanted.reverse else array
+        array = array.transpose([wanted.inner.index(letter) for letter in wanted.layout]) if wanted.layout else array
+        if type[0] in "iu" and type != self.type:
+            bits, signed = ELEMENT_TYPES[type].bits, type[0] == "i"
+            least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+            array = np.clip(np.rint(array.astype(np.float64)), least, most)
+        return array.astype(numpy_dtype(type))
+
+    def _along(self, numbers: Sequence[float], rank: int) -> Array:
+        """One number, or one for each channel, as an array that goes with data of so many axes."""
+        return np.array(numbers).reshape(_along(len(numbers), self.axis, rank))
+
+
+def preprocess(model: Model, given: Sequence[tuple[str, str]]) -> list[Preprocessing]:
     """Put what verbs ask for between inputs and what reads them: data are transposed, converted, reversed, reduced by
     the mean, and divided by the scale, in this order. Raises ValueError."""
     wanted: dict[Layer, _Wanted] = {}
     for verb, text in given:
         parameter, value = _meant(model, verb, text)
         _note(wanted.setdefault(parameter, _Wanted()), verb, value)
-    for parameter, asked in wanted.items():
-        _insert(model, parameter, asked)
+    return [_insert(model, parameter, asked) for parameter, asked in wanted.items()]
 
 
 def _meant(model: Model, verb: str, text: str) -> tuple[Layer, str]:
@@ -73,7 +109,7 @@ def _note(wanted: _Wanted, verb: str, value: str) -> None:
         (wanted.mean if verb == "mean" else wanted.scale)[:] = numbers
 
 
-def _insert(model: Model, parameter: Layer, wanted: _Wanted) -> None:
+def _insert(model: Model, parameter: Layer, wanted: _Wanted) -> Preprocessing:
     shape = parse_shape(parameter.attributes.get("shape", "..."))
     type = parameter.attributes.get("element_type", "")
     if shape is None:
@@ -108,6 +144,12 @@ def _insert(model: Model, parameter: Layer, wanted: _Wanted) -> None:
         model.set_attribute(parameter, "element_type", wanted.type)
     for reader, number in readers:
         model.rewire(reader, number, value)
+    return Preprocessing(parameter, wanted, type, axis)
+
+
+def _along(count: int, axis: int, rank: int) -> list[int]:
+    """The shape of so many numbers, for axes that are this one and others: of one number it is the same for all."""
+    return [count if number == axis and count > 1 else 1 for number in range(rank)]
 
 
 def _steps(
@@ -124,8 +166,7 @@ def _steps(
         yield "channels", _op(Lookup), [model.add_constant(indices), model.add_constant(np.array(axis))], {}
     for title, numbers, ufunc in (("mean", wanted.mean, np.subtract), ("scale", wanted.scale, np.divide)):
         if numbers:
-            sizes = [len(numbers) if number == axis and len(numbers) > 1 else 1 for number in range(rank)]
-            array = np.array(numbers).reshape(sizes).astype(numpy_dtype(type))
+            array = np.array(numbers).reshape(_along(len(numbers), axis, rank)).astype(numpy_dtype(type))
             yield title, _computing(ufunc), [model.add_constant(array, type=type)], {}
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
 
 import numpy as np
 
+from irrun.diagnostics import InputError
 from irrun.ir.graph import Model
 from irrun.ir.sources import Source
 from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
+from irrun.tools.edit.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +26,36 @@ class Verified:
 
 
 def verify(
-    before: Source, weights: Source | None, after: Model, inputs: Mapping[str, Array], tolerance: float
+    before: Source,
+    weights: Source | None,
+    after: Model,
+    inputs: Mapping[str, Array],
+    tolerance: float,
+    preprocessings: Sequence[Preprocessing] = (),
 ) -> Verified:
-    """Run both models and compare the outputs that both have by name, or by position where there are equally many.
+    """Run both models on inputs of the one before, and compare the outputs that both have by name, or by position where
+    there are equally many. Where data are preprocessed now, the new model gets data that become these inputs.
 
     Raises IRError where one cannot be run, InputError where the arrays do not fit one, ValueError where the models have
     no output in common.
     """
-    old, new = GraphExecutor(before, weights, once=True), GraphExecutor(after, once=True)
-    expected, actual = old.run(inputs), new.run(_renamed(old, new, inputs))
+    # what is computed before a model has the types that it declares: so both models see the same numbers
+    precision = "declared" if preprocessings else None
+    old = GraphExecutor(before, weights, once=True, precision=precision)
+    new = GraphExecutor(after, once=True, precision=precision)
+    with _told_of("before"):
+        given = old.named(inputs)
+    names = _new_names(old, new)
+    data = {names.get(name, name): array for name, array in given.items()}
+    origins = {names.get(name, name): name for name in given}
+    for info, parameter in zip(new.inputs, after.graph.parameters, strict=True):
+        chain = [step for step in preprocessings if step.parameter is parameter]
+        if chain and info.name in data:
+            data[info.name] = reduce(lambda array, step: step.data_for(array), chain, data[info.name])
+            given[origins[info.name]] = reduce(lambda array, step: step(array), reversed(chain), data[info.name])
+    with _told_of("after"):
+        data = new.named(data)
+    expected, actual = old.run(given), new.run(data)
     pairs = [(name, name) for name in expected if name in actual]
     if len(expected) == len(actual) and len(pairs) < len(expected):
         pairs = list(zip(expected, actual, strict=True))
@@ -44,14 +69,20 @@ def verify(
     return Verified(good, tuple(lines))
 
 
-def _renamed(old: GraphExecutor, new: GraphExecutor, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The inputs by their names in the new model: those whose names it lacks are those of its inputs that are new."""
-    given = old.named(inputs)
+@contextmanager
+def _told_of(when: str) -> Iterator[None]:
+    """Say which of the two models does not take the arrays."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(*(f"the model {when} the edit: {problem}" for problem in error.problems)) from None
+
+
+def _new_names(old: GraphExecutor, new: GraphExecutor) -> dict[str, str]:
+    """What inputs are called in the new model: those whose names it lacks are those of its inputs that are new."""
     ours, theirs = ([*dict.fromkeys(info.name for info in model.inputs)] for model in (old, new))
     gone, come = ([name for name in one if name not in other] for one, other in ((ours, theirs), (theirs, ours)))
-    if not gone or len(gone) != len(come):
-        return inputs
-    return {dict(zip(gone, come, strict=True)).get(name, name): array for name, array in given.items()}
+    return dict(zip(gone, come, strict=True)) if len(gone) == len(come) else {}
 
 
 def _compared(expected: Array, actual: Array, tolerance: float) -> tuple[bool, str]:

@@ -13,7 +13,7 @@ from irrun.check.validate import GivenShapes, Report, find_input, given_shape, v
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
-from irrun.ir.signature import TensorInfo, described, names_of_inputs, names_of_results
+from irrun.ir.signature import TensorInfo, described, handed_out, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
 from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size
@@ -238,10 +238,13 @@ def _inputs(contents: Contents) -> Iterator[TensorInfo]:
 
 
 def _outputs(contents: Contents) -> Iterator[TensorInfo]:
+    """The outputs, in the types in which runs give them."""
     graph = contents.model.graph
     for layer, names in zip(graph.results, names_of_results(graph), strict=True):
         value = layer.inputs[0] if layer.inputs else None
-        yield described(names, contents.tensor(value), None if value is None else value.port)
+        tensor = contents.tensor(value)
+        given = replace(tensor, type=handed_out(tensor.type, contents.model.version))
+        yield described(names, given, None if value is None else value.port)
 
 
 def _given(report: Report, shapes: GivenShapes | None) -> dict[Layer, Tensor]:

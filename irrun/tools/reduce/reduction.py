@@ -17,11 +17,14 @@ from irrun.tools.reduce.layers import Subject, fewer_layers, inside_bodies
 from irrun.tools.reduce.outcome import NOT_MADE, Check, Outcome
 from irrun.tools.reduce.report import write_report
 from irrun.tools.reduce.sizes import smaller_sizes
-from irrun.tools.reduce.trials import Exhausted, Limits, Trials
+from irrun.tools.reduce.trials import WORK, Exhausted, Limits, Trials
 from irrun.tools.reduce.values import simpler_values
 
 MAX_DEPTH = 32
 """Bodies in each other that are gone into."""
+
+FILES = ("min.xml", "min.bin", "inputs.npz", "expected.npz", "repro.py", "REPORT.md", "reduce.jsonl")
+"""What a reduction writes to its folder, beside folders of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ def reduce(
                 raise NoFailure(outcome.detail)
             exhausted = _steps(Subject(model, inputs), trials, said)
         finally:
-            shutil.rmtree(folder / "work", ignore_errors=True)
+            shutil.rmtree(folder / WORK, ignore_errors=True)
         assert trials.wanted is not None
         found = Reduced(
             folder / "min.xml",

@@ -23,6 +23,9 @@ QUIET = ("Parameter", "Const", "Result")
 MAX_OTHERS = 20
 """Models with other failures that are kept."""
 
+WORK = "work"
+"""The folder inside that of a reduction for the model that is being checked; in the end it is removed."""
+
 
 class Exhausted(Exception):
     """The checks, or the time, that a reduction may take are used up."""
@@ -101,7 +104,7 @@ class Trials:
         return True
 
     def _tried(self, model: Model, inputs: Mapping[str, Array] | None, step: str) -> Outcome:
-        target = self.folder / "work"
+        target = self.folder / WORK
         target.mkdir(exist_ok=True)
         try:
             write_model(model, target / "model.xml")
@@ -125,7 +128,7 @@ class Trials:
         return outcome
 
     def _keep(self, layers: int) -> None:
-        work = self.folder / "work"
+        work = self.folder / WORK
         for source, target in (("model.bin", "min.bin"), ("model.xml", "min.xml"), ("inputs.npz", "inputs.npz")):
             (work / source).replace(self.folder / target)
         if not self.sizes or layers < self.sizes[-1]:
@@ -137,5 +140,5 @@ class Trials:
         if self.others[outcome.kind] > 1 or len(self.others) > MAX_OTHERS:
             return
         target = self.folder / "interesting" / str(len(self.others))
-        shutil.copytree(self.folder / "work", target, dirs_exist_ok=True)
+        shutil.copytree(self.folder / WORK, target, dirs_exist_ok=True)
         (target / "failure.txt").write_text(f"{outcome.kind}\n{outcome.detail}\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from irrun.records import dataclass
 from irrun.tools.compare.results import Comparison
 from irrun.tools.diff import Difference
 from irrun.tools.inspect.contents import Contents
-from irrun.tools.inspect.inspection import Inspection, inspect
+from irrun.tools.inspect.inspection import EXECUTED, Inspection, inspect
 from irrun.tools.report.comparing import compared
 from irrun.tools.report.differing import differences
 from irrun.tools.report.facts import Place, constants, facts
@@ -64,9 +64,10 @@ class Subject:
 
 
 def subject(model: Source, weights: Source | None = None, shapes: GivenShapes | None = None) -> Subject:
-    """A model, which may have errors. Raises IRError where it cannot be read, and what `irrun.inspect` raises."""
+    """A model, which may have errors. Raises IRError where it cannot be read or is an execution graph, whose layers are
+    no operations, and what `irrun.inspect` raises."""
     report = validate(model, weights, shapes)
-    if report.model is None:
+    if report.model is None or any(found.code == EXECUTED for found in report.diagnostics):
         raise IRError(report.errors)
     contents = Contents(report.model, report.inference or Inference(report.model.weights))
     return Subject(report.model, report, contents, inspect(report.model, shapes, weights))

@@ -11,6 +11,8 @@ from command_line import irrun
 from tools.diff.mutation import Ir, disguised
 
 from irrun.tools.diff import IGNORABLE, WEIGHTS
+from irrun.tools.diff.edits import TOLERANCE
+from irrun.tools.diff.numeric import difference_of
 from irrun.tools.diff.rendering import RENDERERS
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "cnn" / "model.xml"
@@ -63,9 +65,22 @@ def test_the_first_tensor_that_differs_is_said(tmp_path):
     other = ir.save(tmp_path)
     done = irrun("diff", SAMPLE, other, "--random", 1, status=1)
     assert "on the same inputs: the first tensor that differs is `" in done.stdout
+    assert f"; allowed is {TOLERANCE}" in done.stdout
     np.savez(tmp_path / "inputs.npz", image=np.zeros((1, 3, 16, 16), np.float32))
     done = irrun("diff", SAMPLE, SAMPLE, "--numeric", tmp_path / "inputs.npz")
-    assert "tensors that both have are equal within the tolerance" in done.stdout
+    assert f"tensors that both have are equal, floats within {TOLERANCE}" in done.stdout
+
+
+def test_what_floats_may_differ_by_is_what_is_said():
+    assert TOLERANCE in " ".join(irrun("diff", "--help").stdout.split())
+    one, mixed = np.float32([1]), np.float32([1000, 1])
+    assert not difference_of(one, one * np.float32(1.0019))
+    assert difference_of(one, one * np.float32(1.0021)).endswith(f"; allowed is {TOLERANCE}")
+    assert not difference_of(mixed, mixed + np.float32([0, 0.7]))
+    assert difference_of(mixed, mixed + np.float32([0, 0.8]))
+    assert not difference_of(0 * one, np.float32([0.9e-5]))
+    assert difference_of(0 * one, np.float32([1.1e-5]))
+    assert "allowed" not in difference_of(np.int32([1000]), np.int32([1001]))
 
 
 def test_wrong_use_ends_with_status_2(tmp_path):

@@ -12,6 +12,7 @@ from tools.diff.mutation import Ir
 
 import irrun
 from irrun.diagnostics import InputError, IRError
+from irrun.tools.diff.edits import TOLERANCE
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "stateful-loop" / "model.xml"
 
@@ -354,7 +355,7 @@ def test_the_first_tensor_that_differs_is_named(tmp_path):
 
 def test_a_difference_that_no_value_shows_is_said_to_be_none(tmp_path):
     divergence = irrun.diff(chain(tmp_path, "a"), chain(tmp_path, "b", max="8"), inputs={"x": np.ones((1, 4), "f4")})
-    assert str(divergence.divergence) == "all 3 tensors that both have are equal within the tolerance"
+    assert str(divergence.divergence) == f"all 3 tensors that both have are equal, floats within {TOLERANCE}"
     assert not divergence.equal
 
 

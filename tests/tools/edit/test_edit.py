@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 import irrun
 from irrun.diagnostics import IRError
 from irrun.ir.writer import model_bytes
+from irrun.spec.dtypes import numpy_dtype
 from irrun.tools.edit import EditError, Step, edit
+from irrun.tools.edit.verification import verify
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 CNN = SAMPLES / "cnn" / "model.xml"
@@ -169,6 +172,23 @@ def test_strip_leaves_inputs_and_outputs(model, inputs):
         edit(model, [Step("strip", "colour")])
 
 
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32"])
+def test_verification_sees_what_is_preprocessed_otherwise(type, tmp_path):
+    with irrun.build("m") as g:
+        x = g.Parameter(f"{type}[2,3,4,5]", name="x")
+        g.Result(g.Multiply(x, x, name="y"))
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    data = {"x": np.random.default_rng(1).standard_normal((2, 3, 4, 5), np.float32).astype(numpy_dtype(type))}
+    steps = [Step("layout", "NHWC"), Step("mean", "1,2,3"), Step("scale", "0.3"), Step("reverse-channels")]
+    model = irrun.read_model(tmp_path / "m.xml")
+    done = edit(model, steps)
+    assert verify(tmp_path / "m.xml", None, model, data, 1e-5, done).ok
+    for wrong in (steps[:3], [*steps[:2], Step("scale", "0.4")], [steps[0], Step("mean", "3,2,1"), *steps[2:]]):
+        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong)
+        said = replace(said, parameter=model.graph.parameters[0])
+        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, [said]).ok
+
+
 def constants(model):
     return [layer for layer in model.graph.layers if layer.type == "Const"]
 
@@ -196,6 +216,50 @@ def test_fold_keeps_weights_small():
         g.Result(g.MatMul(x, g.Convert(packed, destination_type="f32")))
     model = edited(g.model, ("fold",))
     assert constants(model)[0].attributes["element_type"] == "i8"
+
+
+def folded(give):
+    """A model whose MatMuls read what `give` makes of constants, and how it was and is: bytes of the .bin, and ops."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[1,32]", name="x")
+        for weights in give(g):
+            g.Result(g.MatMul(x, weights))
+    data = {"x": np.arange(32, dtype=np.float32).reshape(1, 32)}
+    before, expected = len(model_bytes(g.model)[1]), run(g.model, data)
+    model = edited(g.model, ("fold",))
+    for found, wanted in zip(run(model, data).values(), expected.values(), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    ops = [layer.type for layer in model.graph.layers if layer.type not in ("Const", "Parameter", "Result", "MatMul")]
+    return before, len(model_bytes(model)[1]), ops
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (32, 1)])
+def test_fold_leaves_compressed_weights_as_they_are(shape):
+    def give(g):
+        codes, zero = g.Constant(np.ones(shape, np.uint8)), g.Constant(np.uint8([[3]]))
+        numbers = [g.Convert(each, destination_type="f16") for each in (codes, zero)]
+        scaled = g.Multiply(g.Subtract(*numbers), g.Constant(np.float16([[0.5]])))
+        return [g.Convert(scaled, destination_type="f32")]
+
+    before, after, ops = folded(give)
+    assert after == before
+    assert ops == ["Convert", "Convert", "Subtract", "Multiply", "Convert"]
+
+
+def test_fold_computes_what_takes_the_place_of_weights():
+    before, after, ops = folded(lambda g: [g.Transpose(g.Constant(np.ones((8, 32), np.float32)), np.int64([1, 0]))])
+    assert after == before - 16
+    assert ops == []
+
+
+def test_fold_computes_nothing_of_weights_that_stay():
+    def give(g):
+        weights = g.Constant(np.ones((32, 32), np.float32))
+        return [weights, g.Transpose(weights, np.int64([1, 0]))]
+
+    before, after, ops = folded(give)
+    assert after == before
+    assert ops == ["Transpose"]
 
 
 def test_append_joins_what_was_cut(inputs, tmp_path):

@@ -200,3 +200,18 @@ def test_large_graphs_take_seconds(tmp_path):
     m.result(x)
     done = irrun("inspect", m.save(tmp_path), "--shape", "x=5,8", "--format", "json")
     assert json.loads(done.stdout)["costs"]["macs"] == 1500 * 5 * 64
+
+
+def test_outputs_of_version_10_are_told_in_the_types_in_which_they_come_out(tmp_path):
+    model = Model(version=10)
+    for name, type in (("s", "f16"), ("k", "i64"), ("b", "boolean"), ("n", "i32")):
+        x = model.parameter(f"{name}_in", type, (2,))
+        model.result(model.layer("Reshape", [x, model.constant(np.int64([2]))], [(type, (2,))], names=[name])[0])
+    path = model.save(tmp_path)
+    found = json.loads(irrun("inspect", path, "--format", "json").stdout)
+    told = {output["name"]: output["type"] for output in found["outputs"]}
+    assert told == {"s": "f32", "k": "i32", "b": "f32", "n": "i32"}
+    assert "outputs      s f32[2]\n             k i32[2]\n             b f32[2]" in irrun("inspect", path).stdout
+    irrun("execute", path, "--random", "-o", tmp_path / "y.npz")
+    with np.load(tmp_path / "y.npz") as results:
+        assert {name: {"float32": "f32", "int32": "i32"}[str(array.dtype)] for name, array in results.items()} == told

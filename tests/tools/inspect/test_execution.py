@@ -38,6 +38,14 @@ def graph(layers=LAYERS):
     return '<net name="m" version="11"><layers>\n' + "\n".join(written) + "\n</layers><edges/></net>"
 
 
+def test_there_is_no_report_of_it(path, tmp_path):
+    for option in (("-o", tmp_path / "out.html"), ("--netron", tmp_path / "out.json")):
+        done = irrun("report", path, *option, status=1)
+        assert "error[E110]: this is an execution graph" in done.stderr
+        assert "`irrun inspect` tells what this file says" in done.stderr
+        assert not option[1].exists()
+
+
 @pytest.fixture
 def path(tmp_path):
     file = tmp_path / "model.xml"
