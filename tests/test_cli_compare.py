@@ -54,6 +54,26 @@ def test_a_fault_ends_with_1_at_the_line_of_its_layer(recorded):
     assert done.stdout.rstrip().endswith("the first layer at fault is `Convolution_53`, line 135")
 
 
+def test_outputs_alone_blame_no_layer_for_the_rounding_of_those_before_it(tmp_path):
+    import irrun as package
+
+    chance = np.random.default_rng(0)
+    with package.build("turned", opset=13) as g:
+        product = g.MatMul(g.Parameter("f32[5, 64]", name="x"), chance.normal(size=(64, 32)).astype(np.float32))
+        g.Result(g.Transpose(product, np.array([1, 0]), name="y"))
+    model = package.write_model(g.model, tmp_path / "model.xml") or tmp_path / "model.xml"
+    x = chance.normal(size=(5, 64)).astype(np.float32)
+    (y,) = package.GraphExecutor(model).run(x).values()
+    np.savez(tmp_path / "x.npz", x=x)
+    np.savez(tmp_path / "y.npz", y=y * (1 + 1e-6 * chance.choice([-1, 1], y.shape)).astype(np.float32))
+    irrun("compare", model, tmp_path / "y.npz", "--inputs", tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz", y=y * np.float32(1.01))
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", tmp_path / "x.npz", status=1)
+    assert "error[N205]: `y:0` is the first tensor that differs: a factor: the result is times 1.01" in done.stdout
+    assert "what it has read there is not known: `MatMul_" in done.stdout
+    assert "help: have the other side give tensors in between as well" in done.stdout
+
+
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "junit", "gitlab", "jsonl"])
 def test_every_format_has_the_finding(recorded, form):
     done = irrun("compare", CNN, recorded, "--inputs", INPUTS, "--format", form, status=1)

@@ -37,6 +37,7 @@ from irrun.tools.compare.sides.contract import Observation, Options, Side, SideF
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
+from irrun.tools.compare.stretches import NOTHING, Stretch
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
 
 MAX_REASONS = 10
@@ -134,6 +135,7 @@ class _Seen:
     accumulated: Measured | None = None
     event: tuple[Layer, int] | None = None
     cause: Cause | None = None
+    before: Stretch = NOTHING
 
     def add(self, measured: Measured) -> bool:
         """Count a run; whether it is the worst so far."""
@@ -221,6 +223,8 @@ class _Flow:
             None if entry is None else entry.primitive,
             () if entry is None else entry.fused,
             None if seen.cause is None else seen.cause.code,
+            tuple(layer.name for layer in seen.before.layers),
+            next(iter(self._beside.outputs.get(layer.outputs[port], ())), None) if seen.before.rounds else None,
         )
 
     def trace(self, course: Course) -> None:
@@ -355,12 +359,13 @@ class _Flow:
         wrong: dict[str, int] = {}
         tipped: dict[str, int] = {}
 
-        def told(event: Event, other: Array, measured: Measured) -> None:
+        def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
             key, step = event.name, measured.where.step
             seen = self._tensors.setdefault(key, _Seen(measured))
             seen.event = (event.layer, event.port)
             if seen.add(measured):
                 seen.accumulated = accumulated[step].get(key)
+                seen.before = before
             if not measured.holds and key not in wrong and seen.cause is None:
                 wrong[key] = step
             elif failing and measured.holds and key not in tipped and self._tips(event, accumulated[step]):

@@ -94,18 +94,26 @@ def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, firs
         there, here = metrics.worst_values
         at = f" at {list(metrics.worst)}" if metrics.worst else ""
         pair = f"{_value(there)}, but {_value(here)} by irrun"
-        notes.append(Note(f"own error {number(metrics.max_abs)} at most{at}: {pair}; it may be {result.own.tolerance}"))
+        what = "error" if result.between else "own error"
+        notes.append(Note(f"{what} {number(metrics.max_abs)} at most{at}: {pair}; it may be {result.own.tolerance}"))
     if result.runs > 1 or result.own.where.step:
         notes.append(Note(f"it is off in {result.differing} of {result.runs} runs, most with {result.own.where}"))
+    help = cause.help
+    if result.between:
+        notes.append(Note(f"what it has read there is not known: {result.others} may be at fault as well"))
+        help = help if cause.explained else _BETWEEN
     return Diagnostic(
         cause.code,
         f"`{result.key}` {which}: {cause.sentence}",
         result.span,
         result.layer,
-        cause.help,
+        help,
         tuple(notes),
         file=str(path),
     )
+
+
+_BETWEEN = "have the other side give tensors in between as well, which tells the layer"
 
 
 def of_outputs(

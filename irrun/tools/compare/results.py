@@ -17,6 +17,9 @@ from irrun.tools.compare.tolerances import Tolerance
 SCHEMA = 1
 """Raised when an entry of `Comparison.to_dict` changes its meaning or goes; new ones may come at any time."""
 
+MAX_EXPONENT = 300
+"""Of a ratio that is told in decibels; a larger one is infinite."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -44,8 +47,17 @@ class Measured:
     @property
     def rank(self) -> tuple[bool, float]:
         """What makes one worse than another: whether it fails, and by how much."""
-        worst = math.inf if self.metrics.nonfinite_differing else self.metrics.needed_factor
-        return not self.holds, worst
+        return not self.holds, math.inf if self.metrics.nonfinite_differing else self.share
+
+    @property
+    def share(self) -> float:
+        """What part of the tolerance all that is finite takes: more than 1 where that is beyond it."""
+        metrics, tolerance = self.metrics, self.tolerance
+        if tolerance.sqnr is None or not metrics.comparable:
+            return metrics.needed_factor
+        beyond = (tolerance.sqnr - metrics.sqnr) / 20
+        noise = math.inf if beyond > MAX_EXPONENT else 10**beyond
+        return noise if tolerance.outliers >= 1 else max(noise, metrics.needed_factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,10 @@ class TensorResult:
     `own` is what its layer makes of the inputs that the other side gave it, against the same by the kernel of the op;
     `accumulated` is what has come together from the inputs of the model on. `precision`, `primitive` and `fused` are
     how the other side computes the layer, as far as it says so. `cause` is told of the first ones that fail.
+
+    `between` are the names of layers before it of which the other side has shown nothing. Then `own` is what they make
+    together, against the same by the kernels of their ops; where these do more than move elements it may be as far off
+    as an output may, and it is judged as the `output` that it is, if it is one.
     """
 
     key: str
@@ -90,10 +106,19 @@ class TensorResult:
     primitive: str | None = None
     fused: tuple[str, ...] = ()
     cause: str | None = None
+    between: tuple[str, ...] = ()
+    output: str | None = None
 
     @property
     def agrees(self) -> bool:
         return not self.differing
+
+    @property
+    def others(self) -> str:
+        """The layers `between`, as a message has them."""
+        if len(self.between) == 1:
+            return f"`{self.between[0]}` before it"
+        return f"one of the {len(self.between):,} layers before it, from `{self.between[0]}` on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +254,8 @@ def _of_tensor(result: TensorResult) -> dict[str, Any]:
         "primitive": result.primitive,
         "fused": list(result.fused),
         "cause": result.cause,
+        "between": list(result.between),
+        "output": result.output,
     }
 
 
@@ -247,6 +274,8 @@ def _tensor(given: Mapping[str, Any]) -> TensorResult:
         given["primitive"],
         tuple(given["fused"]),
         given["cause"],
+        tuple(given.get("between", ())),
+        given.get("output"),
     )
 
 

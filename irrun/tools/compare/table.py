@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from irrun.check.render.text import Style, one_line, plain, render_diagnostic, source_of
+from irrun.diagnostics import counted
 
 if TYPE_CHECKING:
     from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
@@ -36,7 +37,11 @@ def verdict(comparison: Comparison, style: Style = plain) -> str:
     if comparison.agrees:
         return f"{sides}: {style('they agree', 'ok')} ({count}{looked}{runs_text})"
     first = comparison.first
-    where = f"; the first layer at fault is `{one_line(first.layer.name)}`, line {first.span.line}" if first else ""
+    where = ""
+    if first is not None:
+        at = f"`{one_line(first.layer.name)}`, line {first.span.line}"
+        others = f", or {one_line(first.others)}" if first.between else ""
+        where = f"; the first layer at fault is {at}{others}"
     return f"{sides}: {style('they differ', 'error')} ({count}{looked}{runs_text}){where}"
 
 
@@ -56,9 +61,8 @@ def table(comparison: Comparison, top: int | None = None) -> str:
         if left:
             parts.append(f"and {left:,} more tensors, which are no worse\n")
     if comparison.untapped:
-        parts.append(
-            f"{len(comparison.untapped):,} tensors could not be looked at: {_reasons(comparison.untapped.values())}\n"
-        )
+        unseen = counted(len(comparison.untapped), "tensor")
+        parts.append(f"{unseen} could not be looked at: {_reasons(comparison.untapped.values())}\n")
     return "\n".join(parts)
 
 
@@ -96,8 +100,8 @@ def _tensor_row(result: TensorResult) -> tuple[str, ...]:
     accumulated = "" if result.accumulated is None else _decibels(result.accumulated)
     verdict = "" if result.agrees and result.cause is None else result.cause or "differs"
     computed = " ".join(filter(None, (result.precision, result.primitive)))
-    factor = metrics.needed_factor
-    part = "none" if metrics.equal else "beyond" if not math.isfinite(factor) else f"{factor:.2g}"
+    share = result.own.share
+    part = "none" if metrics.equal else "beyond" if not math.isfinite(share) else f"{share:.2g}"
     return (
         _name(result.key),
         str(result.span.line),
