@@ -61,7 +61,8 @@ def test_outputs_alone_blame_no_layer_for_the_rounding_of_those_before_it(tmp_pa
     with package.build("turned", opset=13) as g:
         product = g.MatMul(g.Parameter("f32[5, 64]", name="x"), chance.normal(size=(64, 32)).astype(np.float32))
         g.Result(g.Transpose(product, np.array([1, 0]), name="y"))
-    model = package.write_model(g.model, tmp_path / "model.xml") or tmp_path / "model.xml"
+    model = tmp_path / "model.xml"
+    package.write_model(g.model, model)
     x = chance.normal(size=(5, 64)).astype(np.float32)
     (y,) = package.GraphExecutor(model).run(x).values()
     np.savez(tmp_path / "x.npz", x=x)
@@ -72,6 +73,59 @@ def test_outputs_alone_blame_no_layer_for_the_rounding_of_those_before_it(tmp_pa
     assert "error[N205]: `y:0` is the first tensor that differs: a factor: the result is times 1.01" in done.stdout
     assert "what it has read there is not known: `MatMul_" in done.stdout
     assert "help: have the other side give tensors in between as well" in done.stdout
+
+
+@pytest.fixture
+def two_outputs(tmp_path):
+    """A model with the outputs `small` and `large`, and its inputs."""
+    import irrun as package
+
+    with package.build("two", opset=13) as g:
+        x = g.Parameter("f32[3]", name="x")
+        g.Result(g.Abs(x, name="small"))
+        g.Result(g.Multiply(x, np.float32([100]), name="large"))
+    package.write_model(g.model, tmp_path / "two.xml")
+    np.savez(tmp_path / "x.npz", x=np.float32([1, -2, 3]))
+    return tmp_path / "two.xml", tmp_path / "x.npz"
+
+
+def test_an_array_of_no_name_of_the_model_beside_an_output_without_one_is_an_error(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    small = np.float32([1, 2, 3])
+    np.savez(tmp_path / "y.npz", small=small, larg=np.float32([0, 0, 0]))
+    (tmp_path / "arrays").mkdir()
+    np.save(tmp_path / "arrays" / "small.npy", small)
+    np.save(tmp_path / "arrays" / "larg.npy", np.float32([0, 0, 0]))
+    for other in (tmp_path / "y.npz", tmp_path / "arrays"):
+        done = irrun("compare", model, other, "--inputs", inputs, status=1)
+        message = f"error[N217]: output `large` was not compared: no array of {other} goes by its name"
+        assert done.stdout.startswith(message)
+        assert "help: if `larg` is it, call its array `large`, or `output_1`, by its place" in done.stdout
+        assert "\n1 array of the other side is nothing of the model: `larg`\n" in done.stdout
+        assert "they differ (1 output" in done.stdout
+
+
+def test_an_output_that_was_not_recorded_is_a_warning(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    np.savez(tmp_path / "y.npz", small=np.float32([1, 2, 3]))
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs)
+    assert done.stdout.startswith(f"warning[N301]: output `large` was not compared: {tmp_path / 'y.npz'} has nothing")
+    assert "they agree (1 output" in done.stdout
+    second = {"step0/large": np.float32([100, -200, 300]), "step1/small": np.float32([1, 2, 3])}
+    np.savez(tmp_path / "y.npz", **second, **{"step0/small": np.float32([1, 2, 3])})
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs, "--inputs", inputs)
+    assert "warning[N301]: output `large` was compared in 1 of 2 runs" in done.stdout
+    assert done.stdout.count("N301") == 1
+
+
+def test_arrays_that_are_nothing_of_the_model_are_named_where_all_outputs_are_there(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    outputs = {"small": np.float32([1, 2, 3]), "output_1": np.float32([100, -200, 300])}
+    np.savez(tmp_path / "y.npz", **outputs, **{f"more{number}": np.float32([0]) for number in range(7)})
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs)
+    assert "7 arrays of the other side are nothing of the model: `more0`, " in done.stdout
+    assert "`more4` and 2 more\n" in done.stdout
+    assert "N217" not in done.stdout
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "junit", "gitlab", "jsonl"])

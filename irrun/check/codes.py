@@ -968,12 +968,26 @@ CODES: dict[str, Code] = {
         "taken for this one by its name. Compare the shapes layer by layer.",
         ("f32[1, 1000] beside f32[1, 1001]", "two tensors of one shape"),
     ),
+    "N217": Code(
+        "an output without its array",
+        "No array of the other side goes by a name of this output, so nothing was compared with it, and there are "
+        "arrays that go by no name of the model: one of these may be it. An output is found by its names, by "
+        "`LAYER:PORT`, or by its place, as `output_0`. Call the array by one of these, or leave out what is nothing of "
+        "the model.",
+        ("an array `logit` for the output `logits`", "an array `logits`"),
+    ),
     "N299": Code(
         "unexplained",
         "The layer's own result is wrong, and none of the causes that are tried explains all of it. That is most "
         "often a mistake in a kernel. Cut the layer out with its inputs, make sure that it is still wrong alone, "
         "and reduce it.",
         ("a report that a model is wrong", "a report with one layer, its inputs and both results"),
+    ),
+    "N301": Code(
+        "an output that was not compared",
+        "The other side has nothing for this output, or not in every run: it was not recorded, or the other model has "
+        "no such output. The verdict is about the rest. Record it as well, where it counts.",
+        ("np.savez(path, logits=logits)", "np.savez(path, logits=logits, hidden=hidden)"),
     ),
     "D101": Code(
         "OpenVINO is known to do otherwise",

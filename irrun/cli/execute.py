@@ -221,11 +221,12 @@ def execute(
                 begin = perf_counter()
                 results = session.run(inputs, measured, number)
                 times.append(perf_counter() - begin)
-        differing = []
+        differing, unheld = [], []
         if expect is not None:
-            from irrun.run.expectation import differences
+            from irrun.run.expectation import differences, unexpected
 
-            differing = differences(results, read_npz(expect, executor.max_memory), rtol, atol)
+            expected = read_npz(expect, executor.max_memory)
+            differing, unheld = differences(results, expected, rtol, atol), unexpected(results, expected)
     session.finish()
     if profile and measured is not None:
         click.echo(measured.table(), err=True)
@@ -247,10 +248,13 @@ def execute(
     doubtful = _not_finite(results)
     if doubtful:
         say("warning", doubtful)
+    if unheld:
+        say("warning", f"{expect} has no array for {', '.join(f'`{one_line(name)}`' for name in unheld)}")
     for sentence in differing:
         say("error", sentence)
     if expect is not None and not differing:
-        click.echo(f"as expected within {rtol:g} of each number and {atol:g}", err=True)
+        rest = "the others are " if unheld else ""
+        click.echo(f"{rest}as expected within {rtol:g} of each number and {atol:g}", err=True)
     context.exit(1 if differing or session.failed else 0)
 
 

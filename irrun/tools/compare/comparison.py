@@ -33,7 +33,7 @@ from irrun.tools.compare.passes import Transforming, trace
 from irrun.tools.compare.reasons import folded, reasons
 from irrun.tools.compare.replay import Beside, Course, Given, unknown_names
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult, Where
-from irrun.tools.compare.sides.contract import Observation, Options, Side, SideFailed, Stepwise
+from irrun.tools.compare.sides.contract import Naming, Observation, Options, Side, SideFailed, Stepwise
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
@@ -159,10 +159,12 @@ class _Flow:
         self._tensors: dict[str, _Seen] = {}
         self._notes: list[Diagnostic] = []
         self._watching: float | None = None
+        self._runs = 0
 
     def run(self, course: Course, outputs_only: bool, begin: int) -> None:
         """Compare a course, which begins at this step of what was recorded."""
         side = self._side
+        self._runs += len(course.steps)
         if isinstance(side, Stepwise):
             side = side.part(begin, len(course.steps))
         self._tell(f"{side.name} runs on {course.name}")
@@ -202,7 +204,10 @@ class _Flow:
         failing = any(not result.agrees for result in tensors)
         tied = any(cause.code == TIE for cause in causes.values())
         told += findings.of_outputs(path, self._side.name, outputs, self._watching, failing=failing, tied=tied)
-        return Comparison(path, self._side.name, outputs, tensors, told, self._watching, dict(self._side.untapped))
+        unknown = sorted(self._side.unknown) if isinstance(self._side, Naming) else []
+        told += findings.of_missing(self._executor.model, self._side.name, outputs, self._runs, unknown)
+        untapped = dict(self._side.untapped)
+        return Comparison(path, self._side.name, outputs, tensors, told, self._watching, untapped, unknown)
 
     def _tensor(self, key: str, order: int, seen: _Seen) -> TensorResult:
         assert seen.event is not None

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, Note, clipped
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of_results
+from irrun.spelling import close_matches
 from irrun.tools.compare.causes.case import Cause, number
 from irrun.tools.compare.passes import Trace
 from irrun.tools.compare.results import Measured, OutputResult, TensorResult, Where
+
+MAX_LISTED = 5
+"""Names in a message."""
 
 
 def of_layers(
@@ -139,6 +143,38 @@ def of_outputs(
         message = f"output `{output.name}` differs in {_extent(output)}"
         help = "see the layers above" if failing else _TIED if tied else _advice(output)
         yield said("N200", message, help=help)
+
+
+def of_missing(
+    model: Model, side: str, outputs: Sequence[OutputResult], runs: int, unknown: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Which outputs were not compared, or not in all of so many `runs`; where the other side has arrays that are
+    `unknown`, one of these may be what is meant."""
+    compared = {output.name: output.runs for output in outputs}
+    for layer, (name, *others) in zip(model.graph.results, names_of_results(model.graph), strict=True):
+        said = partial(Diagnostic, span=layer.span, layer=layer.label, file=str(model.path))
+        count = compared.get(name, 0)
+        if count:
+            if count < runs:
+                yield said(
+                    "N301", f"output `{name}` was compared in {count} of {runs} runs: {side} lacks it in the others"
+                )
+        elif unknown:
+            verb = "is" if len(unknown) == 1 else "are"
+            message = f"output `{name}` was not compared: no array of {side} goes by its name"
+            close = [each for word in (name, *others) for each in close_matches(word, unknown, likely=True)]
+            meant = f"if `{close[0]}` is it, " if close else ""
+            help = f"{meant}call its array `{name}`, or `output_{model.graph.results.index(layer)}`, by its place"
+            notes = (Note(f"{listed(unknown)} {verb} nothing of the model"),)
+            yield said("N217", message, notes=notes, help=help)
+        else:
+            yield said("N301", f"output `{name}` was not compared: {side} has nothing for it")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(f"`{clipped(name, LONGEST_NAME)}`" for name in names[:MAX_LISTED]) + more
 
 
 _TIED = "see the tie above: what follows from a choice differs with it; compare on inputs with clear winners"

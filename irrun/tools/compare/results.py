@@ -128,7 +128,7 @@ class Comparison:
     It `agrees` where all outputs do, and no layer does what its precision does not explain. `first` is where the first
     one stands. `diagnostics` say all that in words; `watching` is by what part of their rms outputs have changed
     because somebody looked at tensors, None where they have not; `untapped` are tensors that could not be looked at,
-    with the reason.
+    with the reason, and `unknown` the names of arrays of the other side that are nothing of the model.
 
     `str(comparison)` is what `irrun compare` prints.
     """
@@ -140,6 +140,7 @@ class Comparison:
     diagnostics: Sequence[Diagnostic]
     watching: float | None = None
     untapped: Mapping[str, str] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
 
     @property
     def agrees(self) -> bool:
@@ -183,6 +184,7 @@ class Comparison:
             "diagnostics": [asdict(found) for found in self.diagnostics],
             "watching": self.watching,
             "untapped": dict(self.untapped),
+            "unknown": list(self.unknown),
         }
 
     @classmethod
@@ -199,6 +201,7 @@ class Comparison:
                 [_diagnostic(entry) for entry in given["diagnostics"]],
                 given["watching"],
                 given["untapped"],
+                given.get("unknown", ()),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"it is a comparison that somebody has changed: {error}") from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from irrun.check.render.text import Style, one_line, plain, render_diagnostic, source_of
 from irrun.diagnostics import counted
+from irrun.tools.compare.findings import listed
 
 if TYPE_CHECKING:
     from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
@@ -63,6 +64,12 @@ def table(comparison: Comparison, top: int | None = None) -> str:
     if comparison.untapped:
         unseen = counted(len(comparison.untapped), "tensor")
         parts.append(f"{unseen} could not be looked at: {_reasons(comparison.untapped.values())}\n")
+    if comparison.unknown:
+        unknown = counted(len(comparison.unknown), "array")
+        verb = "is" if len(comparison.unknown) == 1 else "are"
+        parts.append(
+            f"{unknown} of the other side {verb} nothing of the model: {one_line(listed(comparison.unknown))}\n"
+        )
     return "\n".join(parts)
 
 

@@ -131,6 +131,16 @@ class Stepwise(Protocol):
 
 
 @runtime_checkable
+class Naming(Protocol):
+    """A side whose arrays go by names that people have given them."""
+
+    @property
+    def unknown(self) -> Collection[str]:
+        """The names of arrays that are nothing of our model."""
+        ...
+
+
+@runtime_checkable
 class Weighing(Protocol):
     """A side that is a model with constants of its own."""
 
