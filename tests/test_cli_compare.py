@@ -128,6 +128,26 @@ def test_arrays_that_are_nothing_of_the_model_are_named_where_all_outputs_are_th
     assert "N217" not in done.stdout
 
 
+def test_a_cache_of_attention_in_fewer_bits_is_told_as_the_cause(tmp_path):
+    """A prefill and two steps; who computes in f32 need not keep keys and values in it."""
+    model, steps, length = SAMPLES / "language-model" / "model.xml", [], 0
+    for number, tokens in enumerate(([3, 1, 4, 2, 6], [9], [9])):
+        positions = np.arange(length, length := length + len(tokens))
+        given = {"input_ids": [tokens], "attention_mask": [[1] * length], "position_ids": [positions]}
+        path = tmp_path / f"step{number}.npz"
+        np.savez(path, **{name: np.int64(value) for name, value in given.items()}, beam_idx=np.int32([0]))
+        steps += ["--inputs", path]
+    command = ["compare", model, "ov:CPU", *steps, "--steps", "--config", "INFERENCE_PRECISION_HINT=f32", "--config"]
+    done = irrun(*command, "KV_CACHE_PRECISION=u8", status=1)
+    cause = "ov:CPU keeps what attention has seen of earlier steps in u8: with that in f32 output `logits` agrees"
+    assert done.stdout.startswith(f"info[N106]: {cause}")
+    assert "help: compare with --config KV_CACHE_PRECISION=f32, or allow more with --tol" in done.stdout
+    assert "tensors are those with KV_CACHE_PRECISION=f32" in done.stdout
+    assert not [word for word in ("N102", "irrun tune", "at fault") if word in done.stdout]
+    done = irrun(*command, "KV_CACHE_PRECISION=f32")
+    assert "KV_CACHE_PRECISION" not in done.stdout
+
+
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "junit", "gitlab", "jsonl"])
 def test_every_format_has_the_finding(recorded, form):
     done = irrun("compare", CNN, recorded, "--inputs", INPUTS, "--format", form, status=1)

@@ -851,6 +851,14 @@ CODES: dict[str, Code] = {
         "are added up in another order each time. Nothing is wrong, but no comparison can be sharper than that.",
         ("equal bits expected of sums over threads", "a tolerance, or one thread"),
     ),
+    "N106": Code(
+        "a cache of fewer bits",
+        "The device keeps what attention has seen of earlier steps, keys and values, in a type of fewer bits than it "
+        "computes in: 8-bit integers on processors, which INFERENCE_PRECISION_HINT leaves as they are. Kept in f32, "
+        "with nothing else changed, the output is right, so no layer is at fault, and none has to be marked. Compare "
+        "with KV_CACHE_PRECISION=f32; whether 8 bits are good enough, the task says.",
+        ("--config INFERENCE_PRECISION_HINT=f32", "the same and --config KV_CACHE_PRECISION=f32"),
+    ),
     "N200": Code(
         "output that differs",
         "An output of the model is farther from that of the other side than it may be: than --tol says, or by default "

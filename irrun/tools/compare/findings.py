@@ -137,11 +137,16 @@ def of_outputs(
         if watching is not None:
             changed = f"watching tensors changes outputs by {number(watching)} of their rms, as fusions are lost"
             said = partial(said, notes=(*notes, Note(changed)))
-        if not failing and precise:
+        cached = output.cache is not None and output.cache.explains
+        if not failing and cached:
+            assert output.cache is not None
+            kept = f"{side} keeps what attention has seen of earlier steps in {output.cache.type}"
+            yield said("N106", f"{kept}: with that in f32 output `{output.name}` agrees")
+        elif not failing and precise:
             message = f"no layer does more than round, and at full precision output `{output.name}` agrees"
             yield said("N102", message)
         message = f"output `{output.name}` differs in {_extent(output)}"
-        help = "see the layers above" if failing else _TIED if tied else _advice(output)
+        help = "see the layers above" if failing else _TIED if tied and not cached else _advice(output)
         yield said("N200", message, help=help)
 
 
@@ -181,6 +186,8 @@ _TIED = "see the tie above: what follows from a choice differs with it; compare 
 
 
 def _advice(output: OutputResult) -> str:
+    if output.cache is not None and output.cache.explains:
+        return f"compare with --config {output.cache.setting}, or allow more with --tol where this is good enough"
     if output.precise is not None and output.precise.holds:
         return "compute more of it at full precision (`irrun tune` finds the fewest layers), or allow more with --tol"
     return "allow more with --tol where this is good enough"
@@ -208,6 +215,10 @@ def _facts(side: str, output: OutputResult) -> Iterator[str]:
         verb = "agrees" if output.precise.holds else "differs as well"
         equal = output.precise.metrics.equal
         yield f"at full precision it {verb}: {'all equal' if equal else f'{output.precise.metrics.sqnr:.1f} dB'}"
+    if output.cache is not None:
+        verb, without = ("agrees" if output.cache.explains else "differs as well"), output.cache.without.metrics
+        amount = "all equal" if without.equal else f"{without.sqnr:.1f} dB"
+        yield f"with --config {output.cache.setting} in place of {output.cache.type} it {verb}: {amount}"
     if output.runs > 1:
         yield f"it differs in {output.differing} of {output.runs} runs, most with {output.worst.where}"
 

@@ -10,7 +10,7 @@ from irrun.tools.compare.replay import Given
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
 from irrun.tools.compare.tolerances import Tolerance, named
 
-OF_OUTPUTS = frozenset({"N101", "N102", "N200"})
+OF_OUTPUTS = frozenset({"N101", "N102", "N106", "N200"})
 """What `of_outputs` says."""
 
 

@@ -61,10 +61,27 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """What the other side keeps what attention has seen of earlier steps in: a `type`, and the `setting` that makes f32
+    of it; how far an output is off with that."""
+
+    type: str
+    setting: str
+    without: Measured
+
+    @property
+    def explains(self) -> bool:
+        """Whether the output is right then."""
+        return self.without.holds
+
+
+@dataclass(frozen=True, slots=True)
 class OutputResult:
     """An output beside that of the other side, where it is the worst of `runs` runs, of which `differing` fail.
 
-    `layer` is its Result. `precise` is the same run with the other side at full precision, where it has that.
+    `layer` is its Result. `precise` is the same run with the other side at full precision, where it has that. `cache`
+    is the same run with nothing changed but that what attention has seen is kept in f32, where that is kept in fewer
+    bits.
     """
 
     name: str
@@ -74,6 +91,7 @@ class OutputResult:
     runs: int
     differing: int
     precise: Measured | None = None
+    cache: Cache | None = None
 
     @property
     def agrees(self) -> bool:
@@ -128,7 +146,8 @@ class Comparison:
     It `agrees` where all outputs do, and no layer does what its precision does not explain. `first` is where the first
     one stands. `diagnostics` say all that in words; `watching` is by what part of their rms outputs have changed
     because somebody looked at tensors, None where they have not; `untapped` are tensors that could not be looked at,
-    with the reason, and `unknown` the names of arrays of the other side that are nothing of the model.
+    with the reason, and `unknown` the names of arrays of the other side that are nothing of the model. Where it keeps
+    what attention has seen in few bits, `setting` is what it was given to look at tensors without that.
 
     `str(comparison)` is what `irrun compare` prints.
     """
@@ -141,6 +160,7 @@ class Comparison:
     watching: float | None = None
     untapped: Mapping[str, str] = field(default_factory=dict)
     unknown: Sequence[str] = ()
+    setting: str | None = None
 
     @property
     def agrees(self) -> bool:
@@ -185,6 +205,7 @@ class Comparison:
             "watching": self.watching,
             "untapped": dict(self.untapped),
             "unknown": list(self.unknown),
+            "setting": self.setting,
         }
 
     @classmethod
@@ -202,6 +223,7 @@ class Comparison:
                 given["watching"],
                 given["untapped"],
                 given.get("unknown", ()),
+                given.get("setting"),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"it is a comparison that somebody has changed: {error}") from None
@@ -232,13 +254,20 @@ def _of_output(result: OutputResult) -> dict[str, Any]:
         "runs": result.runs,
         "differing": result.differing,
         "precise": _of_measured(result.precise),
+        "cache": None if result.cache is None else _of_cache(result.cache),
     }
 
 
 def _output(given: Mapping[str, Any]) -> OutputResult:
     worst, precise = _measured(given["worst"]), _optional(given["precise"])
     layer, span = LayerName(**given["layer"]), Span(**given["span"])
-    return OutputResult(given["name"], layer, span, worst, given["runs"], given["differing"], precise)
+    cache = given.get("cache")
+    kept = None if cache is None else Cache(cache["type"], cache["setting"], _measured(cache["without"]))
+    return OutputResult(given["name"], layer, span, worst, given["runs"], given["differing"], precise, kept)
+
+
+def _of_cache(cache: Cache) -> dict[str, Any]:
+    return {"type": cache.type, "setting": cache.setting, "without": _of_measured(cache.without)}
 
 
 def _of_tensor(result: TensorResult) -> dict[str, Any]:

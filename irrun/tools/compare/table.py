@@ -61,6 +61,8 @@ def table(comparison: Comparison, top: int | None = None) -> str:
         left = len(comparison.tensors) - len(chosen)
         if left:
             parts.append(f"and {left:,} more tensors, which are no worse\n")
+    if comparison.tensors and comparison.setting is not None:
+        parts.append(f"tensors are those with {comparison.setting}, as nobody sees what is kept in fewer bits\n")
     if comparison.untapped:
         unseen = counted(len(comparison.untapped), "tensor")
         parts.append(f"{unseen} could not be looked at: {_reasons(comparison.untapped.values())}\n")

@@ -336,6 +336,34 @@ def test_an_output_behind_layers_that_nobody_has_seen_is_judged_as_it_is_asked_f
     assert irrun.compare(CNN, side, inputs_of("cnn"), tolerances=allowed).agrees
 
 
+class Caching(Made):
+    """One that keeps a variable in 8 bits, but for what is `uncompressed`."""
+
+    def __init__(self, path, rounded, wrong=None):
+        super().__init__(path, {**(wrong or {}), **rounded})
+        self._exact = Made(path, wrong)
+
+    def cached_in(self):
+        return "u8", "KEPT=f32"
+
+    def uncompressed(self):
+        return self._exact
+
+
+def test_what_a_side_keeps_in_fewer_bits_hides_no_fault_and_is_none_of_a_layer(tmp_path):
+    model, steps = remembering(tmp_path), [{"x": np.linspace(1, 2, 4, dtype=F32)[None]}] * 2
+    rounded = {"read:0": off(1e-2)}
+    found = irrun.compare(model, Caching(model, rounded), steps, consecutive=True)
+    assert (codes(found), found.first) == (["N106", "N200"], None)
+    assert found.outputs[0].cache.explains
+    assert Comparison.from_dict(json.loads(json.dumps(found.to_dict()))).outputs[0].cache == found.outputs[0].cache
+    assert rejudged(found, [parse("1,1")]).agrees
+    wrong = {"twice:0": lambda a: a * F32(3)}
+    found = irrun.compare(model, Caching(model, rounded, wrong), steps, consecutive=True)
+    assert (codes(found), found.first.layer.name) == (["N205", "N200"], "twice")
+    assert not found.outputs[0].cache.explains
+
+
 def choosing(tmp_path):
     """The largest of four numbers, and where it stands."""
     b = Builder()

@@ -149,6 +149,19 @@ class Weighing(Protocol):
         ...
 
 
+@runtime_checkable
+class Caching(Protocol):
+    """A side that may keep what attention has seen of earlier steps in another type than it computes in."""
+
+    def cached_in(self) -> tuple[str, str] | None:
+        """That type, and the setting that makes f32 of it; None where it is as precise, or not known."""
+        ...
+
+    def uncompressed(self) -> Side:
+        """The same side with this in f32. It ends with this one."""
+        ...
+
+
 class SideFailed(Exception):
     """The other side could not do what it was asked for: it said so, crashed, or took too long.
 
