@@ -100,11 +100,11 @@ class Diagnostic:
     """One thing that is wrong with a model.
 
     `code` is a key of `irrun.check.codes.CODES`: E... is an error, W... a warning, I... an info, which is of no
-    consequence; of what a comparison finds, N2... is an error, N1... says what explains it; T... is an error for the
-    release that was asked about. `label` is the constraint of the op that is broken (C1, C2, ...), and `file` the file
-    that `span` lies in. `fixes` are found on request, by `irrun.check.fixes`, the likeliest first. It stands for a
-    `number` of such, which is more than 1 where the others are not listed. An error that a run was told to pass over
-    is `ignored`, and no more than a warning.
+    consequence; of what a comparison finds, N2... is an error, N3... a warning, N1... says what explains it; T... is an
+    error for the release that was asked about. `label` is the constraint of the op that is broken (C1, C2, ...), and
+    `file` the file that `span` lies in. `fixes` are found on request, by `irrun.check.fixes`, the likeliest first. It
+    stands for a `number` of such, which is more than 1 where the others are not listed. An error that a run was told to
+    pass over is `ignored`, and no more than a warning.
     """
 
     code: str
@@ -129,7 +129,13 @@ class Diagnostic:
     def severity(self) -> str:
         if self.ignored:
             return "warning"
-        return "error" if self.code.startswith(("E", "N2", "T")) else "warning" if self.code[0] == "W" else "info"
+        return (
+            "error"
+            if self.code.startswith(("E", "N2", "T"))
+            else "warning"
+            if self.code.startswith(("W", "N3"))
+            else "info"
+        )
 
     @property
     def line(self) -> int | None:

@@ -54,6 +54,100 @@ def test_a_fault_ends_with_1_at_the_line_of_its_layer(recorded):
     assert done.stdout.rstrip().endswith("the first layer at fault is `Convolution_53`, line 135")
 
 
+def test_outputs_alone_blame_no_layer_for_the_rounding_of_those_before_it(tmp_path):
+    import irrun as package
+
+    chance = np.random.default_rng(0)
+    with package.build("turned", opset=13) as g:
+        product = g.MatMul(g.Parameter("f32[5, 64]", name="x"), chance.normal(size=(64, 32)).astype(np.float32))
+        g.Result(g.Transpose(product, np.array([1, 0]), name="y"))
+    model = tmp_path / "model.xml"
+    package.write_model(g.model, model)
+    x = chance.normal(size=(5, 64)).astype(np.float32)
+    (y,) = package.GraphExecutor(model).run(x).values()
+    np.savez(tmp_path / "x.npz", x=x)
+    np.savez(tmp_path / "y.npz", y=y * (1 + 1e-6 * chance.choice([-1, 1], y.shape)).astype(np.float32))
+    irrun("compare", model, tmp_path / "y.npz", "--inputs", tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz", y=y * np.float32(1.01))
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", tmp_path / "x.npz", status=1)
+    assert "error[N205]: `y:0` is the first tensor that differs: a factor: the result is times 1.01" in done.stdout
+    assert "what it has read there is not known: `MatMul_" in done.stdout
+    assert "help: have the other side give tensors in between as well" in done.stdout
+
+
+@pytest.fixture
+def two_outputs(tmp_path):
+    """A model with the outputs `small` and `large`, and its inputs."""
+    import irrun as package
+
+    with package.build("two", opset=13) as g:
+        x = g.Parameter("f32[3]", name="x")
+        g.Result(g.Abs(x, name="small"))
+        g.Result(g.Multiply(x, np.float32([100]), name="large"))
+    package.write_model(g.model, tmp_path / "two.xml")
+    np.savez(tmp_path / "x.npz", x=np.float32([1, -2, 3]))
+    return tmp_path / "two.xml", tmp_path / "x.npz"
+
+
+def test_an_array_of_no_name_of_the_model_beside_an_output_without_one_is_an_error(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    small = np.float32([1, 2, 3])
+    np.savez(tmp_path / "y.npz", small=small, larg=np.float32([0, 0, 0]))
+    (tmp_path / "arrays").mkdir()
+    np.save(tmp_path / "arrays" / "small.npy", small)
+    np.save(tmp_path / "arrays" / "larg.npy", np.float32([0, 0, 0]))
+    for other in (tmp_path / "y.npz", tmp_path / "arrays"):
+        done = irrun("compare", model, other, "--inputs", inputs, status=1)
+        message = f"error[N217]: output `large` was not compared: no array of {other} goes by its name"
+        assert done.stdout.startswith(message)
+        assert "help: if `larg` is it, call its array `large`, or `output_1`, by its place" in done.stdout
+        assert "\n1 array of the other side is nothing of the model: `larg`\n" in done.stdout
+        assert "they differ (1 output" in done.stdout
+
+
+def test_an_output_that_was_not_recorded_is_a_warning(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    np.savez(tmp_path / "y.npz", small=np.float32([1, 2, 3]))
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs)
+    assert done.stdout.startswith(f"warning[N301]: output `large` was not compared: {tmp_path / 'y.npz'} has nothing")
+    assert "they agree (1 output" in done.stdout
+    second = {"step0/large": np.float32([100, -200, 300]), "step1/small": np.float32([1, 2, 3])}
+    np.savez(tmp_path / "y.npz", **second, **{"step0/small": np.float32([1, 2, 3])})
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs, "--inputs", inputs)
+    assert "warning[N301]: output `large` was compared in 1 of 2 runs" in done.stdout
+    assert done.stdout.count("N301") == 1
+
+
+def test_arrays_that_are_nothing_of_the_model_are_named_where_all_outputs_are_there(two_outputs, tmp_path):
+    model, inputs = two_outputs
+    outputs = {"small": np.float32([1, 2, 3]), "output_1": np.float32([100, -200, 300])}
+    np.savez(tmp_path / "y.npz", **outputs, **{f"more{number}": np.float32([0]) for number in range(7)})
+    done = irrun("compare", model, tmp_path / "y.npz", "--inputs", inputs)
+    assert "7 arrays of the other side are nothing of the model: `more0`, " in done.stdout
+    assert "`more4` and 2 more\n" in done.stdout
+    assert "N217" not in done.stdout
+
+
+def test_a_cache_of_attention_in_fewer_bits_is_told_as_the_cause(tmp_path):
+    """A prefill and two steps; who computes in f32 need not keep keys and values in it."""
+    model, steps, length = SAMPLES / "language-model" / "model.xml", [], 0
+    for number, tokens in enumerate(([3, 1, 4, 2, 6], [9], [9])):
+        positions = np.arange(length, length := length + len(tokens))
+        given = {"input_ids": [tokens], "attention_mask": [[1] * length], "position_ids": [positions]}
+        path = tmp_path / f"step{number}.npz"
+        np.savez(path, **{name: np.int64(value) for name, value in given.items()}, beam_idx=np.int32([0]))
+        steps += ["--inputs", path]
+    command = ["compare", model, "ov:CPU", *steps, "--steps", "--config", "INFERENCE_PRECISION_HINT=f32", "--config"]
+    done = irrun(*command, "KV_CACHE_PRECISION=u8", status=1)
+    cause = "ov:CPU keeps what attention has seen of earlier steps in u8: with that in f32 output `logits` agrees"
+    assert done.stdout.startswith(f"info[N106]: {cause}")
+    assert "help: compare with --config KV_CACHE_PRECISION=f32, or allow more with --tol" in done.stdout
+    assert "tensors are those with KV_CACHE_PRECISION=f32" in done.stdout
+    assert not [word for word in ("N102", "irrun tune", "at fault") if word in done.stdout]
+    done = irrun(*command, "KV_CACHE_PRECISION=f32")
+    assert "KV_CACHE_PRECISION" not in done.stdout
+
+
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "junit", "gitlab", "jsonl"])
 def test_every_format_has_the_finding(recorded, form):
     done = irrun("compare", CNN, recorded, "--inputs", INPUTS, "--format", form, status=1)

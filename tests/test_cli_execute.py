@@ -46,6 +46,22 @@ def test_results_are_compared_with_those_expected(doubled, tmp_path):
     assert irrun("execute", doubled, "--inputs", inputs, "--expect", wrong, "--atol", "1").returncode == 0
 
 
+def test_outputs_of_which_nothing_is_expected_are_named(tmp_path):
+    import irrun as package
+
+    with package.build("two", opset=13) as g:
+        x = g.Parameter("f32[2]", name="x")
+        g.Result(g.Abs(x, name="size"))
+        g.Result(g.Negative(x, name="other"))
+    package.write_model(g.model, tmp_path / "two.xml")
+    np.savez(tmp_path / "x.npz", x=np.float32([1, -2]))
+    np.savez(tmp_path / "y.npz", size=np.float32([1, 2]))
+    done = irrun("execute", tmp_path / "two.xml", "--inputs", tmp_path / "x.npz", "--expect", tmp_path / "y.npz")
+    warning, said = done.stderr.splitlines()
+    assert warning == f"warning: {tmp_path / 'y.npz'} has no array for `other`"
+    assert said == "the others are as expected within 0.001 of each number and 1e-05"
+
+
 @pytest.mark.parametrize(
     ("expected", "message"),
     [

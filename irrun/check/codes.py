@@ -852,6 +852,14 @@ CODES: dict[str, Code] = {
         "are added up in another order each time. Nothing is wrong, but no comparison can be sharper than that.",
         ("equal bits expected of sums over threads", "a tolerance, or one thread"),
     ),
+    "N106": Code(
+        "a cache of fewer bits",
+        "The device keeps what attention has seen of earlier steps, keys and values, in a type of fewer bits than it "
+        "computes in: 8-bit integers on processors, which INFERENCE_PRECISION_HINT leaves as they are. Kept in f32, "
+        "with nothing else changed, the output is right, so no layer is at fault, and none has to be marked. Compare "
+        "with KV_CACHE_PRECISION=f32; whether 8 bits are good enough, the task says.",
+        ("--config INFERENCE_PRECISION_HINT=f32", "the same and --config KV_CACHE_PRECISION=f32"),
+    ),
     "N200": Code(
         "output that differs",
         "An output of the model is farther from that of the other side than it may be: than --tol says, or by default "
@@ -969,12 +977,26 @@ CODES: dict[str, Code] = {
         "taken for this one by its name. Compare the shapes layer by layer.",
         ("f32[1, 1000] beside f32[1, 1001]", "two tensors of one shape"),
     ),
+    "N217": Code(
+        "an output without its array",
+        "No array of the other side goes by a name of this output, so nothing was compared with it, and there are "
+        "arrays that go by no name of the model: one of these may be it. An output is found by its names, by "
+        "`LAYER:PORT`, or by its place, as `output_0`. Call the array by one of these, or leave out what is nothing of "
+        "the model.",
+        ("an array `logit` for the output `logits`", "an array `logits`"),
+    ),
     "N299": Code(
         "unexplained",
         "The layer's own result is wrong, and none of the causes that are tried explains all of it. That is most "
         "often a mistake in a kernel. Cut the layer out with its inputs, make sure that it is still wrong alone, "
         "and reduce it.",
         ("a report that a model is wrong", "a report with one layer, its inputs and both results"),
+    ),
+    "N301": Code(
+        "an output that was not compared",
+        "The other side has nothing for this output, or not in every run: it was not recorded, or the other model has "
+        "no such output. The verdict is about the rest. Record it as well, where it counts.",
+        ("np.savez(path, logits=logits)", "np.savez(path, logits=logits, hidden=hidden)"),
     ),
     "D101": Code(
         "OpenVINO is known to do otherwise",

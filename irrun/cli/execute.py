@@ -228,11 +228,12 @@ def execute(
                         say("note", f"in run {number + 1} of {repeat}: {before}")
                     raise
                 times.append(perf_counter() - begin)
-        differing = []
+        differing, unheld = [], []
         if expect is not None:
-            from irrun.run.expectation import differences
+            from irrun.run.expectation import differences, unexpected
 
-            differing = differences(results, read_npz(expect, executor.max_memory), rtol, atol)
+            expected = read_npz(expect, executor.max_memory)
+            differing, unheld = differences(results, expected, rtol, atol), unexpected(results, expected)
     session.finish()
     if profile and measured is not None:
         click.echo(measured.table(), err=True)
@@ -254,10 +255,13 @@ def execute(
     doubtful = _not_finite(results)
     if doubtful:
         say("warning", doubtful)
+    if unheld:
+        say("warning", f"{expect} has no array for {', '.join(f'`{one_line(name)}`' for name in unheld)}")
     for sentence in differing:
         say("error", sentence)
     if expect is not None and not differing:
-        click.echo(f"as expected within {rtol:g} of each number and {atol:g}", err=True)
+        rest = "the others are " if unheld else ""
+        click.echo(f"{rest}as expected within {rtol:g} of each number and {atol:g}", err=True)
     context.exit(1 if differing or session.failed else 0)
 
 

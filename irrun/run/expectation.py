@@ -34,6 +34,12 @@ def differences(results: Results, expected: Mapping[str, Array], rtol: float, at
     return found
 
 
+def unexpected(results: Results, expected: Mapping[str, Array]) -> list[str]:
+    """The names of the results of which nothing is `expected`, by any of the names that they go by."""
+    there = {results.key(name) for name in expected}
+    return [name for name in results if name not in there]
+
+
 def _difference(result: Array, wanted: Array, rtol: float, atol: float) -> str:
     if result.shape != wanted.shape:
         return f"has shape {shape_text(result.shape)}, expected {shape_text(wanted.shape)}"

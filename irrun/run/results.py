@@ -37,6 +37,10 @@ class Results(dict[str, Array]):
         except KeyError:
             return default
 
+    def key(self, name: str) -> str:
+        """The name in the dictionary of the output that goes by this one. Raises KeyError."""
+        return name if super().__contains__(name) else self._aliases[name]
+
     def __missing__(self, key: Any) -> Array:
         if isinstance(key, int) and -len(self) <= key < len(self):
             return list(self.values())[key]

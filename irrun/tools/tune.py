@@ -21,6 +21,7 @@ from irrun.tools.compare.replay import Beside, Course, Given
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Side
 from irrun.tools.compare.steps import DIGITS
+from irrun.tools.compare.stretches import Stretch
 from irrun.tools.compare.tolerances import LEVELS, named
 
 MAX_CHECKS = 30
@@ -105,7 +106,7 @@ class _Search:
         errors: dict[str, float] = {}
         layers = {layer.name: layer for layer in self.executor.model.graph.layers}
 
-        def told(event: Event, _: Array, measured: Measured) -> None:
+        def told(event: Event, _: Array, measured: Measured, __: Stretch) -> None:
             name = event.layer.name
             entry = beside.runtime.get(name)
             coarse = entry is not None and DIGITS.get(entry.precision or "", 0.0) > DIGITS["f32"]

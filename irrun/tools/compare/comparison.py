@@ -22,6 +22,7 @@ from irrun.run.results import Results
 from irrun.run.session import Event
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
+from irrun.spec.traits import Reading
 from irrun.tools.compare import findings
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import decide
@@ -32,11 +33,12 @@ from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.passes import Transforming, trace
 from irrun.tools.compare.reasons import folded, reasons
 from irrun.tools.compare.replay import Beside, Course, Given, unknown_names
-from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult, Where
-from irrun.tools.compare.sides.contract import Observation, Options, Side, SideFailed, Stepwise
+from irrun.tools.compare.results import Cache, Comparison, Measured, OutputResult, TensorResult, Where
+from irrun.tools.compare.sides.contract import Caching, Naming, Observation, Options, Side, SideFailed, Stepwise
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
+from irrun.tools.compare.stretches import NOTHING, Stretch
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
 
 MAX_REASONS = 10
@@ -131,9 +133,11 @@ class _Seen:
     runs: int = 0
     differing: int = 0
     precise: Measured | None = None
+    cache: Cache | None = None
     accumulated: Measured | None = None
     event: tuple[Layer, int] | None = None
     cause: Cause | None = None
+    before: Stretch = NOTHING
 
     def add(self, measured: Measured) -> bool:
         """Count a run; whether it is the worst so far."""
@@ -157,10 +161,14 @@ class _Flow:
         self._tensors: dict[str, _Seen] = {}
         self._notes: list[Diagnostic] = []
         self._watching: float | None = None
+        self._runs = 0
+        self._looked: Side = side
+        self._cache: tuple[str, str] | None = None
 
     def run(self, course: Course, outputs_only: bool, begin: int) -> None:
         """Compare a course, which begins at this step of what was recorded."""
         side = self._side
+        self._runs += len(course.steps)
         if isinstance(side, Stepwise):
             side = side.part(begin, len(course.steps))
         self._tell(f"{side.name} runs on {course.name}")
@@ -168,21 +176,26 @@ class _Flow:
         converted = side.kind in ("model", "recorded")
         beside = self._beside = Beside(self._executor, side.runtime(), side.precision, self._tolerances, converted)
         self._repeated(course, theirs)
+        looked = self._looked = self._uncompressed(side)
         observed: Sequence[Observation] = []
         if not outputs_only:
-            self._tell(f"{side.name} shows its tensors on {course.name}")
-            observed = side.observe(course.steps)
+            self._tell(f"{looked.name} shows its tensors on {course.name}")
+            observed = looked.observe(course.steps)
             self._fed(course, observed)
         self._tell(f"irrun runs on {course.name}")
         results, accumulated = beside.accumulated(course, observed)
         failing = self._judged(course, theirs, results)
+        if failing and looked is not side and self._cache is not None:
+            self._tell(f"{looked.name} runs on {course.name}")
+            theirs = looked.outputs(course.steps)
+            self._kept(course, theirs, results, self._cache)
         if not observed:
             return
         cured, caused = self._watched(course, theirs, observed, results)
         self._tell(f"irrun replays {course.name} layer by layer")
         self._replayed(course, observed, accumulated, failing, caused)
         if failing and cured is not None and not self._rounded():
-            self._tell(f"{side.name} runs models that end earlier")
+            self._tell(f"{looked.name} runs models that end earlier")
             self._located(course, cured, observed[cured])
         if failing and side.kind == "device" and not any(seen.differing for seen in self._tensors.values()):
             self._folded()
@@ -190,7 +203,7 @@ class _Flow:
     def comparison(self) -> Comparison:
         graph, path = self._executor.model.graph, self._executor.model.path
         outputs = [
-            OutputResult(name, layer.label, layer.span, seen.worst, seen.runs, seen.differing, seen.precise)
+            OutputResult(name, layer.label, layer.span, seen.worst, seen.runs, seen.differing, seen.precise, seen.cache)
             for layer, (name, *_) in zip(graph.results, names_of_results(graph), strict=True)
             if (seen := self._outputs.get(name)) is not None
         ]
@@ -200,7 +213,11 @@ class _Flow:
         failing = any(not result.agrees for result in tensors)
         tied = any(cause.code == TIE for cause in causes.values())
         told += findings.of_outputs(path, self._side.name, outputs, self._watching, failing=failing, tied=tied)
-        return Comparison(path, self._side.name, outputs, tensors, told, self._watching, dict(self._side.untapped))
+        unknown = sorted(self._side.unknown) if isinstance(self._side, Naming) else []
+        told += findings.of_missing(self._executor.model, self._side.name, outputs, self._runs, unknown)
+        untapped = {**self._side.untapped, **self._looked.untapped}
+        setting = None if self._cache is None else self._cache[1]
+        return Comparison(path, self._side.name, outputs, tensors, told, self._watching, untapped, unknown, setting)
 
     def _tensor(self, key: str, order: int, seen: _Seen) -> TensorResult:
         assert seen.event is not None
@@ -221,6 +238,8 @@ class _Flow:
             None if entry is None else entry.primitive,
             () if entry is None else entry.fused,
             None if seen.cause is None else seen.cause.code,
+            tuple(layer.name for layer in seen.before.layers),
+            next(iter(self._beside.outputs.get(layer.outputs[port], ())), None) if seen.before.rounds else None,
         )
 
     def trace(self, course: Course) -> None:
@@ -278,6 +297,30 @@ class _Flow:
             seen.precise = Measured(
                 seen.worst.where, measure(theirs[step][name], results[step][name], tolerance), tolerance
             )
+
+    def _uncompressed(self, side: Side) -> Side:
+        """The side that is looked at: one that keeps what attention has seen in fewer bits than it computes in does so
+        in no tensor that can be watched, so layers behind it would be blamed. It keeps that in f32 then."""
+        inference = self._executor.report.inference
+        nodes = () if inference is None else inference.nodes.values()
+        if not isinstance(side, Caching) or not any(node.op.trait(Reading) is not None for node in nodes):
+            return side
+        self._cache = side.cached_in()
+        return side if self._cache is None else side.uncompressed()
+
+    def _kept(
+        self,
+        course: Course,
+        theirs: Sequence[Mapping[str, Array]],
+        results: Sequence[Results],
+        cache: tuple[str, str],
+    ) -> None:
+        """Take down how far outputs that are off are so where what attention has seen is kept in f32."""
+        for name, seen in self._outputs.items():
+            where, tolerance = seen.worst.where, seen.worst.tolerance
+            if not seen.worst.holds and where.inputs == course.name:
+                metrics = measure(theirs[where.step][name], results[where.step][name], tolerance)
+                seen.cache = Cache(*cache, Measured(where, metrics, tolerance))
 
     def _rounded(self) -> bool:
         """Whether all outputs that are off are right at full precision: then rounding has added up."""
@@ -355,12 +398,13 @@ class _Flow:
         wrong: dict[str, int] = {}
         tipped: dict[str, int] = {}
 
-        def told(event: Event, other: Array, measured: Measured) -> None:
+        def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
             key, step = event.name, measured.where.step
             seen = self._tensors.setdefault(key, _Seen(measured))
             seen.event = (event.layer, event.port)
             if seen.add(measured):
                 seen.accumulated = accumulated[step].get(key)
+                seen.before = before
             if not measured.holds and key not in wrong and seen.cause is None:
                 wrong[key] = step
             elif failing and measured.holds and key not in tipped and self._tips(event, accumulated[step]):
@@ -373,7 +417,7 @@ class _Flow:
         if not first and not right:
             return
         self._tell("why layers are off")
-        found = reasons(self._beside, self._side, course, observed, first | right, caused)
+        found = reasons(self._beside, self._looked, course, observed, first | right, caused)
         for name, cause in found.items():
             if name in first or cause.code == TIE:
                 self._tensors[name].cause = cause
@@ -406,7 +450,7 @@ class _Flow:
     def _located(self, course: Course, step: int, observation: Observation) -> None:
         """The first layer at which a model that ends there is wrong."""
         keys = [key for key in self._tensors if key in observation.tensors]
-        found = first_wrong(self._beside, self._side, course, step, keys)
+        found = first_wrong(self._beside, self._looked, course, step, keys)
         if found is None:
             return
         key, array, measured = found

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, Note, clipped
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of_results
+from irrun.spelling import close_matches
 from irrun.tools.compare.causes.case import Cause, number
 from irrun.tools.compare.passes import Trace
 from irrun.tools.compare.results import Measured, OutputResult, TensorResult, Where
+
+MAX_LISTED = 5
+"""Names in a message."""
 
 
 def of_layers(
@@ -94,18 +98,26 @@ def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, firs
         there, here = metrics.worst_values
         at = f" at {list(metrics.worst)}" if metrics.worst else ""
         pair = f"{_value(there)}, but {_value(here)} by irrun"
-        notes.append(Note(f"own error {number(metrics.max_abs)} at most{at}: {pair}; it may be {result.own.tolerance}"))
+        what = "error" if result.between else "own error"
+        notes.append(Note(f"{what} {number(metrics.max_abs)} at most{at}: {pair}; it may be {result.own.tolerance}"))
     if result.runs > 1 or result.own.where.step:
         notes.append(Note(f"it is off in {result.differing} of {result.runs} runs, most with {result.own.where}"))
+    help = cause.help
+    if result.between:
+        notes.append(Note(f"what it has read there is not known: {result.others} may be at fault as well"))
+        help = help if cause.explained else _BETWEEN
     return Diagnostic(
         cause.code,
         f"`{result.key}` {which}: {cause.sentence}",
         result.span,
         result.layer,
-        cause.help,
+        help,
         tuple(notes),
         file=str(path),
     )
+
+
+_BETWEEN = "have the other side give tensors in between as well, which tells the layer"
 
 
 def of_outputs(
@@ -125,18 +137,57 @@ def of_outputs(
         if watching is not None:
             changed = f"watching tensors changes outputs by {number(watching)} of their rms, as fusions are lost"
             said = partial(said, notes=(*notes, Note(changed)))
-        if not failing and precise:
+        cached = output.cache is not None and output.cache.explains
+        if not failing and cached:
+            assert output.cache is not None
+            kept = f"{side} keeps what attention has seen of earlier steps in {output.cache.type}"
+            yield said("N106", f"{kept}: with that in f32 output `{output.name}` agrees")
+        elif not failing and precise:
             message = f"no layer does more than round, and at full precision output `{output.name}` agrees"
             yield said("N102", message)
         message = f"output `{output.name}` differs in {_extent(output)}"
-        help = "see the layers above" if failing else _TIED if tied else _advice(output)
+        help = "see the layers above" if failing else _TIED if tied and not cached else _advice(output)
         yield said("N200", message, help=help)
+
+
+def of_missing(
+    model: Model, side: str, outputs: Sequence[OutputResult], runs: int, unknown: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Which outputs were not compared, or not in all of so many `runs`; where the other side has arrays that are
+    `unknown`, one of these may be what is meant."""
+    compared = {output.name: output.runs for output in outputs}
+    for layer, (name, *others) in zip(model.graph.results, names_of_results(model.graph), strict=True):
+        said = partial(Diagnostic, span=layer.span, layer=layer.label, file=str(model.path))
+        count = compared.get(name, 0)
+        if count:
+            if count < runs:
+                yield said(
+                    "N301", f"output `{name}` was compared in {count} of {runs} runs: {side} lacks it in the others"
+                )
+        elif unknown:
+            verb = "is" if len(unknown) == 1 else "are"
+            message = f"output `{name}` was not compared: no array of {side} goes by its name"
+            close = [each for word in (name, *others) for each in close_matches(word, unknown, likely=True)]
+            meant = f"if `{close[0]}` is it, " if close else ""
+            help = f"{meant}call its array `{name}`, or `output_{model.graph.results.index(layer)}`, by its place"
+            notes = (Note(f"{listed(unknown)} {verb} nothing of the model"),)
+            yield said("N217", message, notes=notes, help=help)
+        else:
+            yield said("N301", f"output `{name}` was not compared: {side} has nothing for it")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(f"`{clipped(name, LONGEST_NAME)}`" for name in names[:MAX_LISTED]) + more
 
 
 _TIED = "see the tie above: what follows from a choice differs with it; compare on inputs with clear winners"
 
 
 def _advice(output: OutputResult) -> str:
+    if output.cache is not None and output.cache.explains:
+        return f"compare with --config {output.cache.setting}, or allow more with --tol where this is good enough"
     if output.precise is not None and output.precise.holds:
         return "compute more of it at full precision (`irrun tune` finds the fewest layers), or allow more with --tol"
     return "allow more with --tol where this is good enough"
@@ -164,6 +215,10 @@ def _facts(side: str, output: OutputResult) -> Iterator[str]:
         verb = "agrees" if output.precise.holds else "differs as well"
         equal = output.precise.metrics.equal
         yield f"at full precision it {verb}: {'all equal' if equal else f'{output.precise.metrics.sqnr:.1f} dB'}"
+    if output.cache is not None:
+        verb, without = ("agrees" if output.cache.explains else "differs as well"), output.cache.without.metrics
+        amount = "all equal" if without.equal else f"{without.sqnr:.1f} dB"
+        yield f"with --config {output.cache.setting} in place of {output.cache.type} it {verb}: {amount}"
     if output.runs > 1:
         yield f"it differs in {output.differing} of {output.runs} runs, most with {output.worst.where}"
 

@@ -22,6 +22,8 @@ from irrun.tools.compare.results import Measured
 from irrun.tools.compare.sides.constants import is_constant
 from irrun.tools.compare.sides.contract import Observation, Side, Weighing
 from irrun.tools.compare.sides.failures import of_device
+from irrun.tools.compare.stretches import Stretch
+from irrun.tools.compare.tolerances import of_elements
 from irrun.tools.folding import computed
 
 MAX_EARLIER = 4
@@ -65,7 +67,7 @@ def reasons(
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
     found: dict[str, Cause] = {}
 
-    def told(event: Event, other: Array, measured: Measured) -> None:
+    def told(event: Event, other: Array, measured: Measured, _: Stretch) -> None:
         key, step = event.name, measured.where.step
         if wanted.get(key) != step:
             return
@@ -83,7 +85,7 @@ def reasons(
             beside.computed_in(event, other),
             calculation.attributes,
             constants=constants,
-            tolerance=measured.tolerance,
+            tolerance=of_elements(measured.tolerance),
         )
         context = Context(
             compute=partial(_computed, calculation),

@@ -10,7 +10,7 @@ from irrun.tools.compare.replay import Given
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
 from irrun.tools.compare.tolerances import Tolerance, named
 
-OF_OUTPUTS = frozenset({"N101", "N102", "N200"})
+OF_OUTPUTS = frozenset({"N101", "N102", "N106", "N200"})
 """What `of_outputs` says."""
 
 
@@ -26,7 +26,7 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
             raise ValueError("how many outliers there are was counted for another tolerance: give one without")
     layers = [entry for entry in tolerances if entry[0] is not None]
     outputs = [_output(result, named(tolerances, result.name)) for result in comparison.outputs]
-    tensors = [_tensor(result, named(layers, result.layer.name, result.key)) for result in comparison.tensors]
+    tensors = [_tensor(result, _asked(result, layers, tolerances)) for result in comparison.tensors]
     at_fault = {result.layer for result in tensors if not result.agrees}
     judged = {result.layer for result in tensors}
     told = [
@@ -37,6 +37,12 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
     failing, tied = bool(at_fault), any(found.code == TIE for found in told)
     told += of_outputs(comparison.model, comparison.other, outputs, comparison.watching, failing=failing, tied=tied)
     return replace(comparison, outputs=outputs, tensors=tensors, diagnostics=told)
+
+
+def _asked(result: TensorResult, layers: Given, tolerances: Given) -> Tolerance | None:
+    """The tolerance for a tensor by the name of its layer, or by that of the output that it is judged as."""
+    asked = named(layers, result.layer.name, result.key)
+    return named(tolerances, result.output) if asked is None and result.output is not None else asked
 
 
 def _again(measured: Measured, tolerance: Tolerance) -> tuple[Measured, bool]:

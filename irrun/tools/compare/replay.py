@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from irrun.ir.graph import Model
+from irrun.ir.graph import Model, Value
 from irrun.ir.signature import names_of_results
 from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
@@ -23,7 +23,8 @@ from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime
 from irrun.tools.compare.steps import DIGITS
-from irrun.tools.compare.tolerances import Tolerance, grid_step, named, on_grid, own, terms
+from irrun.tools.compare.stretches import Stretch, Stretches, stretch
+from irrun.tools.compare.tolerances import EXACT, Tolerance, grid_step, named, of_outputs, on_grid, own, terms
 
 Given = Sequence[tuple[str | None, Tolerance]]
 """Tolerances that somebody asks for, by the name of what they are for; None is for all outputs."""
@@ -31,8 +32,9 @@ Given = Sequence[tuple[str | None, Tolerance]]
 ANYTHING = Tolerance(math.inf)
 """Of what has come together on the way: it is told, not judged."""
 
-Told = Callable[[Event, Array, Measured], object]
-"""Is told of a tensor that our kernel has made, of the other side's one, and how far that is off."""
+Told = Callable[[Event, Array, Measured, Stretch], object]
+"""Is told of a tensor that our kernel has made, of the other side's one, how far that is off, and what lies before its
+layer of which the other side has shown nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Beside:
     """The least precise type that the other side computes any layer in."""
     grids: tuple[str, ...] = field(init=False)
     """"i8" where the model has codes of 8 bits: the least precise of what outputs come from, with `least`."""
+    outputs: dict[Value, tuple[str, ...]] = field(init=False)
+    """The names of the outputs that a tensor is."""
 
     def __post_init__(self) -> None:
         known = [entry.precision for entry in self.runtime.values() if entry.precision is not None]
@@ -66,6 +70,11 @@ class Beside:
         self.least = max((name for name in known if name in DIGITS), key=DIGITS.__getitem__, default="f32")
         inference = self.executor.report.inference
         self.grids = ("i8",) if inference is not None and on_grid(inference) else ()
+        graph, self.outputs = self.executor.model.graph, {}
+        for layer, names in zip(graph.results, names_of_results(graph), strict=True):
+            for source in layer.inputs:
+                if source is not None:
+                    self.outputs[source] = (*self.outputs.get(source, ()), *names)
 
     def computed_in(self, event: Event, other: Array) -> str:
         """What the other side has computed a tensor in: as it says, or holds it in if that is less precise.
@@ -81,9 +90,20 @@ class Beside:
 
     def allowed(self, event: Event, precision: str) -> Tolerance:
         """How far what a layer makes in `precision` may be from what the kernel of its op makes of the same inputs."""
-        asked = named([entry for entry in self.tolerances if entry[0] is not None], event.layer.name, event.name)
-        if asked is not None:
-            return asked
+        return self._asked(event) or self._own(event, precision)
+
+    def allowed_behind(self, event: Event, other: Array) -> Tolerance:
+        """How far a tensor may be that comes of several layers of which nobody knows what each has made: as an output
+        may, which it perhaps is, by the least precise type on the way."""
+        outputs = () if event.path else self.outputs.get(event.layer.outputs[event.port], ())
+        asked = self._asked(event) or (named(self.tolerances, *outputs) if outputs else None)
+        held = [element_type(array.dtype) for array in (other, event.array)]
+        return asked or of_outputs([self.least, *held, *self.grids])
+
+    def _asked(self, event: Event) -> Tolerance | None:
+        return named([entry for entry in self.tolerances if entry[0] is not None], event.layer.name, event.name)
+
+    def _own(self, event: Event, precision: str) -> Tolerance:
         calculation = event.calculation
         op, attributes, inputs = calculation.op, calculation.attributes, calculation.inputs
         shapes = [None if array is None else array.shape for array in inputs]
@@ -134,19 +154,26 @@ class Beside:
         return self.run(course, observer), found
 
     def replay(self, course: Course, observed: Sequence[Observation], told: Told) -> None:
-        """Run with the other side's tensors in the place of ours, so that each layer reads what it has read there."""
+        """Run with the other side's tensors in the place of ours, so that each layer reads what it has read there, as
+        far as that is known."""
+        stretches = Stretches(lambda event: self._own(event, self.computed_in(event, event.array)) == EXACT)
 
         def observer(step: int) -> Observer:
             theirs, where = observed[step].tensors, Where(course.name, step)
+            stretches.begin()
 
             def replaced(event: Event) -> Array | None:
                 other = self.standing(theirs.get(event.name), event.array)
-                if other is None:
-                    return None
-                precision = self.computed_in(event, other)
-                tolerance = self.allowed(event, precision)
-                told(event, other, Measured(where, glance(other, event.array, tolerance, precision), tolerance))
-                return fitting(other, event.array)
+                placed = None if other is None else fitting(other, event.array)
+                read = stretches.read(event)
+                if other is not None:
+                    precision = self.computed_in(event, other)
+                    before = stretch(read)
+                    tolerance = self.allowed_behind(event, other) if before.rounds else self.allowed(event, precision)
+                    measured = Measured(where, glance(other, event.array, tolerance, precision), tolerance)
+                    told(event, other, measured, before)
+                stretches.add(event, read, known=placed is not None)
+                return placed
 
             return replaced
 

@@ -17,6 +17,9 @@ from irrun.tools.compare.tolerances import Tolerance
 SCHEMA = 1
 """Raised when an entry of `Comparison.to_dict` changes its meaning or goes; new ones may come at any time."""
 
+MAX_EXPONENT = 300
+"""Of a ratio that is told in decibels; a larger one is infinite."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -44,15 +47,41 @@ class Measured:
     @property
     def rank(self) -> tuple[bool, float]:
         """What makes one worse than another: whether it fails, and by how much."""
-        worst = math.inf if self.metrics.nonfinite_differing else self.metrics.needed_factor
-        return not self.holds, worst
+        return not self.holds, math.inf if self.metrics.nonfinite_differing else self.share
+
+    @property
+    def share(self) -> float:
+        """What part of the tolerance all that is finite takes: more than 1 where that is beyond it."""
+        metrics, tolerance = self.metrics, self.tolerance
+        if tolerance.sqnr is None or not metrics.comparable:
+            return metrics.needed_factor
+        beyond = (tolerance.sqnr - metrics.sqnr) / 20
+        noise = math.inf if beyond > MAX_EXPONENT else 10**beyond
+        return noise if tolerance.outliers >= 1 else max(noise, metrics.needed_factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """What the other side keeps what attention has seen of earlier steps in: a `type`, and the `setting` that makes f32
+    of it; how far an output is off with that."""
+
+    type: str
+    setting: str
+    without: Measured
+
+    @property
+    def explains(self) -> bool:
+        """Whether the output is right then."""
+        return self.without.holds
 
 
 @dataclass(frozen=True, slots=True)
 class OutputResult:
     """An output beside that of the other side, where it is the worst of `runs` runs, of which `differing` fail.
 
-    `layer` is its Result. `precise` is the same run with the other side at full precision, where it has that.
+    `layer` is its Result. `precise` is the same run with the other side at full precision, where it has that. `cache`
+    is the same run with nothing changed but that what attention has seen is kept in f32, where that is kept in fewer
+    bits.
     """
 
     name: str
@@ -62,6 +91,7 @@ class OutputResult:
     runs: int
     differing: int
     precise: Measured | None = None
+    cache: Cache | None = None
 
     @property
     def agrees(self) -> bool:
@@ -75,6 +105,10 @@ class TensorResult:
     `own` is what its layer makes of the inputs that the other side gave it, against the same by the kernel of the op;
     `accumulated` is what has come together from the inputs of the model on. `precision`, `primitive` and `fused` are
     how the other side computes the layer, as far as it says so. `cause` is told of the first ones that fail.
+
+    `between` are the names of layers before it of which the other side has shown nothing. Then `own` is what they make
+    together, against the same by the kernels of their ops; where these do more than move elements it may be as far off
+    as an output may, and it is judged as the `output` that it is, if it is one.
     """
 
     key: str
@@ -90,10 +124,19 @@ class TensorResult:
     primitive: str | None = None
     fused: tuple[str, ...] = ()
     cause: str | None = None
+    between: tuple[str, ...] = ()
+    output: str | None = None
 
     @property
     def agrees(self) -> bool:
         return not self.differing
+
+    @property
+    def others(self) -> str:
+        """The layers `between`, as a message has them."""
+        if len(self.between) == 1:
+            return f"`{self.between[0]}` before it"
+        return f"one of the {len(self.between):,} layers before it, from `{self.between[0]}` on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +146,8 @@ class Comparison:
     It `agrees` where all outputs do, and no layer does what its precision does not explain. `first` is where the first
     one stands. `diagnostics` say all that in words; `watching` is by what part of their rms outputs have changed
     because somebody looked at tensors, None where they have not; `untapped` are tensors that could not be looked at,
-    with the reason.
+    with the reason, and `unknown` the names of arrays of the other side that are nothing of the model. Where it keeps
+    what attention has seen in few bits, `setting` is what it was given to look at tensors without that.
 
     `str(comparison)` is what `irrun compare` prints.
     """
@@ -115,6 +159,8 @@ class Comparison:
     diagnostics: Sequence[Diagnostic]
     watching: float | None = None
     untapped: Mapping[str, str] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
+    setting: str | None = None
 
     @property
     def agrees(self) -> bool:
@@ -158,6 +204,8 @@ class Comparison:
             "diagnostics": [asdict(found) for found in self.diagnostics],
             "watching": self.watching,
             "untapped": dict(self.untapped),
+            "unknown": list(self.unknown),
+            "setting": self.setting,
         }
 
     @classmethod
@@ -174,6 +222,8 @@ class Comparison:
                 [_diagnostic(entry) for entry in given["diagnostics"]],
                 given["watching"],
                 given["untapped"],
+                given.get("unknown", ()),
+                given.get("setting"),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"it is a comparison that somebody has changed: {error}") from None
@@ -204,13 +254,20 @@ def _of_output(result: OutputResult) -> dict[str, Any]:
         "runs": result.runs,
         "differing": result.differing,
         "precise": _of_measured(result.precise),
+        "cache": None if result.cache is None else _of_cache(result.cache),
     }
 
 
 def _output(given: Mapping[str, Any]) -> OutputResult:
     worst, precise = _measured(given["worst"]), _optional(given["precise"])
     layer, span = LayerName(**given["layer"]), Span(**given["span"])
-    return OutputResult(given["name"], layer, span, worst, given["runs"], given["differing"], precise)
+    cache = given.get("cache")
+    kept = None if cache is None else Cache(cache["type"], cache["setting"], _measured(cache["without"]))
+    return OutputResult(given["name"], layer, span, worst, given["runs"], given["differing"], precise, kept)
+
+
+def _of_cache(cache: Cache) -> dict[str, Any]:
+    return {"type": cache.type, "setting": cache.setting, "without": _of_measured(cache.without)}
 
 
 def _of_tensor(result: TensorResult) -> dict[str, Any]:
@@ -229,6 +286,8 @@ def _of_tensor(result: TensorResult) -> dict[str, Any]:
         "primitive": result.primitive,
         "fused": list(result.fused),
         "cause": result.cause,
+        "between": list(result.between),
+        "output": result.output,
     }
 
 
@@ -247,6 +306,8 @@ def _tensor(given: Mapping[str, Any]) -> TensorResult:
         given["primitive"],
         tuple(given["fused"]),
         given["cause"],
+        tuple(given.get("between", ())),
+        given.get("output"),
     )
 
 

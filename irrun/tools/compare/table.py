@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from irrun.check.render.text import Style, one_line, plain, render_diagnostic, source_of
+from irrun.diagnostics import counted
+from irrun.tools.compare.findings import listed
 
 if TYPE_CHECKING:
     from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
@@ -36,7 +38,11 @@ def verdict(comparison: Comparison, style: Style = plain) -> str:
     if comparison.agrees:
         return f"{sides}: {style('they agree', 'ok')} ({count}{looked}{runs_text})"
     first = comparison.first
-    where = f"; the first layer at fault is `{one_line(first.layer.name)}`, line {first.span.line}" if first else ""
+    where = ""
+    if first is not None:
+        at = f"`{one_line(first.layer.name)}`, line {first.span.line}"
+        others = f", or {one_line(first.others)}" if first.between else ""
+        where = f"; the first layer at fault is {at}{others}"
     return f"{sides}: {style('they differ', 'error')} ({count}{looked}{runs_text}){where}"
 
 
@@ -55,9 +61,16 @@ def table(comparison: Comparison, top: int | None = None) -> str:
         left = len(comparison.tensors) - len(chosen)
         if left:
             parts.append(f"and {left:,} more tensors, which are no worse\n")
+    if comparison.tensors and comparison.setting is not None:
+        parts.append(f"tensors are those with {comparison.setting}, as nobody sees what is kept in fewer bits\n")
     if comparison.untapped:
+        unseen = counted(len(comparison.untapped), "tensor")
+        parts.append(f"{unseen} could not be looked at: {_reasons(comparison.untapped.values())}\n")
+    if comparison.unknown:
+        unknown = counted(len(comparison.unknown), "array")
+        verb = "is" if len(comparison.unknown) == 1 else "are"
         parts.append(
-            f"{len(comparison.untapped):,} tensors could not be looked at: {_reasons(comparison.untapped.values())}\n"
+            f"{unknown} of the other side {verb} nothing of the model: {one_line(listed(comparison.unknown))}\n"
         )
     return "\n".join(parts)
 
@@ -96,8 +109,8 @@ def _tensor_row(result: TensorResult) -> tuple[str, ...]:
     accumulated = "" if result.accumulated is None else _decibels(result.accumulated)
     verdict = "" if result.agrees and result.cause is None else result.cause or "differs"
     computed = " ".join(filter(None, (result.precision, result.primitive)))
-    factor = metrics.needed_factor
-    part = "none" if metrics.equal else "beyond" if not math.isfinite(factor) else f"{factor:.2g}"
+    share = result.own.share
+    part = "none" if metrics.equal else "beyond" if not math.isfinite(share) else f"{share:.2g}"
     return (
         _name(result.key),
         str(result.span.line),

@@ -192,6 +192,14 @@ def of_outputs(precisions: Iterable[str]) -> Tolerance:
     return Tolerance(outliers=1.0, sqnr=least)
 
 
+def of_elements(tolerance: Tolerance) -> Tolerance:
+    """One that says of single elements whether they are right, where another one is of all of them together alone."""
+    if tolerance.sqnr is None or tolerance.outliers < 1:
+        return tolerance
+    fitting = (level for level in LEVELS.values() if level.sqnr is not None and level.sqnr <= tolerance.sqnr)
+    return replace(next(fitting, LEVELS["i8"]), sqnr=tolerance.sqnr)
+
+
 def noise_floor(
     compute: Callable[[Sequence[Array | None]], Sequence[Array]],
     inputs: Sequence[Array | None],

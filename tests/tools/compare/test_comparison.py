@@ -260,6 +260,110 @@ def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
     assert (found.first.layer.name, found.first.own.metrics.mismatches) == ("read", 4)
 
 
+class Hiding(Made):
+    """One that shows no tensors of some layers."""
+
+    def __init__(self, path, hidden, wrong):
+        super().__init__(path, wrong)
+        self._hidden = hidden
+
+    def observe(self, steps, keys=None):
+        found = super().observe(steps, keys)
+        for step in found:
+            for key in [key for key in step.tensors if any(name in key for name in self._hidden)]:
+                del step.tensors[key]
+        return found
+
+
+def off(part):
+    """A change by such a part of each element, up and down in turn."""
+    return lambda array: array * (1 + F32(part) * np.resize(F32([1, -1, 1]), array.shape))
+
+
+def test_layers_between_tensors_that_are_shown_are_judged_as_one():
+    """The kernel of a layer that reads another one's rounding cannot tell what it does of its own."""
+    hidden = ["Convolution_53", "Add_55"]
+    found = irrun.compare(CNN, Hiding(CNN, hidden, {"Relu_56:0": off(3e-5)}), inputs_of("cnn"))
+    result = next(result for result in found.tensors if result.layer.name == "Relu_56")
+    assert (found.agrees, result.between) == (True, ("Convolution_53", "Add_55"))
+    assert 0 < result.own.share < 1
+    assert not irrun.compare(CNN, Hiding(CNN, [], {"Relu_56:0": off(3e-5)}), inputs_of("cnn")).agrees
+
+    found = irrun.compare(CNN, Hiding(CNN, hidden, {"Convolution_53:0": lambda x: x * 2}), inputs_of("cnn"))
+    assert [result.key for result in found.tensors if not result.agrees] == ["Relu_56:0"]
+    assert "one of the 2 layers before it, from `Convolution_53` on may be at fault" in str(found)
+    assert str(found).splitlines()[-1].endswith("or one of the 2 layers before it, from `Convolution_53` on")
+    assert Comparison.from_dict(json.loads(json.dumps(found.to_dict()))).first.between == found.first.between
+
+
+def test_behind_layers_that_only_move_elements_a_layer_is_judged_by_itself(tmp_path):
+    b = Builder()
+    x = b.parameter("x", "f32", (4, 3))
+    (turned,) = b.layer("Transpose", [x, b.constant(np.int64([1, 0]))], [("f32", (3, 4))], name="turned")
+    (y,) = b.layer("Multiply", [turned, b.constant(F32([2]))], [("f32", (3, 4))], name="y")
+    b.result(y)
+    model, x = b.save(tmp_path), np.linspace(1, 2, 12, dtype=F32).reshape(4, 3)
+    found = irrun.compare(model, Hiding(model, ["turned"], {"y:0": off(3e-5)}), {"x": x})
+    assert (found.first.layer.name, found.first.between, found.first.output) == ("y", ("turned",), None)
+    assert irrun.compare(model, Hiding(model, ["turned"], {}), {"x": x}).agrees
+
+
+def test_what_a_variable_holds_is_not_known_where_nobody_has_seen_it_stored(tmp_path):
+    model, steps = remembering(tmp_path), [{"x": np.linspace(1, 2, 4, dtype=F32)[None]}] * 2
+    second = {"read:0": lambda a: a if (a < 0.5).all() else off(3e-5)(a)}
+    found = irrun.compare(model, Hiding(model, ["new", "Assign"], second), steps, consecutive=True)
+    read = next(result for result in found.tensors if result.layer.name == "read")
+    assert (found.agrees, read.between) == (True, ("new",))
+    assert not irrun.compare(model, Made(model, second), steps, consecutive=True).agrees
+
+
+def test_what_an_iteration_hands_on_is_not_known_where_nobody_has_seen_it():
+    key = "Loop_13276/body[1]/MatMul_13265:0"
+    wrong = {key: off(3e-5)}
+    found = irrun.compare(LOOP, Hiding(LOOP, ["body[0]/Add", "body[0]/Tanh"], wrong), inputs_of("stateful-loop"))
+    handed = next(result for result in found.tensors if result.key == key)
+    assert handed.agrees
+    assert handed.between == ("Add_13266", "Tanh_13267")
+    assert irrun.compare(LOOP, Made(LOOP, wrong), inputs_of("stateful-loop")).first.key == key
+
+
+def test_an_output_behind_layers_that_nobody_has_seen_is_judged_as_it_is_asked_for(tmp_path):
+    found = irrun.compare(CNN, Hiding(CNN, ["MatMul_61"], {"Softmax_62:0": off(1e-2)}), inputs_of("cnn"))
+    assert [result.output for result in found.tensors if not result.agrees] == ["probabilities"]
+    allowed = [parse("0.1,0")]
+    assert rejudged(found, allowed).agrees
+    side = Hiding(CNN, ["MatMul_61"], {"Softmax_62:0": off(1e-2)})
+    assert irrun.compare(CNN, side, inputs_of("cnn"), tolerances=allowed).agrees
+
+
+class Caching(Made):
+    """One that keeps a variable in 8 bits, but for what is `uncompressed`."""
+
+    def __init__(self, path, rounded, wrong=None):
+        super().__init__(path, {**(wrong or {}), **rounded})
+        self._exact = Made(path, wrong)
+
+    def cached_in(self):
+        return "u8", "KEPT=f32"
+
+    def uncompressed(self):
+        return self._exact
+
+
+def test_what_a_side_keeps_in_fewer_bits_hides_no_fault_and_is_none_of_a_layer(tmp_path):
+    model, steps = remembering(tmp_path), [{"x": np.linspace(1, 2, 4, dtype=F32)[None]}] * 2
+    rounded = {"read:0": off(1e-2)}
+    found = irrun.compare(model, Caching(model, rounded), steps, consecutive=True)
+    assert (codes(found), found.first) == (["N106", "N200"], None)
+    assert found.outputs[0].cache.explains
+    assert Comparison.from_dict(json.loads(json.dumps(found.to_dict()))).outputs[0].cache == found.outputs[0].cache
+    assert rejudged(found, [parse("1,1")]).agrees
+    wrong = {"twice:0": lambda a: a * F32(3)}
+    found = irrun.compare(model, Caching(model, rounded, wrong), steps, consecutive=True)
+    assert (codes(found), found.first.layer.name) == (["N205", "N200"], "twice")
+    assert not found.outputs[0].cache.explains
+
+
 def choosing(tmp_path):
     """The largest of four numbers, and where it stands."""
     b = Builder()

@@ -131,11 +131,34 @@ class Stepwise(Protocol):
 
 
 @runtime_checkable
+class Naming(Protocol):
+    """A side whose arrays go by names that people have given them."""
+
+    @property
+    def unknown(self) -> Collection[str]:
+        """The names of arrays that are nothing of our model."""
+        ...
+
+
+@runtime_checkable
 class Weighing(Protocol):
     """A side that is a model with constants of its own."""
 
     def weights(self, steps: Steps, keys: Collection[str]) -> Mapping[str, Mapping[int, Array]]:
         """What the layers of these tensors read of its constants, by the number of the input."""
+        ...
+
+
+@runtime_checkable
+class Caching(Protocol):
+    """A side that may keep what attention has seen of earlier steps in another type than it computes in."""
+
+    def cached_in(self) -> tuple[str, str] | None:
+        """That type, and the setting that makes f32 of it; None where it is as precise, or not known."""
+        ...
+
+    def uncompressed(self) -> Side:
+        """The same side with this in f32. It ends with this one."""
         ...
 
 

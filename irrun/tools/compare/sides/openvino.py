@@ -36,6 +36,9 @@ TRACING = "OV_ENABLE_SERIALIZE_TRACING"
 
 _TRACED = re.compile(r"Model(\d+)_(\d+)_(.*)\.xml", re.DOTALL)
 
+CACHE = "KV_CACHE_PRECISION"
+"""What a device keeps what attention has seen in, which no hint for the precision of computations reaches."""
+
 _SPARE = 512 << 20
 """Bytes of the disk that are left for others while passes write."""
 
@@ -133,6 +136,15 @@ class OpenvinoSide:
             return None
         side = self._derived(replace(self._options, config={**self._options.config, **config}), self._given)
         side.name = f"{self.name} at full precision"
+        return side
+
+    def cached_in(self) -> tuple[str, str] | None:
+        said = PRECISIONS.get((self._told_of()["cache"] or "").lower())
+        return None if said in (None, "dynamic", "f32", "f64") else (str(said), f"{CACHE}=f32")
+
+    def uncompressed(self) -> OpenvinoSide:
+        side = self._derived(replace(self._options, config={**self._options.config, CACHE: "f32"}), self._given)
+        side.name = f"{self.name} with its cache in f32"
         return side
 
     def marked(self, path: Path) -> OpenvinoSide:

@@ -131,14 +131,15 @@ class Handlers:
             texts = {key: str(info[key].value) for key in info if key in _TOLD}
             nodes.append({"name": node.get_friendly_name(), **texts})
         nodes.sort(key=lambda node: int(node.get("execOrder", "0")))
-        return {"nodes": nodes, "precision": _precision(compiled)}
+        precision, cache = (_type(compiled, name) for name in ("INFERENCE_PRECISION_HINT", "KV_CACHE_PRECISION"))
+        return {"nodes": nodes, "precision": precision, "cache": cache}
 
 
-def _precision(compiled: Any) -> str | None:
-    """What the device computes floats in, unless it says otherwise of a step; None where it does not say."""
+def _type(compiled: Any, property: str) -> str | None:
+    """The element type that a property is, None of a device without it."""
     try:
-        found = compiled.get_property("INFERENCE_PRECISION_HINT")
-    except Exception:  # a device without that
+        found = compiled.get_property(property)
+    except Exception:  # whatever a device raises that does not know it
         return None
     return str(found.to_string() if hasattr(found, "to_string") else found)
 
