@@ -646,6 +646,30 @@ def test_a_layer_that_is_not_there_is_told_once(tmp_path):
     assert [note.span.line for note in found.notes] == [found.line + 1]
 
 
+def test_a_second_copy_of_all_layers_is_told_once():
+    layers = SOUND[SOUND.index("<layers>") : SOUND.index("<edges>")]
+    for text in (SOUND.replace(layers, layers * 2), LOOP.replace(layers, layers * 2)):
+        assert [found.code for found in irrun.validate(text.encode()).errors] == ["E220"]
+
+
+def test_layers_that_were_moved_into_a_second_list_are_known():
+    text = SOUND.replace(RESULT, f"</layers><layers>{RESULT}")
+    assert [found.code for found in irrun.validate(text.encode()).diagnostics] == ["E220"]
+
+
+@pytest.mark.parametrize("type", ["ReadValue", "Assign"])
+def test_a_layer_of_a_variable_that_is_there_twice_is_told_once(type, tmp_path):
+    net = Model()
+    first = net.constant(np.zeros((1, 4), np.float32))
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": "1,4"}
+    (read,) = net.layer("ReadValue", [first], [("f32", (1, 4))], "opset6", **state)
+    (added,) = net.layer("Add", [read, net.parameter("x", "f32", (1, 4))], [("f32", (1, 4))])
+    net.layer("Assign", [added], [("f32", (1, 4))], "opset6", variable_id="v")
+    net.result(added)
+    net.layers.append(next(layer for layer in net.layers if f'type="{type}"' in layer))
+    assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E203"]
+
+
 def test_an_op_of_a_package_may_be_called_like_the_end_of_a_graph():
     text = changed(SOUND, ('name="r" type="Result" version="opset1"', 'name="r" type="Results" version="mine"'))
     assert [found.code for found in irrun.validate(text.encode()).errors] == ["E212", "E301"]
