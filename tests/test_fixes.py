@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -243,6 +244,17 @@ def test_a_port_that_is_lost_takes_no_edge_with_it(tmp_path):
     left = mended(path, broken, unsafe=True)
     assert [fix.title for _, fix in left.fixes] == ["delete the edge"]
     assert "E206" not in [found.code for found in left.report.diagnostics]
+
+
+def test_another_value_does_not_stand_for_an_output_port_that_is_lost(tmp_path):
+    net = Model()
+    constants = [net.constant(np.full((2, 3), number, np.float32)) for number in (1, 2)]
+    (first,) = net.layer("Abs", [constants[0]], [("f32", (2, 3))])
+    net.result(net.layer("Add", [first, constants[1]], [("f32", (2, 3))])[0])
+    net.layers[1] = re.sub(r"<output>.*</output>\n", "", net.layers[1], flags=re.DOTALL)
+    path = net.save(tmp_path)
+    assert [found.code for found in irrun.validate(path).errors][-1] == "E206"
+    assert mended(path, path.read_bytes()).fixes == ()
 
 
 def looped(folder: Path) -> tuple[Path, bytes]:

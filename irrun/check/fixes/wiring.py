@@ -116,8 +116,30 @@ def edge_end(case: Case) -> Iterator[Fix]:
         if len(named) > 1:
             yield from _other_id(case, id)
             return
+    ends = [layer for layer in case.graph.results if code == "E206" and layer.id == _number(case.element, "from-layer")]
+    if len(ends) == 1 and name == "from-layer":
+        yield from _before_result(case, ends[0])
+        return
     tried = _PORT_AND_LAYER[name] if code == "E206" else (name,)
     yield from _ended(case, tried, certain=code != "E205" or not _skips(case.graph))
+
+
+def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
+    """The edge from a Result, which gives nothing, begins at what that hands out."""
+    value = result.inputs[0] if len(result.inputs) == 1 else None
+    if value is not None:
+        edits = [
+            with_attribute(case.element, name, str(id))
+            for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
+            if _number(case.element, name) != id
+        ]
+        ports = [
+            port
+            for layer in case.graph.layers
+            for port, edge in zip(layer.input_ports, layer.input_edges, strict=True)
+            if edge is case.element and _alike(port, value.port)
+        ]
+        yield case.fix(f"let the edge begin at layer {value.layer}", *edits, safe=bool(ports))
 
 
 def _other_id(case: Case, id: int) -> Iterator[Fix]:
@@ -179,7 +201,10 @@ def _ended(case: Case, names: Iterable[str], *, certain: bool = True) -> Iterato
 
 
 def _beginnings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int], bool]:
-    """What an edge can have as the end `name`, where it begins, and whether that is certain where it is one."""
+    """What an edge can have as the end `name`, where it begins, and whether that is certain where it is one.
+
+    Where a port is not there (E206) it may be lost: then nobody lacks this reader.
+    """
     reader = layers.get(_number(case.element, "to-layer"))
     to_port = _number(case.element, "to-port")
     target = next((port for port in reader.input_ports if port.id == to_port), None) if reader else None
@@ -187,10 +212,13 @@ def _beginnings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[i
         return [], False
     if name == "from-port":
         producer = layers.get(_number(case.element, "from-layer"))
-        return [value.port.id for value in _sources(reader, target, [producer] if producer else [])[0]], True
+        values, _ = _sources(reader, target, [producer] if producer else [])
+        certain = case.diagnostic.code != "E206" or not any(value.consumers for value in values)
+        return [value.port.id for value in values], certain
     from_port = _number(case.element, "from-port")
     values, certain = _sources(reader, target, case.graph.layers, from_port)
-    return [value.layer.id for value in values], certain or case.diagnostic.code == "E206"
+    certain |= case.diagnostic.code == "E206" and not any(value.consumers for value in values)
+    return [value.layer.id for value in values], certain
 
 
 def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int], bool]:
