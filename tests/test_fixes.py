@@ -118,6 +118,19 @@ def test_a_model_on_one_line(tmp_path):
     assert fixed(joined(sample_defects()), tmp_path) == joined(SAMPLE.read_bytes())
 
 
+@pytest.mark.parametrize("breaks", [b"\n", b"\r\n", b"\r", b""])
+def test_an_attribute_that_is_given_twice_goes_beside_a_shape_of_any_rank(breaks, tmp_path):
+    net = Model()
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": "..."}
+    (read,) = net.layer("ReadValue", [net.constant(np.zeros(4, np.float32))], [("f32", (4,))], "opset6", **state)
+    net.layer("Assign", [read], [("f32", (4,))], "opset6", variable_id="v")
+    net.result(read)
+    path = net.save(tmp_path)
+    sound = path.read_bytes().replace(b"\n", breaks)
+    for name in (b'id="1"', b'variable_id="v"'):
+        assert mended(path, sound.replace(name, name + b" " + name, 1)).content == sound
+
+
 def test_what_changes_results_needs_unsafe(tmp_path):
     text = SAMPLE.read_bytes().replace(b'auto_pad="explicit"', b'auto_pda="same_upper"', 1)
     assert fixed(text, tmp_path) == text
