@@ -187,6 +187,19 @@ def test_a_lost_layer_is_not_mended_by_going_past_it(tmp_path):
         assert mended(path, path.read_bytes()).content == path.read_bytes()
 
 
+def test_an_unread_input_does_not_stand_for_a_lost_one(tmp_path):
+    net = Model()
+    x, _ = (net.parameter(name, "f32", (2, 3)) for name in "xy")
+    net.result(net.layer("Abs", [x], [("f32", (2, 3))])[0])
+    path = net.save(tmp_path)
+    sound = path.read_bytes()
+    misspelt = sound.replace(b'from-layer="0"', b'from-layer="70"')
+    assert mended(path, misspelt).fixes == ()  # y can be meant, too
+    del net.layers[0]
+    path = net.save(tmp_path)
+    assert mended(path, path.read_bytes()).fixes == ()
+
+
 def test_a_layer_whose_id_was_changed_gets_it_back(tmp_path):
     net = states()
     path = net.save(tmp_path)

@@ -22,6 +22,9 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 _PORT_AND_LAYER = {name: (f"{side}-port", f"{side}-layer") for name in _ENDS for side in [name.split("-")[0]]}
 """The ends of an edge of which one or the other is at fault where a layer has no such port."""
 
+MAX_FREE = 20
+"""Layers that no edge names among which that is searched which edges name by another id."""
+
 MAX_LAYERS = 20_000
 """Of a graph in which lost ends of edges are searched."""
 
@@ -101,8 +104,8 @@ def port_id(case: Case) -> Iterator[Fix]:
 def edge_end(case: Case) -> Iterator[Fix]:
     """E201, E202, E205, E206: the end of an edge that alone is left for it.
 
-    A layer that is not there is not misspelt where several edges name it, or where its id is the one between others
-    that is missing: then it was deleted, or it has another id.
+    A layer that is not there is not misspelt where several edges name it, or where ids are skipped: then it was
+    deleted, or it has another id.
     """
     names = [case.attribute] if case.attribute else list(_ENDS)
     lost = [name for name in names if case.attribute or name not in case.element.attributes]
@@ -145,12 +148,9 @@ def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
 def _other_id(case: Case, id: int) -> Iterator[Fix]:
     """The id that several edges name for the only layer that none names and whose ports these edges fit."""
     named = _named(case.graph)
-    fitting = [
-        layer
-        for layer in case.graph.layers
-        if layer.id not in named and (layer.inputs or layer.outputs) and _fits(layer, id, case.graph, declared=True)
-    ]
-    if len(fitting) == 1:
+    free = [layer for layer in case.graph.layers if layer.id not in named and (layer.inputs or layer.outputs)]
+    fitting = [layer for layer in free[:MAX_FREE] if _fits(layer, id, case.graph, declared=True)]
+    if len(fitting) == 1 and len(free) <= MAX_FREE:
         yield case.set("id", str(id), element=fitting[0].element)
 
 
@@ -273,9 +273,9 @@ def _strays(graph: Graph) -> list[Element]:
 
 
 def _skips(graph: Graph) -> bool:
-    """Whether ids are skipped between those that layers have, so that one of them may be that of a lost layer."""
+    """Whether layers have not all ids from 0 on, so that one of these may be that of a lost layer."""
     ids = {layer.id for layer in graph.layers}
-    return max(ids, default=0) - min(ids, default=0) >= len(ids)
+    return max(ids, default=0) >= len(ids)
 
 
 def _sources(reader: Layer, port: Port, homes: Iterable[Layer], number: int | None = None) -> tuple[list[Value], bool]:
