@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from irrun.check.fixes import with_fixes
@@ -102,3 +103,20 @@ def test_of_two_constants_that_overlap_the_one_that_has_moved_is_told(tmp_path, 
     (found,) = (d for d in irrun.validate(path).diagnostics if d.code == "W909")
     assert found.line == line
     assert {note.span.line for note in found.notes} == {5, 11} - {line}
+
+
+@pytest.mark.parametrize(("offset", "count"), [(0, 12), (2, 11), (66, 4)])
+def test_a_constant_that_has_bytes_of_many_is_told_once_with_all_of_them(tmp_path, offset, count):
+    net = Model()
+    x = net.parameter("x", "f32", (4,))
+    for number in range(12):
+        (x,) = net.layer("Add", [x, net.constant(np.full(2, number, np.float32))], [("f32", (4,))])
+    (last,) = net.layer("Multiply", [x, net.constant(np.ones(22, np.float32))], [("f32", (4,))])
+    net.result(last)
+    path = net.save(tmp_path)
+    path.write_text(path.read_text().replace('shape="22" offset="96"', f'shape="22" offset="{offset}"'))
+    report = irrun.validate(path)
+    shared = [found for found in report.diagnostics if found.code in ("W909", "E511")]
+    assert [found.layer.id for found in shared] == [25]
+    assert f"bytes {offset} to " in shared[0].message
+    assert ("more" in shared[0].message) == (count > 8)

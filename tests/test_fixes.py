@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import irrun as command
 from corpus import PARTS, defects
+from ir_builder import Model
 
 import irrun
 from irrun.check.fixes import with_fixes
@@ -115,6 +118,19 @@ def test_a_model_on_one_line(tmp_path):
     assert fixed(joined(sample_defects()), tmp_path) == joined(SAMPLE.read_bytes())
 
 
+@pytest.mark.parametrize("breaks", [b"\n", b"\r\n", b"\r", b""])
+def test_an_attribute_that_is_given_twice_goes_beside_a_shape_of_any_rank(breaks, tmp_path):
+    net = Model()
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": "..."}
+    (read,) = net.layer("ReadValue", [net.constant(np.zeros(4, np.float32))], [("f32", (4,))], "opset6", **state)
+    net.layer("Assign", [read], [("f32", (4,))], "opset6", variable_id="v")
+    net.result(read)
+    path = net.save(tmp_path)
+    sound = path.read_bytes().replace(b"\n", breaks)
+    for name in (b'id="1"', b'variable_id="v"'):
+        assert mended(path, sound.replace(name, name + b" " + name, 1)).content == sound
+
+
 def test_what_changes_results_needs_unsafe(tmp_path):
     text = SAMPLE.read_bytes().replace(b'auto_pad="explicit"', b'auto_pda="same_upper"', 1)
     assert fixed(text, tmp_path) == text
@@ -133,6 +149,196 @@ def test_errors_that_hide_others_are_mended_round_by_round(tmp_path):
     text = sample_defects().replace(b"<edges>", b"<edge_list>").replace(b"</edges>", b"</edge_list>")
     text = text.replace(b'name="image"', b"name=image", 1) + b"\nwritten by a tool\n"
     assert fixed(text, tmp_path).rstrip() == SAMPLE.read_bytes().rstrip()
+
+
+def states() -> Model:
+    """Abs, Negative and Exp, one behind the other, and a Result of what is stored, too."""
+    net = Model()
+    x = net.parameter("x", "f32", (2, 3))
+    (kept,) = net.layer(
+        "ReadValue", [], [("f32", (2, 3))], "opset6", variable_id="v", variable_type="f32", variable_shape="2,3"
+    )
+    values = [x]
+    for type in ("Abs", "Negative", "Exp"):
+        values += net.layer(type, values[-1:], [("f32", (2, 3))])
+    (added,) = net.layer("Add", [values[-1], kept], [("f32", (2, 3))])
+    net.layer("Assign", [added], [("f32", (2, 3))], "opset6", variable_id="v")
+    net.result(added)
+    return net
+
+
+def without_edge(net: Model, start: str) -> None:
+    net.edges.remove(next(edge for edge in net.edges if start in edge))
+
+
+def test_a_lost_layer_is_not_mended_by_going_past_it(tmp_path):
+    for id in (2, 3, 4):
+        net = states()
+        del net.layers[id]
+        path = net.save(tmp_path)
+        content = path.read_bytes()
+        assert mended(path, content).content == content
+        assert mended(path, content, unsafe=True).content == content
+    for id in (2, 3, 4):  # with its edges
+        net = states()
+        del net.layers[id]
+        net.edges = [edge for edge in net.edges if f'-layer="{id}"' not in edge]
+        path = net.save(tmp_path)
+        assert mended(path, path.read_bytes()).content == path.read_bytes()
+
+
+def test_an_unread_input_does_not_stand_for_a_lost_one(tmp_path):
+    net = Model()
+    x, _ = (net.parameter(name, "f32", (2, 3)) for name in "xy")
+    net.result(net.layer("Abs", [x], [("f32", (2, 3))])[0])
+    path = net.save(tmp_path)
+    sound = path.read_bytes()
+    misspelt = sound.replace(b'from-layer="0"', b'from-layer="70"')
+    assert mended(path, misspelt).fixes == ()  # y can be meant, too
+    del net.layers[0]
+    path = net.save(tmp_path)
+    assert mended(path, path.read_bytes()).fixes == ()
+
+
+def test_a_layer_whose_id_was_changed_gets_it_back(tmp_path):
+    net = states()
+    path = net.save(tmp_path)
+    sound = path.read_bytes()
+    content = sound.replace(b'<layer id="4"', b'<layer id="44"')
+    assert mended(path, content).content == sound
+
+
+def test_an_edge_that_is_lost_comes_back_where_one_value_can_be_meant(tmp_path):
+    net = states()
+    path = net.save(tmp_path)
+    without_edge(net, 'to-layer="4"')
+    result = mended(path, net.save(tmp_path).read_bytes())
+    assert [fix.title for _, fix in result.fixes] == ["add an edge from layer 3 `Negative_3` (Negative)"]
+    for start in ('to-layer="7"', 'to-layer="5" to-port="1"'):  # of a value with other readers, of an output of Assign
+        net = states()
+        without_edge(net, start)
+        path = net.save(tmp_path)
+        fixes = [fix for _, fix in mended(path, path.read_bytes(), unsafe=True).fixes]
+        assert not any("Assign" in fix.title for fix in fixes)
+        if start == 'to-layer="7"':
+            assert mended(path, path.read_bytes()).fixes == ()
+
+
+WRONG_ENDS = [  # which of two layers or ports is at fault tells what they declare
+    ('from-layer="4" from-port="1"', 'from-layer="0" from-port="1"', None),
+    ('from-layer="4" from-port="1"', 'from-layer="4" from-port="9"', "the same"),
+    ('to-layer="3" to-port="0"', 'to-layer="3" to-port="9"', "the same"),
+    ('to-layer="3" to-port="0"', 'to-layer="4" to-port="0"', None),
+    ('to-layer="3" to-port="0"', 'to-layer="99" to-port="0"', "the same"),
+    ('from-layer="1" from-port="0" to-layer="5"', 'from-layer="4" from-port="1" to-layer="5"', None),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "wanted"), WRONG_ENDS)
+def test_an_edge_is_mended_where_one_end_can_be_meant(old, new, wanted, tmp_path):
+    path = states().save(tmp_path)
+    sound = path.read_bytes()
+    assert old.encode() in sound
+    content = sound.replace(old.encode(), new.encode())
+    assert mended(path, content).content == (sound if wanted else content)
+
+
+def test_no_value_is_connected_that_is_declared_otherwise(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (4, 6))
+    first, second, _ = net.layer("Split", [x, net.constant(np.int64(1))], [("f32", (4, 2))] * 3, num_splits="3")
+    spare = net.constant(np.ones((3, 3), np.float32))
+    net.result(net.layer("Add", [first, second], [("f32", (4, 2))])[0])
+    path = net.save(tmp_path)
+    content = path.read_bytes()
+    old = b'from-layer="2" from-port="2" to-layer="4"'
+    assert old in content
+    broken = content.replace(old, b'from-layer="%d" from-port="2" to-layer="4"' % spare[0])
+    assert mended(path, broken).content == content
+    assert mended(path, broken, unsafe=True).content == content
+
+
+def test_a_port_that_is_lost_takes_no_edge_with_it(tmp_path):
+    net = Model()
+    parts = [net.parameter(name, "f32", (2, 3)) for name in "xyz"]
+    net.result(net.layer("Concat", parts, [("f32", (6, 3))], axis="0")[0])
+    path = net.save(tmp_path)
+    content = path.read_bytes()
+    broken = content.replace(b'<input>\n<port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port>', b"<input>", 1)
+    assert broken != content
+    assert mended(path, broken).content == broken
+    left = mended(path, broken, unsafe=True)
+    assert [fix.title for _, fix in left.fixes] == ["delete the edge"]
+    assert "E206" not in [found.code for found in left.report.diagnostics]
+
+
+def test_another_value_does_not_stand_for_an_output_port_that_is_lost(tmp_path):
+    net = Model()
+    constants = [net.constant(np.full((2, 3), number, np.float32)) for number in (1, 2)]
+    (first,) = net.layer("Abs", [constants[0]], [("f32", (2, 3))])
+    net.result(net.layer("Add", [first, constants[1]], [("f32", (2, 3))])[0])
+    net.layers[1] = re.sub(r"<output>.*</output>\n", "", net.layers[1], flags=re.DOTALL)
+    path = net.save(tmp_path)
+    assert [found.code for found in irrun.validate(path).errors][-1] == "E206"
+    assert mended(path, path.read_bytes()).fixes == ()
+
+
+def looped(folder: Path) -> tuple[Path, bytes]:
+    """An iterator that adds its first input to what it gets from the iteration before, at first its second input."""
+    inner = Model()
+    parts = [inner.parameter("a", "f32", (1, 4)), inner.parameter("b", "f32", (3, 4))]
+    inner.result(inner.layer("Add", parts, [("f32", (3, 4))])[0])
+    net = Model()
+    inputs = [net.parameter("x", "f32", (1, 4)), net.parameter("y", "f32", (3, 4))]
+    net.result(net.layer("TensorIterator", inputs, [("f32", (3, 4))])[0])
+    maps = """<port_map>
+<input external_port_id="0" internal_layer_id="0"/>
+<input external_port_id="1" internal_layer_id="1"/>
+<output external_port_id="2" internal_layer_id="3"/>
+</port_map>
+<back_edges><edge from-layer="3" to-layer="1"/></back_edges>"""
+    layers, edges = "".join(inner.layers), "".join(inner.edges)
+    body = f"{maps}<body><layers>{layers}</layers><edges>{edges}</edges></body></layer>"
+    net.layers[2] = net.layers[2].replace("</layer>", body)
+    path = net.save(folder)
+    return path, path.read_bytes()
+
+
+MAPPED = [
+    (b'external_port_id="0" internal_layer_id="0"', b'external_port_id="1" internal_layer_id="0"', True),
+    (b'external_port_id="1" internal_layer_id="1"', b'external_port_id="0" internal_layer_id="1"', True),
+    (b'external_port_id="0" internal_layer_id="0"', b'external_port_id="0" internal_layer_id="1"', True),
+    (b'external_port_id="2" internal_layer_id="3"', b'external_port_id="2" internal_layer_id="1"', True),
+    (b'external_port_id="2" internal_layer_id="3"', b'external_port_id="3" internal_layer_id="2"', False),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "certain"), MAPPED)
+def test_an_entry_of_a_port_map_is_mended_where_what_is_declared_leaves_one_way(old, new, certain, tmp_path):
+    path, sound = looped(tmp_path)
+    assert not [found for found in irrun.validate(path).diagnostics if found.severity != "info"]
+    assert old in sound
+    content = sound.replace(old, new)
+    assert mended(path, content).content == (sound if certain else content)
+
+
+def test_an_entry_is_left_where_either_of_two_can_be_at_fault(tmp_path):
+    path, sound = looped(tmp_path)
+    alike = sound.replace(b"<dim>1</dim>", b"<dim>3</dim>").replace(b'"1,4"', b'"3,4"')
+    content = alike.replace(MAPPED[0][0], MAPPED[0][1])
+    assert mended(path, content).content == content
+    assert mended(path, content, unsafe=True).content != content
+
+
+def test_ports_stay_as_declared_behind_a_connection_that_was_mended(tmp_path):
+    path = states().save(tmp_path)
+    sound = path.read_bytes()
+    stale = sound.replace(b'id="1" precision="FP32"><dim>2</dim>', b'id="1" precision="FP32"><dim>5</dim>', 1)
+    assert mended(path, stale).content == sound
+    content = stale.replace(b'from-layer="3" from-port="1"', b'from-layer="3" from-port="9"')
+    result = mended(path, content)
+    assert {found.code for found, _ in result.fixes} == {"E206"}
+    assert [found.code for found in result.report.warnings] == ["W931"]
 
 
 def test_an_output_keeps_its_name_before_an_inner_tensor(tmp_path):

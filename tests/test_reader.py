@@ -560,6 +560,116 @@ def test_an_output_port_that_was_deleted_is_told_once(tmp_path):
     assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E206"]
 
 
+def reduced(folder, old, new):
+    """The errors and warnings of a sum over rows that a scaling follows, with one edge that is written otherwise."""
+    net = Model()
+    x, axes = net.parameter("x", "f32", (2, 3)), net.constant(np.array([1]))
+    (scaled,) = net.layer("Multiply", [x, net.constant(np.ones((1, 3), np.float32))], [("f32", (2, 3))])
+    (summed,) = net.layer("ReduceSum", [scaled, axes], [("f32", (2,))], keep_dims="false")
+    (last,) = net.layer("Abs", [summed], [("f32", (2,))])
+    net.result(last)
+    path = net.save(folder)
+    lines = path.read_text().split("\n")
+    edge = next(number for number, line in enumerate(lines) if line == f"<edge {old}/>")
+    lines[edge] = f"<edge {new}/>"
+    path.write_text("\n".join(lines))
+    found = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    return edge + 1, found
+
+
+WRONG_ENDS = [
+    (
+        "E207",
+        'from-layer="3" from-port="2" to-layer="4" to-port="0"',
+        'from-layer="3" from-port="2" to-layer="5" to-port="0"',
+        "0 of layer 4 `ReduceSum_4`",
+    ),
+    (
+        "E207",
+        'from-layer="1" from-port="0" to-layer="4" to-port="1"',
+        'from-layer="1" from-port="0" to-layer="3" to-port="1"',
+        "1 of layer 4 `ReduceSum_4`",
+    ),
+    (
+        "E207",
+        'from-layer="0" from-port="0" to-layer="3" to-port="0"',
+        'from-layer="0" from-port="0" to-layer="3" to-port="1"',
+        "0 of layer 3 `Multiply_3`",
+    ),
+    (
+        "E206",
+        'from-layer="1" from-port="0" to-layer="4" to-port="1"',
+        'from-layer="1" from-port="0" to-layer="5" to-port="1"',
+        "1 of layer 4 `ReduceSum_4`",
+    ),
+    (
+        "E206",
+        'from-layer="2" from-port="0" to-layer="3" to-port="1"',
+        'from-layer="2" from-port="0" to-layer="3" to-port="7"',
+        "1 of layer 3 `Multiply_3`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "old", "new", "left"), WRONG_ENDS)
+def test_a_wrong_end_of_an_edge_is_told_once_with_the_input_that_it_leaves(code, old, new, left, tmp_path):
+    line, (found,) = reduced(tmp_path, old, new)
+    assert (found.code, found.line) == (code, line)
+    assert f"input port {left}" in found.help
+    assert any(f"no edge leads to input port {left}" in note.message for note in found.notes)
+
+
+def test_nothing_is_said_of_what_a_body_gives_that_two_edges_reach(tmp_path):
+    inner = Model()
+    rows, axes = inner.parameter("a", "f32", (2, 4)), inner.constant(np.array([0]))
+    inner.result(inner.layer("ReduceSum", [rows, axes], [("f32", (1, 4))], keep_dims="true")[0])
+    net = Model()
+    net.weights = inner.weights
+    net.result(net.layer("TensorIterator", [net.parameter("x", "f32", (6, 4))], [("f32", (3, 4))])[0])
+    sliced = 'axis="0" start="0" end="-1" stride'
+    edges = "".join(inner.edges).replace('to-layer="2" to-port="0"', 'to-layer="3" to-port="0"', 1)
+    body = f"""<port_map>
+<input external_port_id="0" internal_layer_id="0" {sliced}="2" part_size="2"/>
+<output external_port_id="1" internal_layer_id="3" {sliced}="1" part_size="1"/>
+</port_map><body><layers>{"".join(inner.layers)}</layers><edges>{edges}</edges></body></layer>"""
+    net.layers[1] = net.layers[1].replace("</layer>", body)
+    assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E207"]
+
+
+def test_a_layer_that_is_not_there_is_told_once(tmp_path):
+    text = changed(chain([(0, 1), (1, 2), (2, 3)], 2), (RELU.format(2), ""))
+    found = only(tmp_path, text)
+    assert found.message == "there is no layer 2 in the model"
+    assert (
+        found.help == "its ids go from 0 to 3; edges lead to it and from it: was the layer deleted, or its id changed?"
+    )
+    assert [note.span.line for note in found.notes] == [found.line + 1]
+
+
+def test_a_second_copy_of_all_layers_is_told_once():
+    layers = SOUND[SOUND.index("<layers>") : SOUND.index("<edges>")]
+    for text in (SOUND.replace(layers, layers * 2), LOOP.replace(layers, layers * 2)):
+        assert [found.code for found in irrun.validate(text.encode()).errors] == ["E220"]
+
+
+def test_layers_that_were_moved_into_a_second_list_are_known():
+    text = SOUND.replace(RESULT, f"</layers><layers>{RESULT}")
+    assert [found.code for found in irrun.validate(text.encode()).diagnostics] == ["E220"]
+
+
+@pytest.mark.parametrize("type", ["ReadValue", "Assign"])
+def test_a_layer_of_a_variable_that_is_there_twice_is_told_once(type, tmp_path):
+    net = Model()
+    first = net.constant(np.zeros((1, 4), np.float32))
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": "1,4"}
+    (read,) = net.layer("ReadValue", [first], [("f32", (1, 4))], "opset6", **state)
+    (added,) = net.layer("Add", [read, net.parameter("x", "f32", (1, 4))], [("f32", (1, 4))])
+    net.layer("Assign", [added], [("f32", (1, 4))], "opset6", variable_id="v")
+    net.result(added)
+    net.layers.append(next(layer for layer in net.layers if f'type="{type}"' in layer))
+    assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E203"]
+
+
 def test_an_op_of_a_package_may_be_called_like_the_end_of_a_graph():
     text = changed(SOUND, ('name="r" type="Result" version="opset1"', 'name="r" type="Results" version="mine"'))
     assert [found.code for found in irrun.validate(text.encode()).errors] == ["E212", "E301"]

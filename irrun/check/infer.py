@@ -451,7 +451,8 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
         infer_graph(graph, inference, dict(zip(graph.parameters, given, strict=True)))
     finally:
         inference.depth -= 1
-    results = [inference.tensor(layer.inputs[0] if layer.inputs else None) for layer in graph.results]
+    read = [layer.inputs[0] if layer.inputs and not layer.broken else None for layer in graph.results]
+    results = [inference.tensor(value) for value in read]
     inference.latest[graph] = given, results
     return results
 

@@ -29,7 +29,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
         first = read.setdefault((node.layer.graph, name), node)
         if not inference.unbuilt.holds(node.layer):
             built.add((node.layer.graph, name))
-        if first is not node:
+        if first is not node and first.layer.id != node.layer.id:  # one id of two layers is reported
             yield from _twice(node, first, name)
     for node, name in stored:
         reader = read.get((node.layer.graph, name))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Graph, Layer, Port
+from irrun.ir.graph import Graph, Layer, Port, Value
 from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.plain import PlainEdge
 from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
@@ -17,20 +17,46 @@ from irrun.records import dataclass
 
 _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
+_MAX_PAIRED = 100
+"""Edges of a graph that arrive at a wrong port for which an input is looked for that they can be meant for."""
+
+_MAX_NOTED = 8
+"""Edges that a diagnostic has a note for."""
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class _Stray:
+    """An edge that brings `value` to a port which is not there, or which has another edge, the `first` one."""
+
+    edge: Element
+    value: Value | None
+    reader: Layer
+    port: int | None
+    number: int | None = None
+    first: Element | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class _Gap:
+    """The edges that name a layer which is not there, each with the name of this end and the layer at the other one."""
+
+    edges: list[tuple[Element, str, Layer | None]] = field(default_factory=list)
+
 
 @dataclass(eq=False, repr=False, slots=True)
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
     `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
-    leaves some input without one. A layer that is `crowded` has a second edge into one of its ports, which may be meant
-    for another one. Layers of one id are there `twice`: which of them an edge is meant for nobody knows.
+    leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only edges have. Layers of
+    one id are there `twice`: which of them an edge is meant for nobody knows.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
     written: dict[str | None, Layer] = field(default_factory=dict)
     doubtful: set[Layer] = field(default_factory=set)
-    crowded: set[Layer] = field(default_factory=set)
+    strays: list[_Stray] = field(default_factory=list)
+    gaps: dict[int | None, _Gap] = field(default_factory=dict)
     twice: set[Layer] = field(default_factory=set)
     lost: int = 0
 
@@ -57,6 +83,7 @@ def connect(graph: Graph, findings: Findings) -> None:
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings, spare=True)
+    _report_gaps(graph, index, findings)
     _report_unconnected(graph, index, findings)
 
 
@@ -143,74 +170,66 @@ def _connect_edge(
     from_layer, from_port, to_layer, to_port = numbers
     producer, reader = (index.layers.get(id) if id is not None else None for id in (from_layer, to_layer))
     if producer is None:
-        _report_no_layer(edge, "from-layer", reader, graph, index, findings)
+        index.gaps.setdefault(from_layer, _Gap()).edges.append((edge, "from-layer", reader))
     if reader is None:
-        _report_no_layer(edge, "to-layer", producer, graph, index, findings)
+        index.gaps.setdefault(to_layer, _Gap()).edges.append((edge, "to-layer", producer))
         index.lost += 1
         return
     if reader in index.twice:
         return
-    number = _port(edge, "to-port", to_port, reader, index, ports, findings)
+    number = _port(to_port, reader, False, ports)
+    output = _port(from_port, producer, True, ports) if producer is not None else None
+    value = producer.outputs[output] if producer is not None and output is not None else None
     if number is None:
+        if reader not in index.doubtful:
+            index.strays.append(_Stray(edge, value, reader, to_port))
         index.doubtful.add(reader)
         return
     other = reader.input_edges[number]
     if other is not None:
         if reader not in index.doubtful and not spare:
-            notes = (Note("the first one", other.span),)
-            help = "an input has one source; delete one of the edges, or let it lead to the port that it is meant for"
-            message = f"input port {to_port} of layer {reader} has a second edge"
-            findings.add("E207", message, edge, "to-port", layer=reader, notes=notes, help=help)
-            index.crowded.add(reader)
+            index.strays.append(_Stray(edge, value, reader, to_port, number, other))
         return
     reader.input_edges[number] = edge
     if producer is None or producer in index.twice:
         return
-    output = _port(edge, "from-port", from_port, producer, index, ports, findings)
-    if output is not None:
-        value = producer.outputs[output]
+    if value is not None:
         reader.inputs[number] = value
         value.consumers.append((reader, number))
+    elif producer not in index.doubtful:
+        message = f"layer {producer} has no output port {from_port}"
+        help = _port_help(producer, from_port, True)
+        findings.add("E206", message, edge, "from-port", layer=producer, help=help)
+        findings.lacking.add(producer)
 
 
-def _report_no_layer(
-    edge: Element, name: str, other: Layer | None, graph: Graph, index: _Index, findings: Findings
-) -> None:
-    """Report that the layer which the attribute `name` names is missing; `other` is the one at the other end."""
-    if not graph.unsure:
-        where = f"this {graph.element.tag}" if graph.owner else "the model"
+def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
+    """One error for each layer that edges name and that is not there, at the first of them."""
+    where = f"this {graph.element.tag}" if graph.owner else "the model"
+    for gap in index.gaps.values() if not graph.unsure else ():
+        edge, name, other = gap.edges[0]
         number, help = edge.attributes[name], None
         if index.layers:
             low, high = min(index.layers), max(index.layers)
-            lost = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
-            help = f"its ids go from {low} to {high}{', without it: was the layer deleted, or its id changed?' * lost}"
+            inside = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
+            through = len({end for _, end, _ in gap.edges}) > 1
+            help = f"its ids go from {low} to {high}"
+            if through:
+                help += "; edges lead to it and from it: was the layer deleted, or its id changed?"
+            elif inside:
+                help += ", without it: was the layer deleted, or its id changed?"
         message = f"there is no layer {number} in {where}"
-        findings.add("E205", message, edge, name, graph=graph, layer=other, help=help)
+        rest = [Note("this edge names it, too", each.span) for each, _, _ in gap.edges[1 : 1 + _MAX_NOTED]]
+        findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=tuple(rest))
 
 
-def _port(
-    edge: Element,
-    name: str,
-    id: int | None,
-    layer: Layer,
-    index: _Index,
-    ports: dict[tuple[Layer, bool], dict[int, int]],
-    findings: Findings,
-) -> int | None:
-    """The position of the port with this id among the inputs of `layer`, or its outputs for `from-port`."""
-    output = name == "from-port"
+def _port(id: int | None, layer: Layer, output: bool, ports: dict[tuple[Layer, bool], dict[int, int]]) -> int | None:
+    """The position of the port with this id among the inputs of `layer`, or its outputs."""
     known = ports.get((layer, output))
     if known is None:
         listed = [value.port for value in layer.outputs] if output else layer.input_ports
         known = ports[layer, output] = {port.id: number for number, port in reversed(list(enumerate(listed)))}
-    number = known.get(id) if id is not None else None
-    if number is None and layer not in index.doubtful:
-        side = "output" if output else "input"
-        message = f"layer {layer} has no {side} port {id}"
-        findings.add("E206", message, edge, name, layer=layer, help=_port_help(layer, id, output))
-        findings.lacking.add(layer)
-        layer.broken |= not output
-    return number
+    return known.get(id) if id is not None else None
 
 
 def _port_help(layer: Layer, id: int | None, output: bool) -> str:
@@ -227,17 +246,72 @@ def _has(ports: list[Port], id: int | None) -> bool:
 
 
 def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None:
-    bare = [
-        (layer, number)
+    """Report edges into wrong ports, each with the input that it leaves without one, and other inputs without one."""
+    astray = {stray.reader for stray in index.strays}
+    bare = {
+        port: layer
         for layer in graph.layers
-        if None in layer.input_edges and layer not in index.doubtful and layer not in index.crowded
-        for number, edge in enumerate(layer.input_edges)
+        if None in layer.input_edges and (layer not in index.doubtful or layer in astray)
+        for port, edge in zip(layer.input_ports, layer.input_edges, strict=True)
         if edge is None
-    ]
-    if len(bare) <= index.lost:
+    }
+    for number, stray in enumerate(index.strays):
+        _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings)
+    left = [(port, layer) for port, layer in bare.items() if layer not in index.doubtful and layer not in astray]
+    if len(left) <= index.lost:
         return
-    for layer, number in bare:
-        port = layer.input_ports[number]
+    for port, layer in left:
         message = f"no edge leads to input port {port.id}"
         help = "add an <edge>, or delete the <port> if the input is optional and the last one"
         findings.add("E208", message, port.element, layer=layer, help=help)
+
+
+def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings) -> None:
+    """Report an edge into a wrong port, of two into one that which is the likelier to be meant for another input.
+
+    That input is `bare` no longer. Nothing is said of what the layer gives: nobody knows what it reads.
+    """
+    reader, edge, other = stray.reader, stray.edge, stray.first
+    port, moved = _left_by(stray, bare)
+    if moved:
+        edge, other = other or edge, edge
+    notes = [Note("the other one" if moved else "the first one", other.span)] if other is not None else []
+    help = "an input has one source; delete one of the edges, or let it lead to the port that it is meant for"
+    if port is not None:
+        layer = bare.pop(port)
+        notes.append(Note(f"no edge leads to input port {port.id} of layer {layer}", port.element.span))
+        help = f"is it meant for input port {port.id} of layer {layer}, to which no edge leads?"
+    if other is None:
+        missing = _port_help(reader, stray.port, False)
+        message = f"layer {reader} has no input port {stray.port}"
+        help = f"{missing}; {help}" if port is not None else missing
+        findings.add("E206", message, edge, "to-port", layer=reader, help=help, notes=tuple(notes))
+        findings.lacking.add(reader)
+    else:
+        message = f"input port {stray.port} of layer {reader} has a second edge"
+        findings.add("E207", message, edge, "to-port", layer=reader, help=help, notes=tuple(notes))
+    if other is None or port is not None or edge.attributes != other.attributes:
+        reader.broken = True
+
+
+def _left_by(stray: _Stray, bare: dict[Port, Layer]) -> tuple[Port | None, bool]:
+    """The input that one wrong number leaves without an edge, and whether it is that of the first edge, not the second.
+
+    It is another port of the layer, or the port of that number of another one; what is declared of it tells which.
+    """
+    reader = stray.reader
+    own = [port for port in reader.input_ports if port in bare]
+    others = [port for port, layer in bare.items() if port.id == stray.port and layer is not reader]
+    taken = reader.input_ports[stray.number] if stray.number is not None else None
+    first = reader.inputs[stray.number] if stray.number is not None else None
+    for port in (*own, *others):
+        if _carries(stray.value, port):
+            return port, False
+        if taken is not None and _carries(first, port) and _carries(stray.value, taken):
+            return port, True
+    return (own[0] if own else None), False
+
+
+def _carries(value: Value | None, port: Port) -> bool:
+    """Whether a value is declared as an input is; of one that nobody knows nothing speaks against it."""
+    return value is None or (value.port.dims == port.dims and port.precision in (None, value.port.precision))

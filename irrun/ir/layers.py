@@ -54,10 +54,12 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
         return False
     report_children(graph, findings)
     graph.layers = [
-        _layer(child, graph, findings)
-        for listed in layers
-        for child in members(listed, "layer", findings, graph, graph.owner)
+        _layer(child, graph, findings) for child in members(layers[0], "layer", findings, graph, graph.owner)
     ]
+    for listed in layers[1:]:  # which is reported, and may be a copy of the first one
+        taken = {str(layer.id) for layer in graph.layers}
+        more = members(listed, "layer", findings, graph, graph.owner)
+        graph.layers += [_layer(child, graph, findings) for child in more if child.attributes.get("id") not in taken]
     for layer in graph.layers:
         if len(layer.outputs) + len(layer.input_ports) == 1 and _may_be_an_end(layer):
             _take_for_meant(layer, findings)

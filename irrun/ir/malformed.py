@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 """What may stand before the first element; a document type is refused for itself."""
 
-_ELIDED = re.compile(rb"<\w+[^>]*?\.\.\.")
+_ELIDED = re.compile(rb"""<\w+(?:"[^"]*"|'[^']*'|[^<>"'])*?\.\.\.""")
+"""A tag with dots among its attributes: in a value they may be a shape of any rank."""
 _CONFLICT = b"<<<<<<< "
 """How the first line begins that git writes around two versions of a part of a file."""
 _FRAGMENT = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
 from irrun.ir.weights import Blob, Content, Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span, parse
+from irrun.records import dataclass
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spelling import blank_help
 
@@ -32,6 +35,9 @@ _LFS_POINTER = b"version https://git-lfs.github.com/"
 _HTML = rb"(?is)\s*+(?>(?><!--.*?-->)\s*+)*+<(!doctype\s+html|html)\b"
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 """What may stand before the first character: marks of encodings, zeros of UTF-16, and space."""
+
+_MAX_NOTED = 8
+"""Constants that a diagnostic names of those whose bytes another one has."""
 
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
@@ -327,8 +333,45 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights,
 
 
 def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
-    """One warning for each two Consts of which one begins inside the bytes of the other, at the one that has likely
-    moved: equal blobs are one on purpose."""
+    """One warning for each Const that has bytes of others, at the one that has likely moved: equal blobs are one on
+    purpose."""
+    overlaps = list(_overlaps(constants, weights))
+    counts = Counter(layer for overlap in overlaps for layer in overlap.pair)
+    found: dict[Layer, list[_Overlap]] = {}
+    for overlap in overlaps:
+        most = max(overlap.pair, key=counts.__getitem__)
+        sure = most.data is not None and counts[most] > min(counts[layer] for layer in overlap.pair)
+        at = most if sure else overlap.moved
+        found.setdefault(at, []).append(overlap)
+        for layer in overlap.pair:
+            weights.doubtful.setdefault(layer, at)
+    for layer, shared in found.items():
+        assert layer.data is not None
+        others = [one if other is layer else other for one, other in (overlap.pair for overlap in shared)]
+        notes = [
+            Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset"))
+            for other in others[:_MAX_NOTED]
+        ]
+        start, end = min(overlap.start for overlap in shared), max(overlap.end for overlap in shared)
+        listed = f"layer {others[0]}" if len(others) == 1 else f"layers {', '.join(map(str, others[:_MAX_NOTED]))}"
+        more = f" and {len(others) - _MAX_NOTED} more" if len(others) > _MAX_NOTED else ""
+        message = f"bytes {start} to {end} are also those of {listed}{more}"
+        help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
+        help = help if len(others) == 1 else help.replace("one of the two", "one of them, likely this one,")
+        findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Overlap:
+    """Bytes from `start` to `end` that two Consts share; where they lie tells which of them has `moved`."""
+
+    pair: tuple[Layer, Layer]
+    moved: Layer
+    start: int
+    end: int
+
+
+def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
     blobs = [
         (blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.elements
     ]
@@ -336,17 +379,11 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     free = 0  # bytes before the last one that nobody has
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            at, other = layer, last[2]
+            moved, other = layer, last[2]
             odd, odd_before = _is_odd(layer, weights), _is_odd(other, weights)
             if other.data and (odd_before > odd or (free == last[1] - offset and odd_before >= odd)):
-                at, other = other, layer
-            assert at.data is not None
-            notes = (Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset")),)
-            message = f"bytes {offset} to {min(-end, last[1])} are also those of layer {other}"
-            help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
-            findings.add("W909", message, at.data, "offset", layer=at, help=help, notes=notes)
-            for each in (layer, last[2]):
-                weights.doubtful.setdefault(each, at)
+                moved = other
+            yield _Overlap((layer, other), moved, offset, min(-end, last[1]))
         if last is None or -end > last[1]:
             free = max(offset - (last[1] if last else 0), 0)
             last = offset, -end, layer

@@ -199,6 +199,8 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     stored = _by_variable("Assign", graph)
     for name, layers in stored.items():
         for layer in layers[1:]:
+            if layer.id == layers[0].id:  # which is reported: it may be there twice
+                continue
             notes = (Note(f"layer {layers[0]} stores it, too", layers[0].span),)
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"

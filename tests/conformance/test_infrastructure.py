@@ -323,6 +323,16 @@ def from_graph(make):
     return lambda x, y: make(x, opset1.add(opset1.multiply(y, opset1.constant(np.float32(2))), x))
 
 
+def handed_on(make):
+    """What is stored, and what the Assign makes of it."""
+
+    def build(x, initial):
+        value, assign = make(x, initial)
+        return [value, opset1.relu(assign).output(0), assign]
+
+    return build
+
+
 def two_variables(make):
     """A sum and a product."""
     return lambda x, one: [*make(x, one, name="sum"), *make(x, one, combine=opset1.multiply, name="product")]
@@ -401,6 +411,14 @@ CASES += [
         Case(f"Assign-{version}", "sums up", make, [X, Const(FIVE)], later=RUNS),
         Case(f"Assign-{version}", "sizes unknown", make, [X, Const(FIVE)], True, later=RUNS),
         Case(f"Assign-{version}", "two variables", two_variables(make), [X, Const(X)], later=RUNS),
+        Case(
+            f"Assign-{version}",
+            "output that is read",
+            handed_on(make),
+            [X, Const(FIVE)],
+            deviates=Departure("refuses readers of the output; the page gives them what is stored", "value is read"),
+            expected=[FIVE + X, FIVE + X],
+        ),
         typed(f"Assign-{version}", make, "f16"),
         typed(f"Assign-{version}", make, "i32"),
         typed(f"Assign-{version}", make, "u8"),

@@ -18,8 +18,11 @@ MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
 
 _MARKUP = ("E101", "E105", "E106")
-_STALE = ("I903", "W931", "W932", "W904")
+STALE = ("I903", "W931", "W932", "W904")
 """What may only be the consequence of an error that is there as well, and is not looked at until that is mended."""
+
+CONNECTING = ("E201", "E202", "E203", "E204", "E205", "E206", "E207", "E208", "E213", "E214", "E215", "E218")
+"""What is mended by connecting layers, to what seems to be meant."""
 
 _DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930")
 """What a model may not compute what was meant for; ports that contradict it then tell the truth."""
@@ -120,7 +123,7 @@ def with_fixes(report: Report) -> Report:
         for number, found in enumerate(report.diagnostics)
     ]
     if any(found.code in _DOUBTS and not all(fix.safe for fix in found.fixes) for found in mended):
-        mended = [_doubtful(found) if found.code in _STALE else found for found in mended]
+        mended = [_doubtful(found) if found.code in STALE else found for found in mended]
     return replace(report, diagnostics=mended)
 
 
@@ -140,7 +143,7 @@ def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:
 def _of_model(report: Report, text: Text, found: Diagnostic) -> Diagnostic:
     propose = PROPOSALS.get(found.code)
     model = report.model
-    if propose is None or model is None or found.span is None or (found.code in _STALE and report.errors):
+    if propose is None or model is None or found.span is None or (found.code in STALE and report.errors):
         return found
     element, attribute = text.at(found.span)
     layer, graph = text.home(element)

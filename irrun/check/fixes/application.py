@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from irrun.check.finite import MAX_SEARCHED
-from irrun.check.fixes import with_fixes
+from irrun.check.fixes import CONNECTING, STALE, with_fixes
 from irrun.check.validate import GivenShapes, Report, validate
 from irrun.diagnostics import Diagnostic, Fix
 from irrun.ir.sources import Source
@@ -51,17 +51,20 @@ def mended(
 ) -> Mended:
     """The text of a model with the fixes of its diagnostics made: the safe ones, or with `unsafe` the likeliest ones.
 
-    Only diagnostics are mended whose code is `wanted`. All other bytes stay as they are. The rest is as in
-    `irrun.validate`, which raises ValueError.
+    Only diagnostics are mended whose code is `wanted`. All other bytes stay as they are. What ports declare stays as it
+    is once layers were connected otherwise: it tells whether that was right. The rest is as in `irrun.validate`, which
+    raises ValueError.
     """
 
     def check(text: bytes) -> Report:
         return with_fixes(validate(path, weights, shapes, content=text, searched=searched))
 
-    before, made, seen = content, [], {content}
+    before, seen = content, {content}
+    made: list[tuple[Diagnostic, Fix]] = []
     report = check(content)
     for _ in range(MAX_ROUNDS):
-        chosen = _chosen(report, unsafe, wanted)
+        passed_over = STALE if any(found.code in CONNECTING for found, _ in made) else ()
+        chosen = _chosen(report, unsafe, wanted, passed_over)
         edits = [Edit(part.start, part.end, part.text) for _, fix in chosen for part in fix.replacements]
         changed = apply(content, edits)
         if not chosen or changed in seen:
@@ -73,13 +76,15 @@ def mended(
     return Mended(before, content, tuple(made), report)
 
 
-def _chosen(report: Report, unsafe: bool, wanted: Callable[[str], bool]) -> list[tuple[Diagnostic, Fix]]:
+def _chosen(
+    report: Report, unsafe: bool, wanted: Callable[[str], bool], passed_over: Collection[str]
+) -> list[tuple[Diagnostic, Fix]]:
     """A fix for each diagnostic that has one, as far as they do not overlap; the others have their turn later."""
     chosen: list[tuple[Diagnostic, Fix]] = []
     taken: list[tuple[int, int]] = []
     for found in report.diagnostics:
         fix = next((fix for fix in found.fixes if fix.safe or unsafe), None)
-        if fix is None or not wanted(found.code):
+        if fix is None or found.code in passed_over or not wanted(found.code):
             continue
         parts = [(part.start, part.end) for part in fix.replacements]
         if not any(_overlap(part, other) for part in parts for other in taken):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
 from irrun.ir.bodies import MAP_OF
-from irrun.ir.graph import Layer, LayerBody
+from irrun.ir.graph import Layer, LayerBody, Port
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
 from irrun.spec.registry import registry
@@ -24,8 +25,9 @@ def mapped_end(case: Case) -> Iterator[Fix]:
     if len(lost) != 1 or lost[0] not in _ends(case.element):
         return
     left = _left(case, layer, tag, body, lost[0])
+    certain = len(left) == 1 and _suits(layer, body, case.element, lost[0], left[0])
     for id in left[:4]:
-        yield case.set(lost[0], str(id), safe=len(left) == 1)
+        yield case.set(lost[0], str(id), safe=certain)
 
 
 def doubled_entry(case: Case) -> Iterator[Fix]:
@@ -41,8 +43,21 @@ def doubled_entry(case: Case) -> Iterator[Fix]:
     if len(same) > 1 and same[0] is not case.element and (back or not left):
         yield case.fix("delete the entry, which is there twice", case.without(case.element))
     elif left:
+        name = case.attribute or ""
+        pair = (
+            [entry for entry in parent.findall(case.element.tag) if _same(entry, case.element, name)] if parent else []
+        )
+        right = [
+            (entry, id)
+            for entry in pair
+            for id in left
+            if all(_suits(layer, body, each, name, id if each is entry else None) for each in pair)
+        ]
+        if len(pair) == 2 and len(right) == 1:
+            yield case.set(name, str(right[0][1]), element=right[0][0], safe=not back)
+            return
         for id in left[:4]:
-            yield case.set(case.attribute or "", str(id), safe=len(left) == 1 and not back)
+            yield case.set(name, str(id), safe=False)
     else:
         yield case.fix("delete the second entry", case.without(case.element), safe=False)
 
@@ -69,7 +84,10 @@ def missing_entry(case: Case) -> Iterator[Fix]:
     others = [id for id in _input_numbers(owner) if str(id) not in taken]
     for id in others[:4]:
         text = f'<input external_port_id="{id}" internal_layer_id="{inner.id}" />'
-        yield case.fix(f"map input {id} to layer {inner}", case.last_in(map, text), safe=len(others) == 1)
+        certain = len(others) == 1 and _declared_alike(
+            owner.input_ports[id], inner.outputs[0].port if inner.outputs else None
+        )
+        yield case.fix(f"map input {id} to layer {inner}", case.last_in(map, text), safe=certain)
 
 
 def _missing_output(case: Case) -> Iterator[Fix]:
@@ -84,11 +102,14 @@ def _missing_output(case: Case) -> Iterator[Fix]:
     external = {entry.attributes.get("external_port_id", "").strip() for entry in entries}
     results = [layer for layer in owner.bodies[tag].graph.results if str(layer.id) not in mapped]
     # its ids are in the order of the outputs, so it goes where the id of a port is missing
-    ports = [value.port.id for value in owner.outputs if str(value.port.id) not in external]
+    ports = [value.port for value in owner.outputs if str(value.port.id) not in external]
     if len(ports) == 1:
         for layer in results[:4]:
-            text = f'<output external_port_id="{ports[0]}" internal_layer_id="{layer.id}" />'
-            yield case.fix(f"map layer {layer} to the output", case.last_in(map, text), safe=len(results) == 1)
+            text = f'<output external_port_id="{ports[0].id}" internal_layer_id="{layer.id}" />'
+            certain = len(results) == 1 and _declared_alike(
+                ports[0], layer.input_ports[0] if layer.input_ports else None
+            )
+            yield case.fix(f"map layer {layer} to the output", case.last_in(map, text), safe=certain)
 
 
 def renumbered_outputs(case: Case) -> Iterator[Fix]:
@@ -124,6 +145,45 @@ def _body(case: Case) -> tuple[Layer, str, LayerBody] | None:
         return None
     tag = next((tag for tag, map in MAP_OF.items() if map == parent.tag), "body")
     return (layer, tag, layer.bodies[tag]) if tag in layer.bodies else None
+
+
+def _suits(layer: Layer, body: LayerBody, entry: Element, name: str, id: int | None) -> bool:
+    """Whether an entry whose end `name` becomes `id` is between ports that are declared alike, the other one its own.
+
+    With None the end stays as it is.
+    """
+    given = entry.attributes | ({name: str(id)} if id is not None else {})
+    outside, inside = (given.get(name, "").strip() for name in _ends(entry))
+    inner = {str(each.id): each for each in body.graph.layers}
+    results = {id: each.input_ports[0] for id, each in inner.items() if each.type == "Result" and each.input_ports}
+    parameters = {id: each.outputs[0].port for id, each in inner.items() if each.type == "Parameter" and each.outputs}
+    if entry.tag == "edge":
+        return _declared_alike(results.get(outside), parameters.get(inside))
+    parent = next(map for map in layer.element.children if entry in map.children)
+    other = next(end for end in _ends(entry) if end != name)
+    owned = entry.tag == "input" or other == "external_port_id"  # a Result may be several outputs
+    if owned and sum(_same(each, entry, other) for each in parent.findall(entry.tag)) > 1:
+        return False
+    if entry.tag == "input":
+        inputs = {str(number): port for number, port in enumerate(layer.input_ports)}
+        return _declared_alike(inputs.get(outside), parameters.get(inside), given.get("axis"))
+    outputs = {str(value.port.id): value.port for value in layer.outputs}
+    return _declared_alike(outputs.get(outside), results.get(inside), given.get("axis"))
+
+
+def _same(one: Element, other: Element, name: str) -> bool:
+    return one.attributes.get(name, "").strip() == other.attributes.get(name, "").strip()
+
+
+def _declared_alike(one: Port | None, other: Port | None, axis: str | None = None) -> bool:
+    """Whether two ports are there and declared alike, but for their sizes along an axis that is sliced."""
+    if one is None or other is None or one.precision != other.precision:
+        return False
+    if axis is None:
+        return one.dims == other.dims
+    pairs = list(zip(one.dims, other.dims, strict=False))
+    sliced = int(axis) % len(pairs) if pairs and re.fullmatch(r"-?\d{1,9}", axis, re.ASCII) else None
+    return len(one.dims) == len(other.dims) and all(a == b or at == sliced for at, (a, b) in enumerate(pairs))
 
 
 def _left(case: Case, layer: Layer, tag: str, body: LayerBody, name: str) -> list[int]:

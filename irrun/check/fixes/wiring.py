@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
-from irrun.ir.graph import Graph, Layer, Port, Value
+from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.structure import addressed
 from irrun.ir.text_edits import set_attribute as with_attribute
@@ -16,6 +16,14 @@ from irrun.ir.xml import Element
 from irrun.spec.registry import registry
 
 _WRITE = re.compile(r"write <(\w+)>")
+
+_LAYERS = ("from-layer", "to-layer")
+_ENDS = ("from-layer", "from-port", "to-layer", "to-port")
+_PORT_AND_LAYER = {name: (f"{side}-port", f"{side}-layer") for name in _ENDS for side in [name.split("-")[0]]}
+"""The ends of an edge of which one or the other is at fault where a layer has no such port."""
+
+MAX_FREE = 20
+"""Layers that no edge names among which that is searched which edges name by another id."""
 
 MAX_LAYERS = 20_000
 """Of a graph in which lost ends of edges are searched."""
@@ -44,12 +52,35 @@ def doubled_layer_id(case: Case) -> Iterator[Fix]:
         yield case.set("id", str(id), element=layer.element, safe=len(fitting) == 1)
 
 
-def _fits(layer: Layer, id: int, graph: Graph) -> bool:
-    """Whether the edges of an id are what a layer needs: one into each input, and out of outputs that it has."""
-    outputs = {value.port.id for value in layer.outputs}
-    arriving = sorted(_number(edge, "to-port") for edge in _edges(graph) if _number(edge, "to-layer") == id)
-    leaving = {_number(edge, "from-port") for edge in _edges(graph) if _number(edge, "from-layer") == id}
-    return arriving == sorted(port.id for port in layer.input_ports) and leaving <= outputs
+def _fits(layer: Layer, id: int, graph: Graph, *, declared: bool = False) -> bool:
+    """Whether the edges of an id are what a layer needs: one into each input, and out of outputs that it has.
+
+    What is `declared` of both ends of these edges has to be the same, too, where that is asked.
+    """
+    outputs = {value.port.id: value.port for value in layer.outputs}
+    arriving = [edge for edge in _edges(graph) if _number(edge, "to-layer") == id]
+    leaving = [edge for edge in _edges(graph) if _number(edge, "from-layer") == id]
+    if sorted(_number(edge, "to-port") for edge in arriving) != sorted(port.id for port in layer.input_ports):
+        return False
+    if not {_number(edge, "from-port") for edge in leaving} <= outputs.keys():
+        return False
+    if not declared:
+        return True
+    layers = {each.id: each for each in graph.layers}
+    inputs = {port.id: port for port in layer.input_ports}
+    given = [(inputs[_number(edge, "to-port")], _value(edge, layers)) for edge in arriving]
+    readers = [(layers.get(_number(edge, "to-layer")), edge) for edge in leaving]
+    read = [
+        (port, outputs[_number(edge, "from-port")])
+        for reader, edge in readers
+        for port in (reader.input_ports if reader else ())
+        if port.id == _number(edge, "to-port")
+    ]
+    return (
+        len(read) == len(leaving)
+        and all(value is not None and _alike(port, value.port) for port, value in given)
+        and all(_alike(port, output) for port, output in read)
+    )
 
 
 def port_id(case: Case) -> Iterator[Fix]:
@@ -71,91 +102,199 @@ def port_id(case: Case) -> Iterator[Fix]:
 
 
 def edge_end(case: Case) -> Iterator[Fix]:
-    """E201, E202, E205, E206: the end of an edge that alone is left for it."""
-    names = [case.attribute] if case.attribute else ["from-layer", "from-port", "to-layer", "to-port"]
+    """E201, E202, E205, E206: the end of an edge that alone is left for it.
+
+    A layer that is not there is not misspelt where several edges name it, or where ids are skipped: then it was
+    deleted, or it has another id.
+    """
+    names = [case.attribute] if case.attribute else list(_ENDS)
     lost = [name for name in names if case.attribute or name not in case.element.attributes]
     if len(lost) != 1 or len(case.graph.layers) > MAX_LAYERS:
         return
-    found = list(_ended(case, lost[0] or ""))
-    yield from found
-    complete = not any(one is None for layer in case.graph.layers for one in layer.inputs)
-    if not found and complete and not case.graph.unsure:
-        yield case.fix("delete the edge, as every input has one", case.without(case.element))
+    name = lost[0] or ""
+    code = case.diagnostic.code
+    if code == "E205":
+        id = _number(case.element, name)
+        named = [end for edge in _edges(case.graph) for end in _LAYERS if _number(edge, end) == id]
+        if len(named) > 1:
+            yield from _other_id(case, id)
+            return
+    ends = [layer for layer in case.graph.results if code == "E206" and layer.id == _number(case.element, "from-layer")]
+    if len(ends) == 1 and name == "from-layer":
+        yield from _before_result(case, ends[0])
+        return
+    tried = _PORT_AND_LAYER[name] if code == "E206" else (name,)
+    yield from _ended(case, tried, certain=code != "E205" or not _skips(case.graph))
+
+
+def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
+    """The edge from a Result, which gives nothing, begins at what that hands out."""
+    value = result.inputs[0] if len(result.inputs) == 1 else None
+    if value is not None:
+        edits = [
+            with_attribute(case.element, name, str(id))
+            for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
+            if _number(case.element, name) != id
+        ]
+        ports = [
+            port
+            for layer in case.graph.layers
+            for port, edge in zip(layer.input_ports, layer.input_edges, strict=True)
+            if edge is case.element and _alike(port, value.port)
+        ]
+        yield case.fix(f"let the edge begin at layer {value.layer}", *edits, safe=bool(ports))
+
+
+def _other_id(case: Case, id: int) -> Iterator[Fix]:
+    """The id that several edges name for the only layer that none names and whose ports these edges fit."""
+    named = _named(case.graph)
+    free = [layer for layer in case.graph.layers if layer.id not in named and (layer.inputs or layer.outputs)]
+    fitting = [layer for layer in free[:MAX_FREE] if _fits(layer, id, case.graph, declared=True)]
+    if len(fitting) == 1 and len(free) <= MAX_FREE:
+        yield case.set("id", str(id), element=fitting[0].element)
 
 
 def second_edge(case: Case) -> Iterator[Fix]:
     """E207: an edge that is there twice goes; one that goes into the same port as another one leads to the free one."""
     same = [edge for edge in _edges(case.graph) if edge.attributes == case.element.attributes]
-    if len(same) > 1 and not any(number is None for number in (case.layer.input_edges if case.layer else ())):
+    if len(same) > 1 and not _open(case.graph):
         yield case.fix("delete the edge, which is there twice", case.without(case.element))
         return
-    found = list(_ended(case, "to-port"))
-    yield from found
-    if not found:
-        yield case.fix("delete this edge", case.without(case.element), safe=False)
+    yield from _ended(case, _PORT_AND_LAYER["to-port"])
 
 
 def missing_edge(case: Case) -> Iterator[Fix]:
-    """E208: an edge from the only output that nobody reads and that can be meant."""
+    """E208: an edge from the only layer that nobody reads and that can be meant.
+
+    Where ids are skipped a layer may be lost with its edges, which another one does not stand for.
+    """
     layer, edges = case.layer, case.graph.element.find("edges")
-    ports = layer.input_ports if layer else []
-    number = next((number for number, port in enumerate(ports) if port.element is case.element), None)
-    if layer is None or number is None or edges is None or len(case.graph.layers) > MAX_LAYERS:
+    port = next((port for port in layer.input_ports if port.element is case.element), None) if layer else None
+    if layer is None or port is None or edges is None or len(case.graph.layers) > MAX_LAYERS:
         return
-    port = layer.input_ports[number]
-    open = [one for each in case.graph.layers for one in each.inputs if one is None]
-    found = _sources(layer, port, case.graph)
-    for value in found:
+    found, certain = _sources(layer, port, case.graph.layers)
+    certain = certain and len(_open(case.graph)) == 1 and not _strays(case.graph) and not _skips(case.graph)
+    for value in found[:4]:
         text = (
             f'<edge from-layer="{value.layer.id}" from-port="{value.port.id}" '
             f'to-layer="{layer.id}" to-port="{port.id}" />'
         )
-        safe = len(found) == 1 and len(open) == 1
-        yield case.fix(f"add an edge from layer {value.layer}", case.last_in(edges, text), safe=safe)
+        yield case.fix(f"add an edge from layer {value.layer}", case.last_in(edges, text), safe=certain)
 
 
-def _ended(case: Case, name: str) -> Iterator[Fix]:
+def _ended(case: Case, names: Iterable[str], *, certain: bool = True) -> Iterator[Fix]:
+    """The edge with another number at one of the ends `names`; safe where there is only one such change."""
     ids = Counter(layer.id for layer in case.graph.layers)
     layers = {layer.id: layer for layer in case.graph.layers if ids[layer.id] == 1}
-    producer, reader = (layers.get(_number(case.element, end)) for end in ("from-layer", "to-layer"))
+    found: list[tuple[str, int]] = []
+    for name in names:
+        if name.startswith("from"):
+            ends, sure = _beginnings(case, name, layers)
+        else:
+            ends, sure = _endings(case, name, layers)
+        found += [(name, id) for id in ends]
+        certain = certain and (sure or not ends)
+    for name, id in found[:4]:
+        yield case.set(name, str(id), safe=certain and len(found) == 1)
+    if not found:
+        yield case.fix("delete the edge", case.without(case.element), safe=False)
+
+
+def _beginnings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int], bool]:
+    """What an edge can have as the end `name`, where it begins, and whether that is certain where it is one.
+
+    Where a port is not there (E206) it may be lost: then nobody lacks this reader.
+    """
+    reader = layers.get(_number(case.element, "to-layer"))
+    to_port = _number(case.element, "to-port")
+    target = next((port for port in reader.input_ports if port.id == to_port), None) if reader else None
+    if reader is None or target is None:
+        return [], False
+    if name == "from-port":
+        producer = layers.get(_number(case.element, "from-layer"))
+        values, _ = _sources(reader, target, [producer] if producer else [])
+        certain = case.diagnostic.code != "E206" or not any(value.consumers for value in values)
+        return [value.port.id for value in values], certain
+    from_port = _number(case.element, "from-port")
+    values, certain = _sources(reader, target, case.graph.layers, from_port)
+    certain |= case.diagnostic.code == "E206" and not any(value.consumers for value in values)
+    return [value.layer.id for value in values], certain
+
+
+def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int], bool]:
+    """What an edge can have as the end `name`, where it arrives, and whether that is certain where it is one."""
+    producer, reader = (layers.get(_number(case.element, end)) for end in _LAYERS)
     from_port, to_port = (_number(case.element, end) for end in ("from-port", "to-port"))
-    found: set[int] = set()
-    if name in ("from-layer", "from-port") and reader is not None:
-        target = next((port for port in reader.input_ports if port.id == to_port), None)
-        homes = [producer] if name == "from-port" else case.graph.layers
-        values = _sources(reader, target, case.graph, [layer for layer in homes if layer is not None])
-        found = {
-            value.layer.id if name == "from-layer" else value.port.id
-            for value in values
-            if name == "from-port" or value.port.id == from_port
-        }
-    elif name in ("to-layer", "to-port"):
-        value = next((one for one in producer.outputs if one.port.id == from_port), None) if producer else None
-        homes = [reader] if name == "to-port" else case.graph.layers
-        open = [
-            (layer, port)
-            for layer in homes
-            if layer is not None
-            for port, one in zip(layer.input_ports, layer.inputs, strict=True)
-            if one is None and (name == "to-port" or port.id == to_port) and layer is not producer
+    value = next((value for value in producer.outputs if value.port.id == from_port), None) if producer else None
+    if value is None:
+        return [], False
+    made_of = leading_to([value.layer])
+    found = [
+        (layer, port)
+        for layer, port in _open(case.graph)
+        if layer not in made_of
+        and _alike(port, value.port)
+        and (layer is reader if name == "to-port" else layer is not reader and port.id == to_port)
+    ]
+    certain = len(_strays(case.graph)) == 1
+    if case.diagnostic.code == "E207" and reader is not None and len(found) == 1:
+        # where both edges can be meant for both ports, nobody knows which of them is meant for which
+        there = [
+            edge
+            for edge in _edges(case.graph)
+            if _number(edge, "to-layer") == reader.id and _number(edge, "to-port") == to_port
         ]
-        if len(open) > 1 and value is not None:
-            open = [pair for pair in open if _alike(pair[1], value.port)]
-        found = {layer.id if name == "to-layer" else port.id for layer, port in open}
-    for id in sorted(found)[:4]:
-        yield case.set(name, str(id), safe=len(found) == 1)
+        taken = next((port for port in reader.input_ports if port.id == to_port), None)
+        others = [_value(edge, layers) for edge in there if edge is not case.element]
+        exchanged = taken is not None and _alike(taken, value.port)
+        certain &= not (exchanged and any(other is None or _alike(found[0][1], other.port) for other in others))
+    return [layer.id if name == "to-layer" else port.id for layer, port in found], certain
 
 
-def _sources(reader: Layer, port: Port | None, graph: Graph, homes: Iterable[Layer] | None = None) -> list[Value]:
-    """The values that an input can be meant to read: of its type and shape, not made of the reader; unread ones first.
+def _value(edge: Element, layers: dict[int, Layer]) -> Value | None:
+    producer, number = layers.get(_number(edge, "from-layer")), _number(edge, "from-port")
+    return next((value for value in producer.outputs if value.port.id == number), None) if producer else None
 
-    Where unread ones are among them, only these.
+
+def _open(graph: Graph) -> list[tuple[Layer, Port]]:
+    """The inputs to which no edge leads."""
+    return [
+        (layer, port)
+        for layer in graph.layers
+        for port, edge in zip(layer.input_ports, layer.input_edges, strict=True)
+        if edge is None
+    ]
+
+
+def _strays(graph: Graph) -> list[Element]:
+    """The edges that reach no input, or one that has another edge."""
+    arrived = {edge for layer in graph.layers for edge in layer.input_edges if edge is not None}
+    return [edge for edge in _edges(graph) if edge not in arrived]
+
+
+def _skips(graph: Graph) -> bool:
+    """Whether layers have not all ids from 0 on, so that one of these may be that of a lost layer."""
+    ids = {layer.id for layer in graph.layers}
+    return max(ids, default=0) >= len(ids)
+
+
+def _sources(reader: Layer, port: Port, homes: Iterable[Layer], number: int | None = None) -> tuple[list[Value], bool]:
+    """The values, at ports of that `number`, that an input can be meant to read, and whether there is only one.
+
+    They are of its type and shape, not made of the reader, and no state that an Assign hands on. One of a layer that
+    nobody reads is certain to lack this reader; constants and inputs that nobody reads are there in valid models, too.
     """
     behind = _behind(reader)
-    listed = graph.layers if homes is None else homes
-    values = [value for layer in listed if layer not in behind for value in layer.outputs]
-    alike = [value for value in values if port is None or _alike(port, value.port)] or values
-    return [value for value in alike if not value.consumers] or alike
+    values = [
+        value
+        for layer in homes
+        if layer not in behind and layer.type not in ("Assign", "Result")
+        for value in layer.outputs
+        if number in (None, value.port.id) and _alike(port, value.port)
+    ]
+    unread = [value for value in values if not any(other.consumers for other in value.layer.outputs)]
+    made = [value for value in unread if value.layer.type not in ("Const", "Parameter")]
+    return unread or values, len(unread) == 1 and (bool(made) or len(values) == 1)
 
 
 def _alike(one: Port, other: Port) -> bool:
