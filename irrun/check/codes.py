@@ -112,7 +112,7 @@ CODES: dict[str, Code] = {
     ),
     "E202": Code(
         "not an integer",
-        "Ids are whole numbers from 0 to 2**64 - 1; the positions of a port map (`axis`, `start`, `end`, "
+        "Ids are whole numbers from 0 to 2**63 - 1; the positions of a port map (`axis`, `start`, `end`, "
         "`stride`, `part_size`) may be negative. Anything else cannot name a layer or a port, and OpenVINO "
         "rejects it.",
         ('<edge from-layer="relu" .../>', '<edge from-layer="3" .../>'),
