@@ -92,12 +92,10 @@ class Findings:
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
         """The attribute as a number from 0 to 2**63 - 1; None, and an error, where it is something else."""
         text = element.attributes[name]
-        if len(text) < _DIGITS and text.isdecimal() and text.isascii():
-            return int(text)
-        match = _WHOLE.fullmatch(text)
-        if match and (number := _number(match)) is not None:
+        number = whole_number(text)
+        if number is not None:
             return number
-        what = "less than 2**63" if match else "a whole number, 0 or more"
+        what = "less than 2**63" if _WHOLE.fullmatch(text) else "a whole number, 0 or more"
         message = f"`{name}` is `{text}`, but must be {what}"
         self.add("E202", message, element, name, graph=graph, layer=layer, help=blank_help(text))
         return None
@@ -114,6 +112,14 @@ class Findings:
         message = f"`{name}` is `{text}`, but must be {what}"
         self.add("E202", message, element, name, layer=layer, help=blank_help(text))
         return default
+
+
+def whole_number(text: str) -> int | None:
+    """A number from 0 to 2**63 - 1, None where it is none: OpenVINO reads ids, offsets and sizes of bytes so."""
+    if len(text) < _DIGITS and text.isdecimal() and text.isascii():
+        return int(text)
+    match = _WHOLE.fullmatch(text)
+    return None if match is None else _number(match)
 
 
 def _number(match: re.Match[str]) -> int | None:
