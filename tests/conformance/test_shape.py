@@ -61,7 +61,7 @@ CASES = [
         dynamic=True,
         edit=with_attribute("special_zero", "false"),
         deviates=Departure(
-            "refuses -1 beside 0 for data of unknown sizes; sizes of 0 of data and shape cancel each other, as others do",
+            "refuses -1 beside 0 for data of unknown sizes; sizes of 0 of data and shape cancel, as others do",
             "special_zero = false; data is dynamic; shape is constant; shape = 0; shape = -1",
         ),
         expected=[rows(0, 2, 2)],
