@@ -219,7 +219,7 @@ def scatter(target: Array, positions: Array, updates: Array, reduction: str, use
         if reduction == "mean":
             counts = np.bincount(slots, minlength=len(touched)) + use_init_val
             counts = counts.astype(wide).reshape(-1, *[1] * (total.ndim - 1))
-            total = total // counts if wide.kind in "iu" else total / counts
+            total = total // counts if wide.kind in "iuO" else total / counts  # objects are sizes
         target[touched] = total.astype(target.dtype)
 
 

@@ -33,6 +33,8 @@ from irrun.spec.dims import every, negate
 
 SEEDS = (Attr("global_seed", INT, 0, least=0), Attr("op_seed", INT, 0, least=0))
 ONE = "[] | [1]"
+BEYOND = 2**63
+"""A size that no array can have."""
 
 
 @op(
@@ -124,7 +126,10 @@ def _count(start: Any, stop: Any, step: Any) -> Size:
     if any(isinstance(number, float) for number in (start, stop, step)):
         if any(isinstance(number, Dim) for number in (start, stop, step)):
             return fresh()
-        whole: int = math.ceil((stop - start) / step)
+        try:
+            whole: int = math.ceil((stop - start) / step)
+        except OverflowError:  # more than f64 has
+            whole = BEYOND if (start < stop) == (step > 0) else 0
         return max(whole, 0)
     if isinstance(step, Dim):
         if (step > 0) is not True:

@@ -55,8 +55,8 @@ INTERPOLATION = (
         "round_prefer_floor",
     ),
     Attr("antialias", BOOL, False),
-    Attr("pads_begin", INTS, (0,), least=0),
-    Attr("pads_end", INTS, (0,), least=0),
+    Attr("pads_begin", INTS, (0,), least=0, unsigned=True),
+    Attr("pads_end", INTS, (0,), least=0, unsigned=True),
     Attr("cube_coeff", FLOAT_NUMBER, -0.75),
 )
 
@@ -72,8 +72,8 @@ INTERPOLATION = (
         Attr("mode", exact("nearest", "linear", "linear_onnx", "cubic", "area")),
         Attr("align_corners", BOOL, True),
         Attr("antialias", BOOL, False),
-        Attr("pads_begin", INTS, (0,), least=0),
-        Attr("pads_end", INTS, (0,), least=0),
+        Attr("pads_begin", INTS, (0,), least=0, unsigned=True),
+        Attr("pads_end", INTS, (0,), least=0, unsigned=True),
     ],
     opsets=frozenset({1, 2, 3}),
 )

@@ -130,6 +130,17 @@ def _slices(body: Body, tensors: Sequence[Tensor | None]) -> Size | None:
     return None
 
 
+def _slices_of_all(body: Body, tensors: Sequence[Tensor | None]) -> Size | None:
+    """How many slices the sliced inputs would have from one end of the axis to the other, as far as that is known."""
+    counts = []
+    for port in body.inputs:
+        tensor = tensors[port.external] if port.axis is not None and port.external >= 0 else None
+        if tensor is not None and port.axis is not None and tensor.shape is not None:
+            whole = port._replace(start=0, end=-1, stride=abs(port.stride))
+            counts.append(count_slices(whole, tensor.shape[port.axis]))
+    return fewest(*counts)
+
+
 def _slices_of_iterator(body: Body, tensors: Sequence[Tensor | None]) -> Size | None:
     sliced = any(port.axis is not None and port.external >= 0 for port in body.inputs)
     return _slices(body, tensors) if sliced else _iterations(body, [])
@@ -259,8 +270,9 @@ def loop(trip_count: Array, execution_condition: Array, *inputs: Array, bodies: 
 
     A loop without iterations gives carried values as they came, joins nothing to an empty tensor, and has zeros for all
     else; sizes that only an iteration would tell are 0 then.
-    Deviation: OpenVINO's CPU plugin gives tensors of size 0 where the condition is false from the start; where a sliced
-    input has fewer slices than there are iterations it fails, and its reference takes the last slice again.
+    Deviation: OpenVINO's CPU plugin gives tensors of size 0 where the condition is false from the start; it slices all
+    of an axis, whatever start and end are; where that has fewer slices than there are iterations it fails, and its
+    reference takes the last slice again.
     Constraints:
         C1: the axis of a sliced input lies within its rank.
         C2: strides are not 0, and part_size is 1 or more.
@@ -310,7 +322,10 @@ def _(node: Node) -> list[Tensor]:
     trips = _trips(node, most, goes_on)
     wanted = node.size("trip_count")
     if isinstance(wanted, int) and isinstance(trips, int) and trips == slices and trips < wanted:
-        message = f"`trip_count` is {wanted}, but there are {slices} slices: OpenVINO fails behind these, here it ends"
+        whole = _slices_of_all(body, tensors)
+        more = isinstance(whole, int) and whole >= wanted
+        does = "slices all of the axis" if more else "fails behind these"
+        message = f"`trip_count` is {wanted}, but there are {slices} slices: OpenVINO {does}, here it ends"
         node.warn(message, "trip_count", UNSPECIFIED)
     outputs = loop_outputs(node, body, tensors, parameters, results, trips)
     for port in body.outputs if (trips == 0) is not True else ():

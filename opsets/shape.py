@@ -121,7 +121,8 @@ def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     are 0: a batch of 0 images, reshaped to that batch and -1, keeps its features. Where shape has other sizes of 0, or
     -1 would be no whole number, it is 0.
 
-    Deviation: OpenVINO takes 0 for -1 beside a size of 0 that only a run tells, and 1 or an error beside a constant 0.
+    Deviation: OpenVINO takes 0 for -1 beside a size of 0 that only a run tells, and 1 or an error beside a constant 0,
+    unless a dimension of data is known to be 0.
 
     Constraints:
         C1: shape has no element below -1.
@@ -175,8 +176,12 @@ def _(node: Node) -> Shapes:
 
 
 def _check_factors(node: Node, shape: Shape, pattern: Sequence[Size], output: Shape) -> None:
-    """Report data that fit at no sizes of what is unknown but 0: [n, 6] as [n, -1, 4], or as [n, 7]."""
+    """Report data that fit at no sizes of what is unknown but 0: [n, 6] as [n, -1, 4], as [n, 7], or as [0, 6]."""
     rest = [size for size, wanted in zip(output, pattern, strict=True) if not _is(wanted, -1)]
+    if _is(product(output), 0) and not _is(product(shape), 0):
+        what = f"`shape` {shape_text(tuple(pattern))} wants no elements of `data` {shape_text(shape)}"
+        node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
+        return
     factors = _factors(product(shape), product(rest))
     if factors is None:
         return

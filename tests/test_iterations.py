@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import openvino as ov
 import pytest
+from conformance.harness import Case, Const, model_of
+from conformance.test_infrastructure import rows, sliced_loop
 
 import irrun
 
@@ -155,3 +158,27 @@ def test_the_shapes_of_a_user_are_nothing_that_ports_contradict():
     text = changed((SLICED, SLICED.replace('end="-1"', 'end="1"')))
     report = irrun.validate(text.encode(), shapes={"parameter_0": (7, 2)})
     assert report.diagnostics == []
+
+
+def loop_of_slices(folder, trips):
+    """The text of a Loop that joins what it makes of each row."""
+    case = Case("Loop-5", "", sliced_loop, [Const(np.int64(trips)), rows(trips, 2)])
+    ov.serialize(model_of(case)[0], folder / "model.xml")
+    return (folder / "model.xml").read_text()
+
+
+def test_slices_that_leave_rows_out_are_said_once(tmp_path):
+    text = loop_of_slices(tmp_path, 3).replace('start="0"', 'start="-1"', 1)
+    (tmp_path / "model.xml").write_text(text)
+    (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
+    assert found.code == "W944"
+    assert found.message.startswith("start -1, end -1 and stride 1 do not take all 3 elements of axis 0")
+
+
+def test_more_iterations_than_slices_are_said_once(tmp_path):
+    text = loop_of_slices(tmp_path, 4)
+    joined = text.index("<output>", text.index('type="Loop"'))
+    fewer = text[:joined].replace("<dim>4</dim>", "<dim>3</dim>").replace('shape="4,2"', 'shape="3,2"')
+    (tmp_path / "model.xml").write_text(fewer + text[joined:])
+    (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
+    assert (found.code, found.message[:42]) == ("W949", "`trip_count` is 4, but there are 3 slices:")

@@ -209,6 +209,8 @@ def test_attributes_are_read_as_the_reader_reads_them(kind, text, value):
         (FLOATS, "\uff11", "expected a number"),
         (INT, "99999999999999999999", "does not fit into 64 bits"),
         (INTS, "1,,2", "is ``, expected an integer"),
+        (INTS, " ", "is ` `, expected an integer"),
+        (FLOATS, "1, ", "is ` `, expected a number"),
         (BOOL, "yes", "is `yes`, expected true or false"),
         (choice("floor", "ceil"), "round", "expected one of floor, ceil"),
         (FLOATS, "1e999", "which no 64-bit float holds"),
@@ -227,6 +229,9 @@ def test_the_range_of_an_attribute():
         Attr("levels", INT, least=2).parse("1")
     with pytest.raises(ValueError, match="is 1,0, expected 1 or more"):
         Attr("strides", INTS, least=1).parse("1,0")
+    assert Attr("pads", INTS, least=0).parse("-0,1") == (0, 1)
+    with pytest.raises(ValueError, match="is -0,1, expected numbers without a sign"):
+        Attr("pads", INTS, least=0, unsigned=True).parse("-0,1")
 
 
 def test_partial_shapes():

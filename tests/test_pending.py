@@ -105,6 +105,19 @@ def test_a_kernel_that_fails_leaves_no_value():
     assert (tensor.known, tensor.value, tensor.numbers) == (False, None, None)
 
 
+@pytest.mark.parametrize(
+    ("item", "known"),
+    [(0.5, False), (3, True), (np.int64(3), True), (irrun.spec.fresh(), True), (2**31, False)],
+)
+def test_a_kernel_that_gives_what_the_integers_of_the_type_are_not_leaves_no_value(item, known):
+    size = irrun.spec.fresh()
+    one = irrun.spec.Tensor("i32", (1,), irrun.spec.Sizes([size]))
+    op = irrun.spec.op("Halving-1", inputs=[irrun.spec.Input("x", "i32", "[1]")], symbolic=True)
+    halving = op(lambda x: np.array([item, size], object))
+    tensors = ahead.computed_ahead(halving, {}, [one], [irrun.spec.Tensor("i32", (2,))], {}, Inference(Weights(None)))
+    assert (tensors is not None) == known
+
+
 @pytest.mark.parametrize("type", HIGHEST)
 def test_all_that_is_not_finite_issuspect(type):
     dtype = numpy_dtype(type)

@@ -237,7 +237,7 @@ FAULTS = [
     ("E201", [(' to-port="1"', "")], "<edge"),
     ("E201", [('<port id="1">', "<port>")], "<port"),
     ("E202", [('<layer id="1"', '<layer id="one"')], 'id="one"'),
-    ("E202", [('<layer id="1"', '<layer id="18446744073709551616"')], 'id="18446744073709551616"'),
+    ("E202", [('<layer id="1"', '<layer id="9223372036854775808"')], 'id="9223372036854775808"'),
     ("E202", [('to-port="1"', 'to-port="1.0"')], 'to-port="1.0"'),
     ("E203", [('<layer id="1"', '<layer id="0"')], 'id="0"'),
     ("E204", [('<port id="1">', '<port id="0">')], 'id="0"'),
@@ -256,6 +256,14 @@ FAULTS = [
     ("W906", [('<port id="2" precision="FP32"', '<port id="2" precision="FP32" names="x"')], 'names="x"'),
     ("W907", [("<input>", "<outputs/><input>")], "<outputs"),
 ]
+
+
+@pytest.mark.parametrize("id", [str(2**63 - 1), "+7", " 7", "0" * 5000 + "7"])
+def test_ids_are_numbers_as_openvino_reads_them(tmp_path, id):
+    text = SOUND.replace('<layer id="1"', f'<layer id="{id}"').replace('-layer="1"', f'-layer="{id}"')
+    path = written(tmp_path, text)
+    assert irrun.validate(path).diagnostics == []
+    assert len(ov.Core().read_model(path).get_ops()) == text.count("<layer ")
 
 
 @pytest.mark.parametrize(("code", "changes", "part"), FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(FAULTS)])

@@ -12,6 +12,10 @@ import irrun
     [
         *(("old_api_map_element_type", value) for value in ("f32", "F32", "i4", "undefined", "FP16", "", " f32")),
         *(("old_api_map_order", value) for value in ("0,2,3,1", " 0 , 1", "", "0,1,", "1x", "x,y", "-1,0", "0,,1")),
+        *(
+            ("old_api_map_order", f"0,{number},1")
+            for number in (2**64 - 1, 2**64, "0" * 30 + "7", f"{2**64 - 1}x", " ")
+        ),
     ],
 )
 def test_values_of_the_old_api_are_those_that_openvino_reads(name, value, tmp_path):

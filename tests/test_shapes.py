@@ -170,6 +170,16 @@ def test_layouts_are_those_that_openvino_reads(layout, says, tmp_path):
         assert not found
 
 
+@pytest.mark.parametrize("version", ["1", "", "00"])
+def test_layouts_of_other_versions_are_not_read(version, tmp_path):
+    model = Model()
+    model.result(parameter(model, "x", ("?", 3), "[N,N"))
+    path = model.save(tmp_path)
+    path.write_text(path.read_text().replace('version="0"', f'version="{version}"'))
+    assert irrun.validate(path).diagnostics == []
+    ov.compile_model(path, "CPU")
+
+
 def test_a_role_that_is_there_twice_is_none(tmp_path):
     model = Model()
     parameter(model, "x", ("?", "?"), "[H,HEIGHT]")

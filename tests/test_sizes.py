@@ -164,6 +164,7 @@ def test_what_the_type_does_not_hold_wraps_around_as_in_a_run(tmp_path):
         ("Range-4", [5, 0, -2], {"output_type": "i64"}),
         ("Floor-1", [[3]], {}),
         ("Abs-1", [[-3]], {}),
+        ("ScatterElementsUpdate-12", [[3, -3, 5], [0, 1], [4, -4], 0], {"reduction": "mean", "use_init_val": True}),
         ("FloorMod-1", [[-7], [3]], {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}),
     ],
     ids=lambda case: case if isinstance(case, str) else "",

@@ -130,7 +130,7 @@ def test_arrays_outlive_the_weights(tmp_path):
     assert weights.constant(model.graph.layers[0]).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("changes", [{"offset": " +4", "size": "\t+8"}, {"offset": "004"}, {"shape": " 2 , "}])
+@pytest.mark.parametrize("changes", [{"offset": " +4", "size": "\t+8"}, {"offset": "004"}, {"shape": " 2 ,"}])
 def test_numbers_of_a_const_as_openvino_takes_them(tmp_path, changes):
     assert validate(const(tmp_path, bytes(12), **({"offset": "4"} | changes))).diagnostics == []
 
@@ -146,6 +146,8 @@ def test_missing_file_has_no_size(tmp_path):
         ({"offset": "99"}, "E503", "offset"),
         ({"shape": "3"}, "E504", "size"),
         ({"element_type": "u3", "shape": "3", "size": "2"}, "E504", "size"),
+        ({"shape": " ", "size": "4"}, "E506", "shape"),
+        ({"shape": "2, "}, "E506", "shape"),
         ({"offset": "x"}, "E506", "offset"),
         ({"offset": "0 "}, "E506", "offset"),
         ({"size": "8\n"}, "E506", "size"),

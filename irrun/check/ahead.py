@@ -220,21 +220,30 @@ def _sizes(tensor: Tensor | None) -> Sizes | None:
 
 
 def _valued(tensor: Tensor, value: Any) -> Tensor:
-    """A tensor with what a kernel has given. Raises OverflowError where the type does not hold numbers of any size."""
+    """A tensor with what a kernel has given.
+
+    Raises OverflowError where the type does not hold numbers of any size, and TypeError for a fraction among integers.
+    """
+    low, high = _RANGES.get(tensor.type, (-(2**63), 2**64 - 1))
     if isinstance(value, Dim | int | Sizes) and tensor.type in _RANGES:
         sizes = value if isinstance(value, Sizes) else Sizes([value], ())
-        low, high = _RANGES[tensor.type]
         if not all(isinstance(item, Dim) or low <= item <= high for item in sizes.items):
             raise OverflowError  # a run wraps it around
         return Tensor(tensor.type, tensor.shape, Sizes(sizes.items, sizes.shape, tensor.type))
     value = np.asarray(value)
-    if value.dtype == object and any(isinstance(item, int) and not -(2**63) <= item < 2**64 for item in value.flat):
+    if value.dtype == object and any(isinstance(item, int) and not low <= item <= high for item in value.flat):
         raise OverflowError  # a run wraps it around
+    if value.dtype.kind in "fO" and tensor.type in _RANGES and not all(map(_whole, value.flat)):
+        raise TypeError  # a run has the type to round by
     if value.dtype == object and tensor.type in ELEMENT_TYPES and all(isinstance(item, int) for item in value.flat):
         value = value.astype(numpy_dtype(tensor.type))
     if value.dtype.kind == "i" and tensor.type in ("i8", "i16", "i32"):  # a scalar comes out as an int of Python
         value = value.astype(numpy_dtype(tensor.type))
     return Tensor(tensor.type, tensor.shape, value)
+
+
+def _whole(item: Any) -> bool:
+    return isinstance(item, Dim | int | np.integer)
 
 
 def _moderate(value: Any) -> bool:

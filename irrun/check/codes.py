@@ -112,7 +112,7 @@ CODES: dict[str, Code] = {
     ),
     "E202": Code(
         "not an integer",
-        "Ids are whole numbers from 0 to 2**64 - 1; the positions of a port map (`axis`, `start`, `end`, "
+        "Ids are whole numbers from 0 to 2**63 - 1; the positions of a port map (`axis`, `start`, `end`, "
         "`stride`, `part_size`) may be negative. Anything else cannot name a layer or a port, and OpenVINO "
         "rejects it.",
         ('<edge from-layer="relu" .../>', '<edge from-layer="3" .../>'),
@@ -806,8 +806,9 @@ CODES: dict[str, Code] = {
         "constant that is seldom meant",
         "The op is defined with this constant, and OpenVINO computes what irrun does, but little comes of it: zeros "
         "for an index behind the end of the data, NaN for a negative variance, no box that hides another, a Reshape "
-        "that only data without elements fit. Most often it is the constant of another layer, counts from 1, or has "
-        "another unit. Constants alone are looked at; such data of a run are computed without a word.",
+        "that only data without elements fit (with -1 beside a 0 for data of unknown sizes, which OpenVINO refuses). "
+        "Most often it is the constant of another layer, counts from 1, or has another unit. Constants alone are "
+        "looked at; such data of a run are computed without a word.",
         ("a NonMaxSuppression with the iou_threshold 50", "0.5"),
     ),
     "E701": Code(

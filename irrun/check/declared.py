@@ -47,7 +47,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     continue
                 if not contradicts(port.dims, tensor):
                     fitting.add(pair)
-                elif sized and layer not in blamed:
+                elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
                     origin = others[value] = _origin(node, value, inference, others)
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     yield found if origin is layer else _following(found, origin)

@@ -74,7 +74,7 @@ _FIXED = r"""
   </interleave>
 </define>
 
-<define name="id"><data type="unsignedLong"/></define>
+<define name="id"><data type="long"><param name="minInclusive">0</param></data></define>
 
 <define name="layer_names">
   <attribute name="id"><ref name="id"/></attribute>
@@ -251,7 +251,7 @@ def _fixed() -> str:
 
 
 def _listed(item: str) -> str:
-    return rf"\s*({item}\s*(,\s*{item}\s*)*(,\s*)?)?"
+    return rf"(\s*{item}\s*(,\s*{item}\s*)*,?)?"
 
 
 def _value(text: str) -> str:

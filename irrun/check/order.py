@@ -22,7 +22,7 @@ def check_order(inference: Inference) -> Iterator[Diagnostic]:
     """Warnings of constants for which results depend on what the specification does not give."""
     for node in inference.nodes.values():
         if node.doubts:
-            for doubt in node.doubts:
+            for doubt in node.doubts if node.layer not in inference.blamed else ():  # whose slices are said to be wrong
                 yield _doubted(doubt, node)
         elif node.op.traits and (trait := node.op.trait(Overwriting)) is not None:
             yield from _repeated(node, trait, inference)

@@ -263,7 +263,7 @@ def _check_ids(graph: Graph) -> None:
     """Raises ValueError where a layer has no id of its own, or an input that no layer of the graph is read by."""
     layers: dict[int, Layer] = {}
     for layer in graph.layers:
-        if not 0 <= layer.id < 2**64:
+        if not 0 <= layer.id < 2**63:
             raise ValueError(f"layer {layer} cannot be written: its id is none")
         if layer.id in layers:
             raise ValueError(f"layer {layer} cannot be written: its id is that of layer {layers[layer.id]}, too")

@@ -11,10 +11,10 @@ from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.spelling import blank_help, close_matches
 
-_WHOLE = r"\s*\+?\d+"
-_INTEGER = r"\s*[-+]?\d+"
-_DIGITS = 20
-"""2**64 has so many: longer texts are out of range, and need not be converted."""
+_WHOLE = re.compile(r"\s*(\+?)0*(\d+)", re.ASCII)
+_INTEGER = re.compile(r"\s*([-+]?)0*(\d+)", re.ASCII)
+_DIGITS = 19
+"""2**63 has so many: longer numbers are out of range, and need not be converted."""
 
 
 @cache
@@ -90,13 +90,13 @@ class Findings:
         return True
 
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
-        """The attribute as a number from 0 to 2**64 - 1; None, and an error, where it is something else."""
+        """The attribute as a number from 0 to 2**63 - 1; None, and an error, where it is something else."""
         text = element.attributes[name]
-        if len(text) < _DIGITS and text.isdecimal() and text.isascii():
-            return int(text)
-        if re.fullmatch(_WHOLE, text, re.ASCII) and len(text) <= _DIGITS and int(text) < 2**64:
-            return int(text)
-        message = f"`{name}` is `{text}`, but must be a whole number, 0 or more"
+        number = whole_number(text)
+        if number is not None:
+            return number
+        what = "less than 2**63" if _WHOLE.fullmatch(text) else "a whole number, 0 or more"
+        message = f"`{name}` is `{text}`, but must be {what}"
         self.add("E202", message, element, name, graph=graph, layer=layer, help=blank_help(text))
         return None
 
@@ -105,8 +105,25 @@ class Findings:
         text = element.attributes.get(name)
         if text is None:
             return default
-        if re.fullmatch(_INTEGER, text, re.ASCII) and len(text) <= _DIGITS and abs(int(text)) < 2**63:
-            return int(text)
-        message = f"`{name}` is `{text}`, but must be an integer"
+        match = _INTEGER.fullmatch(text)
+        if match and (number := _number(match)) is not None:
+            return number
+        what = "inside [-2**63, 2**63)" if match else "an integer"
+        message = f"`{name}` is `{text}`, but must be {what}"
         self.add("E202", message, element, name, layer=layer, help=blank_help(text))
         return default
+
+
+def whole_number(text: str) -> int | None:
+    """A number from 0 to 2**63 - 1, None where it is none: OpenVINO reads ids, offsets and sizes of bytes so."""
+    if len(text) < _DIGITS and text.isdecimal() and text.isascii():
+        return int(text)
+    match = _WHOLE.fullmatch(text)
+    return None if match is None else _number(match)
+
+
+def _number(match: re.Match[str]) -> int | None:
+    """A sign and digits as an integer of 64 bits, None where they are none."""
+    sign, digits = match.groups()
+    number = int(sign + digits) if len(digits) <= _DIGITS else 2**63
+    return number if -(2**63) <= number < 2**63 else None

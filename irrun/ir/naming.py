@@ -100,8 +100,9 @@ def layout_marks(port: Port) -> list[str]:
     """The marks of the layout that a port has in its rt_info, such as N, ... and C; none where it has no layout."""
     rt_info = port.element.find("rt_info")
     for attribute in rt_info.findall("attribute") if rt_info else ():
-        if attribute.attributes.get("name") == "layout":
-            text = attribute.attributes.get("layout", "").strip()
+        given = attribute.attributes
+        if (given.get("name"), given.get("version")) == ("layout", "0"):  # of other versions OpenVINO reads none
+            text = given.get("layout", "").strip()
             return [mark.strip() for mark in text.removeprefix("[").removesuffix("]").split(",")]
     return []
 

@@ -13,11 +13,12 @@ _AXIS = re.compile(r"\.\.\.|\?|\w*[^\W_]\w*", re.ASCII)
 _NAMED = {"": ["..."], "**SCALAR**": list[str]()}
 """Layouts that list no axes, and those that they have."""
 
-_OF_OLD_API = {
-    ("old_api_map_element_type", "0"): f"(?i){'|'.join(sorted(ELEMENT_TYPES.keys() | {'undefined'}))}",
-    ("old_api_map_order", "0"): r"(\s*[0-9][^,]*(,\s*[0-9][^,]*)*,?)?",
-}
-"""Attributes of models that were converted for API 1.0, and their values: a type, and axes in their order."""
+_OLD_TYPE = re.compile("|".join(sorted(ELEMENT_TYPES.keys() | {"undefined"})), re.IGNORECASE)
+_NUMBER = re.compile(r"\s*0*([0-9]+)", re.ASCII)
+"""What an item of a list is read up to."""
+
+_DIGITS = 20
+"""2**64 has so many: longer numbers are out of range, and need not be converted."""
 
 _SHOWN = 40
 
@@ -37,9 +38,9 @@ def check_info(info: Element, layer: Layer, findings: Findings, port: Element | 
             message = f"the <rt_info> has a second attribute `{key[0]}`"
             findings.add("E222", message, mark, layer=layer, help="delete one of them; OpenVINO refuses the file")
         seen.add(key)
-        if key[0] == "layout" and "layout" in given:
+        if key == ("layout", "0") and "layout" in given:
             _check_layout(mark, given["layout"].strip(), layer, findings, port)
-        if key in _OF_OLD_API and "value" in given and not re.fullmatch(_OF_OLD_API[key], given["value"]):
+        if key in _OF_OLD_API and "value" in given and not _OF_OLD_API[key](given["value"]):
             message = f"`{given['value'][:_SHOWN]}` is no value of `{key[0]}`"
             findings.add("E222", message, mark, "value", layer=layer, help="delete the attribute, or mend its value")
 
@@ -71,3 +72,20 @@ def _axes(text: str) -> list[str]:
         return re.findall(r"\.\.\.|.", text.upper(), re.DOTALL)
     inner = text[1:-1] if text.endswith("]") else ""
     return [axis.strip().upper() for axis in inner.split(",")]
+
+
+def _is_old_type(text: str) -> bool:
+    return _OLD_TYPE.fullmatch(text) is not None
+
+
+def _is_order(text: str) -> bool:
+    """Whether a text is a list of numbers of 64 bits, whatever comes behind each of them."""
+    items = text.split(",")
+    if not items[-1]:
+        items.pop()
+    numbers = [match and match[1] for match in map(_NUMBER.match, items)]
+    return all(digits and len(digits) <= _DIGITS and int(digits) < 2**64 for digits in numbers)
+
+
+_OF_OLD_API = {("old_api_map_element_type", "0"): _is_old_type, ("old_api_map_order", "0"): _is_order}
+"""Attributes of models converted for API 1.0, and what tells their values: a type, and axes in their order."""

@@ -156,9 +156,9 @@ def _integer(attributes: dict[str, str], name: str) -> int:
 @lru_cache(MAX_REMEMBERED)
 def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     """The shape that a text says, its elements, and whether it is plain. Raises WeightsError."""
-    items = text.split(",") if text.strip() else []
-    if items and not items[-1].strip():
-        items.pop()  # OpenVINO takes one trailing comma
+    items = text.split(",")
+    if not items[-1]:
+        items.pop()  # OpenVINO takes one trailing comma, and no text for a scalar, but blanks for neither
     for item in items:
         if not _is_short(item) and (not re.fullmatch(_SIZE, item, re.ASCII) or len(item) > 30):
             help = "sizes separated by commas, such as `1,3,224,224`, without brackets; an empty text is a scalar"

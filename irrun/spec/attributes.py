@@ -41,7 +41,8 @@ class Attr(NamedTuple):
     the kernel's argument. One without a default is required; `assumed` is what OpenVINO takes all the same where a file
     lacks it. With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and
     its values with which nothing reads this one, so that the bounds do not matter. `words` are those that OpenVINO
-    takes besides, in lower case, each with the one of the specification that it means.
+    takes besides, in lower case, each with the one of the specification that it means. Of integers that are `unsigned`
+    in OpenVINO it reads no -0.
 
     >>> Attr("strides", INTS, least=1).parse("2, 1")
     (2, 1)
@@ -61,6 +62,7 @@ class Attr(NamedTuple):
     lenient: bool = False
     unread: tuple[str, tuple[Any, ...]] | None = None
     words: tuple[tuple[str, str], ...] = ()
+    unsigned: bool = False
 
     @property
     def keyword(self) -> str:
@@ -71,6 +73,8 @@ class Attr(NamedTuple):
         value = self.kind.parse(self.meant(text) or text)
         if not self.lenient:
             self.check(value, text)
+        if self.unsigned and "-" in text:
+            raise ValueError(f"is {text}, expected numbers without a sign")
         return value
 
     def meant(self, text: str) -> str:
@@ -182,7 +186,7 @@ def _bool(text: str) -> bool:
 def _list(element: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     def parse(text: str) -> tuple[Any, ...]:
         parts = text.split(",")
-        if not parts[-1].strip(_BLANKS):  # the reader allows one comma at the end, and an empty list
+        if not parts[-1]:  # the reader allows one comma at the end, and an empty list, but no blanks in their place
             parts.pop()
         if len(parts) > MAX_VALUES:
             raise ValueError(f"has {len(parts)} values, expected {MAX_VALUES} or fewer")

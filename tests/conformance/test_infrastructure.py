@@ -107,9 +107,13 @@ def nested(trips, initial):
     return [op.get_iter_value(results[1].output(0), -1)]
 
 
-def from_the_second_row(root):
-    (entry,) = (entry for entry in root.iter("input") if entry.get("axis"))
-    entry.set("start", "1")
+def slices_from(start, end=-1, stride=1):
+    def edit(root):
+        (entry,) = (entry for entry in root.iter("input") if entry.get("axis"))
+        for name, number in (("start", start), ("end", end), ("stride", stride)):
+            entry.set(name, str(number))
+
+    return edit
 
 
 def partial(**attributes):
@@ -169,6 +173,17 @@ CASES = [
             ("to a row counted from the end", -1, -4, "end of backward slices < 0"),
         )
     ),
+    Case(
+        "TensorIterator-1",
+        "from a row counted from the end",
+        partial(start=-2),
+        [rows(4, 2), ROW],
+        deviates=Departure(
+            "refuses, because it is off by one, against its own shapes; on the page both ends are inclusive",
+            "start of forward slices < 0",
+        ),
+        expected=[SUMS := ROW + np.cumsum(rows(4, 2)[2:], 0), SUMS[-1:]],
+    ),
     Case("TensorIterator-1", "two inputs", two_sliced, [rows(3, 2), rows(3, 2) + 1]),
     Case("TensorIterator-1", "an input that stays", scaled, [rows(2, 3), np.array(3, np.float32)]),
     Case("TensorIterator-1", "sizes unknown", running_sum, [rows(3, 2), ROW], dynamic=True),
@@ -187,9 +202,27 @@ CASES = [
         "slices from the second row on",
         sliced_loop,
         [Const(np.int64(2)), rows(3, 2)],
-        edit=from_the_second_row,
+        edit=slices_from(1),
         deviates=Departure("takes rows from the first on; the page begins at start", "start of forward slices > 0"),
         expected=[np.exp(rows(3, 2)[1:])],
+    ),
+    Case(
+        "Loop-5",
+        "slices from the last but one row on",
+        sliced_loop,
+        [Const(np.int64(2)), rows(3, 2)],
+        edit=slices_from(-2),
+        deviates=Departure("takes rows from the first on; the page begins at start", "start of forward slices < 0"),
+        expected=[np.exp(rows(3, 2)[1:])],
+    ),
+    Case(
+        "Loop-5",
+        "slices backwards without the last row",
+        sliced_loop,
+        [Const(np.int64(2)), rows(3, 2)],
+        edit=slices_from(-2, 0, -1),
+        deviates=Departure("takes rows from the last on; the page begins at start", "start of backward slices < -1"),
+        expected=[np.exp(rows(3, 2)[1::-1])],
     ),
     Case("Loop-5", "in a loop", nested, [Const(np.int64(3)), rows(2)]),
     Case("Loop-5", "no iterations", counting, [np.int64(0), np.array(True), ROW]),

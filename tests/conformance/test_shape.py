@@ -4,7 +4,7 @@ import numpy as np
 from openvino import opset1, opset3, opset4, opset15
 from openvino.utils.node_factory import _get_node_factory
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import Case, Const, Departure, conformance, with_attribute
 
 
 def rows(*shape, dtype=np.float32):
@@ -50,6 +50,19 @@ CASES = [
         deviates=Departure(
             "takes 0 for -1 beside a 0; sizes of 0 of data and shape cancel each other, as others do",
             "special_zero = false; data is empty; shape = 0; shape = -1",
+        ),
+        expected=[rows(0, 2, 2)],
+    ),
+    Case(
+        "Reshape-1",
+        "an empty batch of unknown sizes that is no copy",
+        reshape(True),
+        [rows(0, 4), axes(0, 2, -1)],
+        dynamic=True,
+        edit=with_attribute("special_zero", "false"),
+        deviates=Departure(
+            "refuses -1 beside 0 for data of unknown sizes; sizes of 0 of data and shape cancel, as others do",
+            "special_zero = false; data is dynamic; shape is constant; shape = 0; shape = -1",
         ),
         expected=[rows(0, 2, 2)],
     ),

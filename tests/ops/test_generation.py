@@ -90,6 +90,17 @@ def test_range_computes_on_sizes():
     assert RANGE.kernel(*arrays, output_type="i64").tolist() == [size, size + 2]
 
 
+@pytest.mark.parametrize(
+    "limits", [(0.0, 1e308, 1e-308), (-1e308, 1e308, 1e-300), (0.5, 1e308, 5e-324), (1e308, -1e308, -0.5)]
+)
+def test_range_of_more_numbers_than_floats_count(limits):
+    with pytest.raises(Violation, match="no memory could hold") as error:
+        range_(*limits, "f64")
+    assert error.value.label == "E308"
+    start, stop, step = limits
+    assert range_(stop, start, step, "f64") == range_(start, stop, -step, "f64") == []
+
+
 def test_range_1_c1_step_of_zero():
     with pytest.raises(Violation, match="`step` is 0 and counts as 0 in i64"):
         OPS["Range-1"](np.array(0), np.array(3), np.array(0))

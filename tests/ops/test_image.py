@@ -188,6 +188,15 @@ def test_padding_comes_first_and_also_on_other_axes(name):
     assert resized([1.0], [4], "nearest", name=name, pads_begin=(1, 7, 7)).tolist() == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize("name", INTERPOLATIONS)
+def test_pads_of_an_interpolation_have_no_sign(name):
+    pads = [attr for attr in ops[name].attrs if attr.name.startswith("pads_")]
+    assert [attr.parse("0,1") for attr in pads] == [(0, 1)] * 2
+    for attr in pads:
+        with pytest.raises(ValueError, match="without a sign"):
+            attr.parse("0,-0")
+
+
 def test_bilinear_pillow_weighs_all_elements_under_a_wider_triangle():
     # centers 1 and 3, reach 2: weights 1/8 3/8 3/8 1/8 cut at the border
     assert resized([[0.0, 8, 8, 0]], [1, 2], "bilinear_pillow").tolist() == [[pytest.approx(32 / 7)] * 2]

@@ -328,6 +328,10 @@ def test_a_loop_ends_with_its_slices():
     for trips, doubts in ((-1, 0), (2, 0), (3, 0), (7, 1)):
         found = LOOP.infer([Tensor.of(np.array(trips)), start, tensor("f32", 3)], {}, {"body": body}).doubts
         assert [(doubt.port, doubt.code) for doubt in found] == [("trip_count", "W949")] * doubts
+    part = Body((BodyInput(2, 0, axis=0, start=-2),), body.outputs, (), 1, 2, body.infer, body.run)
+    for trips, does in ((3, "slices all of the axis"), (4, "fails behind these")):
+        (doubt,) = LOOP.infer([Tensor.of(np.array(trips)), start, tensor("f32", 3)], {}, {"body": part}).doubts
+        assert doubt.message == f"`trip_count` is {trips}, but there are 2 slices: OpenVINO {does}, here it ends"
 
 
 def test_a_carried_value_may_grow():

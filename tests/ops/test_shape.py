@@ -192,6 +192,15 @@ def test_a_reshape_that_only_data_without_elements_fit(multiple, wanted):
     assert reshape(np.zeros((0, 3)), [0, wanted]).shape == (0, 3 if wanted == -1 else wanted)
 
 
+@pytest.mark.parametrize(
+    ("data", "pattern", "doubtful"),
+    [((4,), (0, 9), True), ((0,), (0, 9), False), ((4,), (-1,), False), ((4,), (0, -1), True), ((0,), (0, -1), False)],
+)
+def test_a_reshape_to_no_elements_is_doubtful_where_data_may_have_some(data, pattern, doubtful):
+    found = RESHAPE.infer([tensor(fresh(), *data), sizes(*pattern)], {"special_zero": False}).doubts
+    assert [doubt.code for doubt in found] == ["W954"] * doubtful
+
+
 # Squeeze, Unsqueeze
 
 
