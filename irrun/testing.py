@@ -95,8 +95,7 @@ def _text(name: str, metrics: Metrics, tolerance: Tolerance) -> str:
     if not metrics.comparable:
         found, right = (f"{kind}{list(shape)}" for kind, shape in _forms(metrics))
         return f"{what} is {found}, expected {right}"
-    differing = metrics.mismatches + metrics.nonfinite_differing
-    lines = [f"{what} differs in {differing:,} of {metrics.count:,} values, beyond {tolerance}"]
+    lines = [f"{what} differs {metrics.beyond(tolerance)}"]
     if metrics.worst is not None and metrics.worst_values is not None:
         one, other = metrics.worst_values
         where = f" at {list(metrics.worst)}" if metrics.worst else ""

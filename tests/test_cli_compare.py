@@ -148,6 +148,32 @@ def test_a_cache_of_attention_in_fewer_bits_is_told_as_the_cause(tmp_path):
     assert "KV_CACHE_PRECISION" not in done.stdout
 
 
+def test_integers_and_texts_have_to_be_equal_and_the_message_says_so(tmp_path):
+    import irrun as package
+
+    for name, first in (("one", 10), ("other", 11)):
+        with package.build(name, opset=13) as g:
+            x = g.Parameter("u8[4, 100]", name="x")
+            g.Result(g.Add(x, np.array([first] + [10] * 99, np.uint8), name="sum"))
+        package.write_model(g.model, tmp_path / f"{name}.xml")
+    done = irrun("compare", tmp_path / "one.xml", tmp_path / "other.xml", "--random", 1, status=1)
+    assert "of the rms" not in done.stdout.replace("of rms", "")
+    assert "by irrun; it has to be equal\n" in done.stdout
+    assert "error[N200]: output `sum` differs in 4 of 400 values, which have to be equal\n" in done.stdout
+
+    with package.build("texts", opset=15) as g:
+        bounds = [g.Parameter("i32[2]", name=name) for name in ("b", "e")]
+        g.Result(g.StringTensorPack(*bounds, g.Parameter("u8[6]", name="c"), name="words"))
+    package.write_model(g.model, tmp_path / "texts.xml")
+    given = {"b": np.int32([0, 3]), "e": np.int32([3, 6]), "c": np.frombuffer(b"oneTWO", np.uint8)}
+    np.savez(tmp_path / "x.npz", **given)
+    for words, status in ((["one", "TWO"], 0), (["one", "two"], 1)):
+        np.savez(tmp_path / "y.npz", words=np.array(words))
+        files = tmp_path / "texts.xml", tmp_path / "y.npz", "--inputs", tmp_path / "x.npz"
+        done = irrun("compare", *files, status=status)
+    assert "error[N200]: output `words` differs in 1 of 2 values, which have to be equal\n" in done.stdout
+
+
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "concise", "junit", "gitlab", "jsonl"])
 def test_every_format_has_the_finding(recorded, form):
     done = irrun("compare", CNN, recorded, "--inputs", INPUTS, "--format", form, status=1)

@@ -13,6 +13,7 @@ from irrun.spelling import close_matches
 from irrun.tools.compare.causes.case import Cause, number
 from irrun.tools.compare.passes import Trace
 from irrun.tools.compare.results import Measured, OutputResult, TensorResult, Where
+from irrun.tools.compare.tolerances import EXACT
 
 MAX_LISTED = 5
 """Names in a message."""
@@ -99,7 +100,13 @@ def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, firs
         at = f" at {list(metrics.worst)}" if metrics.worst else ""
         pair = f"{_value(there)}, but {_value(here)} by irrun"
         what = "error" if result.between else "own error"
-        notes.append(Note(f"{what} {number(metrics.max_abs)} at most{at}: {pair}; it may be {result.own.tolerance}"))
+        tolerance = result.own.tolerance
+        allowed = "it has to be equal" if tolerance == EXACT else f"it may be {tolerance}"
+        if tolerance.outliers >= 1 and tolerance.sqnr is not None:
+            allowed = (
+                f"all together are {metrics.sqnr:.1f} dB above their noise, of which {tolerance.sqnr:g} are wanted"
+            )
+        notes.append(Note(f"{what} {number(metrics.max_abs)} at most{at}: {pair}; {allowed}"))
     if result.runs > 1 or result.own.where.step:
         notes.append(Note(f"it is off in {result.differing} of {result.runs} runs, most with {result.own.where}"))
     help = cause.help
@@ -145,7 +152,7 @@ def of_outputs(
         elif not failing and precise:
             message = f"no layer does more than round, and at full precision output `{output.name}` agrees"
             yield said("N102", message)
-        message = f"output `{output.name}` differs in {_extent(output)}"
+        message = f"output `{output.name}` differs {_extent(output)}"
         help = "see the layers above" if failing else _TIED if tied and not cached else _advice(output)
         yield said("N200", message, help=help)
 
@@ -197,12 +204,10 @@ def _extent(output: OutputResult) -> str:
     metrics = output.worst.metrics
     if not metrics.comparable:
         expected = f"{metrics.expected_type}{list(metrics.expected_shape)}"
-        return f"shape or type: {metrics.type}{list(metrics.shape)}, expected {expected}"
+        return f"in shape or type: {metrics.type}{list(metrics.shape)}, expected {expected}"
     if metrics.nonfinite_differing:
-        return f"{metrics.nonfinite_differing:,} of {metrics.count:,} values that are not finite on one side"
-    if output.worst.tolerance.sqnr is not None and not metrics.mismatches:
-        return f"{metrics.sqnr:.1f} dB, of which {output.worst.tolerance.sqnr:g} are wanted"
-    return f"{metrics.mismatches:,} of {metrics.count:,} values"
+        return f"in {metrics.nonfinite_differing:,} of {metrics.count:,} values that are not finite on one side"
+    return metrics.beyond(output.worst.tolerance)
 
 
 def _facts(side: str, output: OutputResult) -> Iterator[str]:

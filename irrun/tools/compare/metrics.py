@@ -93,7 +93,26 @@ class Metrics:
         if not self.comparable or self.nonfinite_differing:
             return False
         enough = tolerance.sqnr is None or self.sqnr >= tolerance.sqnr
-        return enough and self.mismatches <= tolerance.outliers * self.count
+        return enough and self.mismatches <= self._anywhere(tolerance)
+
+    def _anywhere(self, tolerance: Tolerance) -> float:
+        """How many elements may be anywhere: of texts none."""
+        return 0.0 if "string" in (self.type, self.expected_type) else tolerance.outliers * self.count
+
+    def beyond(self, tolerance: Tolerance) -> str:
+        """Which criterion of the tolerance that it was measured with fails, with the figure."""
+        parts = []
+        differing = self.mismatches + self.nonfinite_differing
+        if self.nonfinite_differing or self.mismatches > self._anywhere(tolerance):
+            exact = self.type in _EXACT and self.expected_type in _EXACT
+            allowed = EXACT if self.type == "string" else tolerance.applied(exact=exact).elements
+            where = f"in {differing:,} of {self.count:,} values"
+            if allowed == EXACT:
+                return f"{where}, which have to be equal"
+            parts.append(f"{where}, beyond {allowed}")
+        if tolerance.sqnr is not None and self.sqnr < tolerance.sqnr:
+            parts.append(f"by {self.sqnr:.1f} dB, of which {tolerance.sqnr:g} dB are wanted")
+        return ", and ".join(parts)
 
     def would_be_within(self, tolerance: Tolerance) -> bool:
         """Whether another tolerance, without outliers, would hold, too; False where it only might."""
@@ -101,6 +120,8 @@ class Metrics:
             return False
         if tolerance.sqnr is not None and self.sqnr < tolerance.sqnr:
             return False
+        if "string" in (self.type, self.expected_type):
+            return not self.mismatches
         if tolerance.outliers >= 1:
             return True
         sizes, errors = np.array(self.edge or [(0.0, self.max_abs)]).T

@@ -18,7 +18,7 @@ from irrun.run.session import Event, Observer
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.spec.traits import Reading
-from irrun.tools.compare.blocks import is_number
+from irrun.tools.compare.blocks import is_exact, is_number
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime
@@ -169,7 +169,8 @@ class Beside:
                 if other is not None:
                     precision = self.computed_in(event, other)
                     before = stretch(read)
-                    tolerance = self.allowed_behind(event, other) if before.rounds else self.allowed(event, precision)
+                    allowed = self.allowed_behind(event, other) if before.rounds else self.allowed(event, precision)
+                    tolerance = allowed.applied(exact=is_exact(other) and is_exact(event.array))
                     measured = Measured(where, glance(other, event.array, tolerance, precision), tolerance)
                     told(event, other, measured, before)
                 stretches.add(event, read, known=placed is not None)

@@ -72,6 +72,15 @@ class Tolerance:
         sqnr = None if self.sqnr is None else self.sqnr - 20 * math.log10(factor)
         return replace(self, atol=self.atol * factor, rtol=self.rtol * factor, spread=self.spread * factor, sqnr=sqnr)
 
+    def applied(self, *, exact: bool) -> Tolerance:
+        """What of it counts: of integers no part of their size."""
+        return replace(self, rtol=0.0, spread=0.0) if exact else self
+
+    @property
+    def elements(self) -> Tolerance:
+        """What it says of single elements."""
+        return replace(self, sqnr=None)
+
     def __str__(self) -> str:
         if self == EXACT:
             return "exact"

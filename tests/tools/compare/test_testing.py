@@ -40,12 +40,31 @@ def test_the_tolerance_that_the_message_names_passes():
     assert_close(wrong, right, rtol=rtol)
 
 
+def test_the_criterion_that_fails_is_named_with_its_figure():
+    ones = np.ones(3, np.float32)
+    with pytest.raises(AssertionError) as raised:
+        assert_close(ones * np.float32(1.1), ones, "bf16")
+    assert str(raised.value).splitlines()[0] == "the result differs by 20.0 dB, of which 25 dB are wanted"
+    with pytest.raises(AssertionError) as raised:
+        assert_close(ones * 2, ones)
+    assert str(raised.value).splitlines()[0] == (
+        "the result differs in 3 of 3 values, beyond 0.0001 of the rms + 0.0001 of each element, "
+        "and by 0.0 dB, of which 80 dB are wanted"
+    )
+    with pytest.raises(AssertionError, match="the result differs in 1 of 3 values, which have to be equal\n"):
+        assert_close(np.int8([1, 2, 3]), np.int8([1, 2, 4]))
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "message"),
     [
         (F32([1, 2]), F32([[1, 2]]), r"the result is f32\[2\], expected f32\[1, 2\]"),
         (F32([np.nan]), F32([1]), "NaN or infinite elsewhere: 1\n  no tolerance passes"),
-        (np.array(["a"]), np.array(["b"]), r"differs in 1 of 1 values, beyond .*\n  most at \[0\]: 'a', expected 'b'$"),
+        (
+            np.array(["a"]),
+            np.array(["b"]),
+            r"differs in 1 of 1 values, which have to be equal\n  most at \[0\]: 'a', expected 'b'$",
+        ),
         ({"a": 1}, {"b": 1}, "result has no `b`; it has `a`"),
         ({"a": 1, "b": 1}, {"b": 1}, "what is expected has no `a`"),
         ({"a": 1}, np.array(1), "the result is a mapping, expected an array"),

@@ -56,7 +56,10 @@ def _shapes(case: Case) -> tuple[str, ...]:
 
 def _evidence(case: Case) -> tuple[str, ...]:
     cosine = f"as it is, {case.counts} values are wrong, and the cosine is {case.metrics.cosine:.4f}"
-    return (f"so arranged, all {case.expected.size:,} values are within the tolerance {case.tolerance}", cosine)
+    return (
+        f"so arranged, all {case.expected.size:,} values are within the tolerance {case.tolerance.elements}",
+        cosine,
+    )
 
 
 def _orders(right: Array) -> Iterator[tuple[str, Array]]:
@@ -182,7 +185,7 @@ def elements_mixed(case: Case) -> Cause | None:
     if float(np.mean((np.sort(there) - np.sort(here)) ** 2)) > 0.25 * float(np.mean((there - here) ** 2)):
         return None  # the tolerance is so wide that few wrong elements go unnoticed among all of them
     notes = (
-        f"sorted, all {r.size:,} values are within the tolerance {case.tolerance}",
+        f"sorted, all {r.size:,} values are within the tolerance {case.tolerance.elements}",
         f"as it is, {values(wrong, r.size)} are wrong",
     )
     return Cause("N204", "the elements are in another order", notes, _LAYOUT)

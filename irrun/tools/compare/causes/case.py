@@ -55,6 +55,11 @@ class Case:
         seen = self.observed
         if seen.tolerance is not None:
             return seen.tolerance
+        return self._of_layer.applied(exact=self.exact)
+
+    @property
+    def _of_layer(self) -> Tolerance:
+        seen = self.observed
         if seen.op is None:
             return own(seen.precision, 1.0 if seen.terms is None else seen.terms, seen.step)
         shapes = [None if array is None else array.shape for array in seen.inputs]

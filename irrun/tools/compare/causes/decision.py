@@ -192,7 +192,9 @@ def _amount(case: Case) -> str:
     m: Metrics = case.metrics
     if not case.numeric:
         return f"{m.mismatches:,} of {m.count:,} values differ"
-    text = f"{m.mismatches:,} of {m.count:,} values are beyond the tolerance {case.tolerance}"
+    text = f"{m.mismatches:,} of {m.count:,} values are beyond the tolerance {case.tolerance.elements}"
+    if not m.mismatches:
+        text = f"it differs {m.beyond(case.tolerance)}"
     return f"{text}, by {number(m.max_abs)} at most, {m.sqnr:.1f} dB"
 
 

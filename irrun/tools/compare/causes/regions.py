@@ -30,7 +30,7 @@ def part(case: Case) -> Cause | None:
     what, notes = found
     if stuck:
         notes.append(f"all of these are {number(values_there.flat[0])}")
-    notes.append(f"{values(count, wrong.size)} are wrong, all others within the tolerance {case.tolerance}")
+    notes.append(f"{values(count, wrong.size)} are wrong, all others within the tolerance {case.tolerance.elements}")
     help = "look at how the layer is split among threads, blocks or batches there"
     return Cause("N206", f"a part of the tensor is wrong: {what}", tuple(notes), help)
 

@@ -100,7 +100,7 @@ def swapped(case: Case) -> Cause | None:
 
 def _swap(case: Case, what: str, how: str, *, own: bool = True) -> Cause:
     end = "our own kernel gives the same" if own else "it agrees"
-    notes = (f"{how} {end} up to {case.tolerance}; as it is, {case.counts} values are wrong",)
+    notes = (f"{how} {end} up to {case.tolerance.elements}; as it is, {case.counts} values are wrong",)
     return Cause(
         "N211", f"a wrong input: {what}", notes, "compare the order of the edges with what the other side was given"
     )

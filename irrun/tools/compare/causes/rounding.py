@@ -45,7 +45,7 @@ def within(case: Case) -> Cause | None:
         return None
     seen, own = case.observed, case.metrics
     steps = f"{own.steps_p99:g} steps of {own.precision} (p99)"
-    small = f"own error {number(own.max_abs)} at most, {steps}; the tolerance is {case.tolerance}"
+    small = f"own error {number(own.max_abs)} at most, {steps}; the tolerance is {case.tolerance.elements}"
     total = measure(seen.actual, seen.reference, case.tolerance, seen.precision)
     if total.within(case.tolerance):
         return Cause("N101", f"rounding in {seen.precision}", (small,))
@@ -88,7 +88,7 @@ def ill_conditioned(case: Case) -> Cause | None:
             return None
     seen = case.observed
     notes = (
-        f"own error {number(case.metrics.max_abs)} at most, above the tolerance {case.tolerance}",
+        f"own error {number(case.metrics.max_abs)} at most, above the tolerance {case.tolerance.elements}",
         f"inputs moved by half a step of {seen.precision}, or f64 in place of f32, change our own result by"
         f" {number(floor.max())} at most, and {number(typical)} rms",
     )
