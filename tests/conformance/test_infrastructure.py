@@ -243,7 +243,7 @@ CASES = [
         counting_last,
         [Const(np.int64(2)), rows(2)],
         deviates=Departure(
-            "refuses it, as it counts Parameters without that one; on the page these are in any order",
+            "refuses it, as it counts Parameters without that one; the page sets no order of them",
             "layer is counting behind a constant",
         ),
         expected=[rows(2) * np.float32([4, 9]) + np.float32(1)],
@@ -254,7 +254,7 @@ CASES = [
         sliced_loop,
         [Const(np.int64(-1)), rows(3, 2)],
         deviates=Departure(
-            "refuses to run the body, or runs it not once; on the page -1 sets no limit, and slices come to an end",
+            "refuses to run the body, or runs it not once; the page iterates over all slices, and -1 sets no limit",
             "trip_count is constant; trip_count = -1; number of forward slices > 0",
         ),
         expected=[np.exp(rows(3, 2))],
