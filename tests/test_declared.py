@@ -81,3 +81,32 @@ def test_a_layer_that_fails_on_what_is_declared_is_where_another_one_begins(tmp_
     (y,) = m.layer("Reshape", [x, m.constant(np.array([3, 8]))], [("f32", (3, 9))], special_zero="true")
     m.result(y)
     assert said(m.save(tmp_path)) == [("W931", "Parameter"), ("W931", "Reshape")]
+
+
+def test_a_constant_of_another_type_than_what_reads_it_is_reported_there(tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", (2,))
+    m.result(m.layer("Add", [x, m.constant(np.float32([1, 2]))], [("f32", (2,))])[0])
+    path = m.save(tmp_path)
+    text = path.read_text()
+    const = text.index('type="Const"')
+    path.write_text(text[:const] + text[const:].replace('element_type="f32"', 'element_type="i32"', 1))
+    assert said(path) == [("E303", "Add")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "codes"),
+    [
+        ('<output><port id="1" precision="FP32"', '<output><port id="1" precision="i64"', ["W932"]),
+        ('<output><port id="1" precision="FP32"', '<output><port id="1" precision="fp16"', ["E210"]),
+        ('<input><port id="0" precision="FP32"', '<input><port id="0" precision="fp16"', ["W932"]),
+        ('<input><port id="0" precision="FP32"', '<input><port id="0" precision="fp32"', ["W908"]),
+    ],
+)
+def test_a_precision_is_wrong_or_misspelt(old, new, codes, tmp_path):
+    path = written(tmp_path)
+    text = "".join(line.strip() for line in path.read_text().splitlines())
+    relu = text.index('type="ReLU"')
+    assert old in text[relu:]
+    path.write_text(text[:relu] + text[relu:].replace(old, new, 1))
+    assert said(path) == [(code, "ReLU") for code in codes]

@@ -249,6 +249,8 @@ FAULTS = [
     ("E208", [(EDGES.splitlines()[1], "")], "<port"),
     ("E210", [('precision="FP32"', 'precision="MIXED"')], 'precision="MIXED"'),
     ("E210", [(' precision="FP32"', "")], "<port"),
+    ("E210", [('<port id="2" precision="FP32"', '<port id="2" precision="fp16"')], 'precision="fp16"'),
+    ("W907", [('<port id="2" precision="FP32"><dim>2</dim>', '<port id="2" precision="FP32"><Dim>2</Dim>')], "<Dim"),
     ("E217", [('type="Subtract"', 'type="Constant"')], 'type="Constant"'),
     ("E217", [('type="Subtract"', 'type="const"')], 'type="const"'),
     ("E220", [("<input>", "<inputs>"), ("</input>", "</inputs>")], "<inputs"),

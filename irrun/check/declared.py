@@ -8,6 +8,7 @@ from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
+from irrun.ir.xml import attribute_span
 from irrun.spec.dims import fresh
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
@@ -36,9 +37,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             outputs = ()
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
-            if port.precision != tensor.type:
+            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference)):
                 code = "W932" if value.consumers or not value.index else "I902"
-                for found in _compare_types(node, port, tensor, f"output {value.index}", code):
+                for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
                     origin = others[value] = _origin(node, value, inference, others)
                     yield found if origin is layer else _following(found, origin)
             if port.dims:
@@ -61,7 +62,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 continue
             known = inference.tensor(source)
             if port.precision != declared.precision:
-                yield from _compare_types(node, port, known, f"input {index}")
+                yield from _compare_types(node, port, known, f"input {index}", inference)
             if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
                     yield _other_shape(node, port, known, f"input {index}")
@@ -107,12 +108,19 @@ def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
     return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
 
 
+def _is_refused(value: Value, inference: Inference) -> bool:
+    """Whether a layer that reads a value is refused for types: that of the value, which the port does not have."""
+    readers = {layer.label for layer, _ in value.consumers if layer not in inference.nodes}
+    return any(found.code == "E303" and found.layer in readers for found in inference.diagnostics if readers)
+
+
 def _compare_types(
-    node: InferredLayer, port: Port, tensor: Tensor, where: str, code: str = "W932"
+    node: InferredLayer, port: Port, tensor: Tensor, where: str, inference: Inference, code: str = "W932"
 ) -> Iterator[Diagnostic]:
     computed = node.widened.values()  # which is reported, and what files say there
     if port.precision not in (None, "dynamic", tensor.type, *computed) and tensor.type != "dynamic":
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
+        inference.contradicted.add(attribute_span(port.element, "precision"))
         yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
 
 

@@ -21,7 +21,7 @@ from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
-from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
+from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
 from irrun.ir.naming import name_sizes
@@ -84,6 +84,7 @@ class Inference:
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
+    `contradicted` are the places of precisions that ports declare of another type than it is.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
@@ -105,6 +106,7 @@ class Inference:
         self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
+        self.contradicted: set[Span] = set()
         self.unbuilt = Unbuilt()
 
     def tensor(self, value: Value | None) -> Tensor:

@@ -144,6 +144,8 @@ def validate(
     later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
+    if inference.contradicted:  # where it matters no more how these are spelt
+        problems = [found for found in problems if found.code != "W908" or found.span not in inference.contradicted]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
 

@@ -251,7 +251,7 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
         written = given.get("precision", "")
         precision = PRECISIONS.get(written.lower())
         if written not in _CANONICAL and (output or "precision" in given):
-            _report_precision(child, precision, layer, findings, output=output)
+            precision = _report_precision(child, precision, layer, findings, output=output)
         ports.append(Port(id, precision, _dims(child, layer, findings), tensor_names(given.get("names", "")), child))
     return ports
 
@@ -268,8 +268,13 @@ def _read_inside(port: Element, layer: Layer, findings: Findings) -> None:
         check_info(info, layer, findings, port)
 
 
-def _report_precision(port: Element, known: str | None, layer: Layer, findings: Findings, *, output: bool) -> None:
-    """Report what is written in place of a precision; `known` is the element type that it stands for."""
+def _report_precision(
+    port: Element, known: str | None, layer: Layer, findings: Findings, *, output: bool
+) -> str | None:
+    """Report what is written in place of a precision; `known` is the element type that it stands for.
+
+    What comes back is what the port declares with it: nothing where that is an error.
+    """
     help = "`FP32`, `FP16`, `I64`, `I32`, `BOOL`, `STRING` and the like; `UNSPECIFIED` where it is not known"
     text = port.attributes.get("precision")
     if text is None:
@@ -283,9 +288,11 @@ def _report_precision(port: Element, known: str | None, layer: Layer, findings: 
     elif output:
         help = f"did you mean `{ELEMENT_TYPES[known].precision}`? OpenVINO compares letter by letter" if known else help
         findings.add("E210", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)
+        return None
     else:
         help = f"{help}; OpenVINO does not read it on input ports, other tools do"
         findings.add("W932", f"`{text}` is not a precision", port, "precision", layer=layer, help=help)
+    return known
 
 
 def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:

@@ -193,8 +193,8 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
     if version is None:
         return None
     findings.version = version
-    report_texts(root, findings)
     graph = _graphs(root, findings)
+    report_texts(root, findings)
     if _is_execution_graph(graph):
         help = (
             "use the model that was compiled; `irrun inspect` tells what this file says, which is how a device ran it"

@@ -48,7 +48,7 @@ _OLD = rb"(?s)<(" + b"|".join(sorted(name.encode() for name in _OF_OLD_TOOLS)) +
 
 
 def report_texts(root: Element, findings: Findings) -> None:
-    """Report the text between elements, of which only a <dim> has any that is read."""
+    """Report the text between elements, of which only a <dim> has any that is read, unless the element is reported."""
     packed = root.source.parsed.translate(None, b" \t\r\n")
     # behind each tag, but for the last one and those of <dim>s, comes another one: to count them takes no time
     texts = packed.count(b">") - packed.count(b"><") - 1
@@ -56,7 +56,11 @@ def report_texts(root: Element, findings: Findings) -> None:
         return
     data = root.source.data
     unread = [found.span() for found in re.finditer(_OLD, data)]
-    places = [place for place in _texts(data) if not any(begin < place < end for begin, end in unread)]
+    found = [pair for pair in _texts(data) if not any(begin < pair[0] < end for begin, end in unread)]
+    told = {(each.line, each.column) for each in findings.diagnostics if found}
+    begins = [root.source.span(tag) for _, tag in found]
+    pairs = zip(found, begins, strict=True)
+    places = [place for (place, _), begin in pairs if (begin.line, begin.column) not in told]
     if places:
         more = f", and so in {counted(len(places) - 1, 'more place')}" if len(places) > 1 else ""
         help = "delete it, or write it as an attribute if it is one"
@@ -64,18 +68,18 @@ def report_texts(root: Element, findings: Findings) -> None:
         findings.add("W907", f"text stands where only elements are read{more}", place, help=help)
 
 
-def _texts(data: bytes) -> Iterator[int]:
-    """Where text begins that is not in a <dim>."""
-    end, before = len(data), b""
+def _texts(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where text begins that is not in a <dim>, and where the tag before it does."""
+    end, before, tag = len(data), b"", 0
     for token in re.finditer(_TOKEN, data):
         gap = data[end : token.start()]
         if gap.strip() and not re.match(_DIM, before):
-            yield token.start() - len(gap.lstrip())
+            yield token.start() - len(gap.lstrip()), tag
         section = token[0].startswith(b"<![CDATA[")
         if section and not re.match(_DIM, before):
-            yield token.start()
+            yield token.start(), tag
         if not section and not token[0].startswith(b"<!--"):
-            before = token[0]
+            before, tag = token[0], token.start()
         end = token.end()
 
 

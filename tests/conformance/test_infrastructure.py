@@ -5,7 +5,7 @@ import openvino as ov
 from openvino import opset1, opset3, opset6
 from openvino.op import loop, tensor_iterator
 
-from conformance.harness import RESET, Case, Const, Departure, conformance
+from conformance.harness import RESET, Case, Const, Departure, conformance, with_attribute
 from irrun.spec import numpy_dtype
 
 F32, I32, I64 = ov.Type.f32, ov.Type.i32, ov.Type.i64
@@ -93,6 +93,19 @@ def sliced_loop(trips, data):
     op.set_special_body_ports([-1, 0])
     op.set_sliced_input(piece, data.output(0), 0, 1, 1, -1, 0)
     return [op.get_concatenated_slices(results[1].output(0), 0, 1, 1, -1, 0)]
+
+
+def counting_last(trips, initial):
+    """Count in the last Parameter, behind one that gets a constant."""
+    value, factor, number = opset1.parameter([2], F32), opset1.parameter([2], F32), opset1.parameter([], I64)
+    total = opset1.add(opset1.multiply(value, factor), opset1.convert(number, "f32"))
+    results = [opset1.result(opset1.constant(np.array(True))), opset1.result(total)]
+    op = loop(trips.output(0), opset1.constant(np.array(True)).output(0))
+    op.set_function(ov.Model(results, [value, factor, number]))
+    op.set_special_body_ports([2, 0])
+    op.set_merged_input(value, initial.output(0), results[1].output(0))
+    op.set_invariant_input(factor, opset1.constant(np.float32([2, 3])).output(0))
+    return [op.get_iter_value(results[1].output(0), -1)]
 
 
 def nested(trips, initial):
@@ -224,6 +237,52 @@ CASES = [
         deviates=Departure("takes rows from the last on; the page begins at start", "start of backward slices < -1"),
         expected=[np.exp(rows(3, 2)[1::-1])],
     ),
+    Case(
+        "Loop-5",
+        "counts behind a constant",
+        counting_last,
+        [Const(np.int64(2)), rows(2)],
+        deviates=Departure(
+            "refuses it, as it counts Parameters without that one; the page sets no order of them",
+            "layer is counting behind a constant",
+        ),
+        expected=[rows(2) * np.float32([4, 9]) + np.float32(1)],
+    ),
+    Case(
+        "Loop-5",
+        "slices without a trip count",
+        sliced_loop,
+        [Const(np.int64(-1)), rows(3, 2)],
+        deviates=Departure(
+            "refuses to run the body, or runs it not once; the page iterates over all slices, and -1 sets no limit",
+            "trip_count is constant; trip_count = -1; number of forward slices > 0",
+        ),
+        expected=[np.exp(rows(3, 2))],
+    ),
+    Case(
+        "Loop-5",
+        "joins nothing",
+        sliced_loop,
+        [Const(np.int64(0)), rows(3, 2)],
+        deviates=Departure(
+            "crashes; the reference joins results of no iteration to an empty tensor",
+            "trip_count is constant; trip_count = 0; number of joins > 0; layer is not dynamic",
+        ),
+        crashes=True,
+        expected=[np.zeros((0, 2), np.float32)],
+    ),
+    Case(
+        "Loop-5",
+        "slices without a trip count, by another number",
+        sliced_loop,
+        [Const(np.int64(-2)), rows(3, 2)],
+        deviates=Departure(
+            "crashes; the page has -1 alone for no limit, which others below 0 are here",
+            "trip_count is constant; trip_count < -1; number of joins > 0; layer is not dynamic",
+        ),
+        crashes=True,
+        expected=[np.exp(rows(3, 2))],
+    ),
     Case("Loop-5", "in a loop", nested, [Const(np.int64(3)), rows(2)]),
     Case("Loop-5", "no iterations", counting, [np.int64(0), np.array(True), ROW]),
     Case("Loop-5", "false from the start", counting, [np.int64(2), np.array(False), ROW]),
@@ -278,6 +337,17 @@ CASES += [
 ]
 CASES += [
     Case("Parameter-1", "string", passed, [WORDS]),
+    Case(
+        "Parameter-1",
+        "of any type",
+        passed,
+        [rows(2, 3)],
+        edit=with_attribute("element_type", "dynamic"),
+        deviates=Departure(
+            "refuses inputs without an element type; a run has that of what it gets", "element_type = dynamic"
+        ),
+        expected=[rows(2, 3)],
+    ),
     Case("Parameter-1", "sizes unknown", passed, [rows(2, 3)], dynamic=True),
     Case("Parameter-1", "i64, sizes unknown", passed, [np.arange(3)], dynamic=True),
     Case("Parameter-1", "strings, sizes unknown", passed, [WORDS], dynamic=True),

@@ -9,6 +9,8 @@ A clause is a text that people can read:
     begin, end are constant         each of them
     a is made by a reduction        which devices compute in one with what reads it
     X is made by the same op        as the layer
+    layer is counting behind a constant
+                                    in a body, whose Parameter for that stands behind one that gets a constant
     dilations is left out           an attribute that the file does not have
     data has nan                    one of the properties in `properties.py`; `layer` is all its inputs and outputs
     mode = linear, cubic            attributes, inputs and outputs by name, compared element by element: any will do
@@ -86,6 +88,7 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "read twice": Facts.read_twice,
     "left out": Facts.left_out,
     "given an input of the model": Facts.given_an_input,
+    "counting behind a constant": Facts.counting_behind_a_constant,
 }
 
 

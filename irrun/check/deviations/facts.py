@@ -238,6 +238,20 @@ class Facts:
                 return True
         return False
 
+    def counting_behind_a_constant(self, name: str) -> Decision:
+        """Whether a body counts its iterations in a Parameter that stands behind one that gets a constant."""
+        for body in self.layer.bodies.values():
+            counter = next((entry.internal for entry in body.inputs if entry.purpose), None)
+            constants = [
+                entry.internal
+                for entry in body.inputs
+                if entry.external >= 0 and entry.axis is None and self._constant(self.layer.inputs[entry.external])
+            ]
+            order = body.graph.parameters
+            if counter is not None and any(order.index(each) < order.index(counter) for each in constants):
+                return True
+        return False
+
     def port_maps(self, what: str, kind: str) -> Any:
         """The numbers of the port maps that slice inputs, or join results, of all bodies."""
         bodies = self.layer.bodies.values()
