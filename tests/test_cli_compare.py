@@ -324,3 +324,20 @@ def test_a_weight_that_is_not_finite_on_the_other_side_is_blamed_and_no_layer(tm
     assert "is the first tensor that differs: the weights differ: input 1" in done.stdout
     assert "NaN or infinite elsewhere" in done.stdout
     assert "N201" not in done.stdout
+
+
+def test_of_many_marked_layers_the_first_are_named(capsys):
+    from irrun.cli.tune import MAX_LISTED, _tell
+    from irrun.tools.compare.metrics import measure
+    from irrun.tools.compare.results import Measured, Where
+    from irrun.tools.compare.tolerances import LEVELS
+    from irrun.tools.tune import Tuned
+
+    ones = np.ones(3, np.float32)
+    measured = Measured(Where("inputs"), measure(ones, ones, LEVELS["f32"]), LEVELS["f32"])
+    names = tuple(f"layer{number}" for number in range(MAX_LISTED + 5))
+    _tell(Tuned(names, b"", measured, measured, 200, 105, 9), "ov:CPU", Path("fixed.xml"))
+    *lines, verdict = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [f"marked: layer{MAX_LISTED - 1}", "marked: 5 layers more, which fixed.xml has"]
+    assert len(lines) == MAX_LISTED + 1
+    assert "105 of 200 layers in 16 bits marked" in verdict

@@ -3,6 +3,7 @@
 import pytest
 
 import irrun
+from irrun.ir import text_edits
 from irrun.ir.text_edits import Edit, apply, mark_precise, set_attribute
 from irrun.ir.xml import parse
 
@@ -171,3 +172,17 @@ def test_edits_are_made_together_wherever_they_stand():
         apply(b"abc", [Edit(0, 2, ""), Edit(1, 2, "")])
     with pytest.raises(ValueError, match="the edit of bytes 2 to 9 lies outside of the text of 3 bytes"):
         apply(b"abc", [Edit(2, 9, "")])
+
+
+def test_the_layers_of_a_text_are_looked_through_once_however_many_are_marked(monkeypatch):
+    names = [f"abs{number}" for number in range(50)]
+    layers = "".join(f'<layer id="{number}" name="{name}" type="Abs"/>' for number, name in enumerate(names))
+    text = f'<net version="11"><layers>{layers}</layers></net>'.encode()
+    looked, plain = [], text_edits._all_layers
+    monkeypatch.setattr(text_edits, "_all_layers", lambda element: looked.append(element) or plain(element))
+    counts = []
+    for marked in (names[:1], names):
+        looked.clear()
+        assert mark_precise(text, marked).count(b'name="precise"') == len(marked)
+        counts.append(len(looked))
+    assert counts[0] == counts[1]

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from irrun.tools.tune import Tuned
 
 
+MAX_LISTED = 100
+"""Marked layers that are named; the file has the others."""
+
+
 @click.command()
 @MODEL
 @click.option("--device", "device", default="ov:CPU", show_default=True, metavar="ov:DEVICE", help="What computes it.")
@@ -119,8 +123,10 @@ def _tell(found: Tuned, device: str, output: Path) -> None:
         enough = f"outputs are within {found.before.tolerance} on {device} ({before.sqnr:.1f} dB)"
         click.echo(f"{output}: nothing to mark, {enough}")
         return
-    for name in found.marks:
+    for name in found.marks[:MAX_LISTED]:
         click.echo(f"marked: {name}")
+    if len(found.marks) > MAX_LISTED:
+        click.echo(f"marked: {counted(len(found.marks) - MAX_LISTED, 'layer')} more, which {output} has")
     verdict = "good enough" if found.passes else "not good enough, with all that can be marked"
     click.echo(
         f"{output}: {len(found.marks)} of {counted(found.candidates, 'layer')} in 16 bits marked, "

@@ -144,7 +144,8 @@ def mark_precise(content: bytes, layers: Sequence[str | int | Layer]) -> bytes:
         raise ValueError(
             "OpenVINO reads no runtime info of layers in an IR of version 10; write it as version 11 first"
         )
-    elements = [_layer(root, layer) for layer in dict.fromkeys(layers)]
+    there = _Layers(root)
+    elements = [there.element(layer) for layer in dict.fromkeys(layers)]
     wanted = [element for element in dict.fromkeys(elements) if not _is_precise(element)]
     offsets = [part.offset for element in wanted for part in (element, *element.children)]
     offsets += [part.offset for element in wanted for info in element.findall("rt_info")[:1] for part in info.children]
@@ -152,23 +153,35 @@ def mark_precise(content: bytes, layers: Sequence[str | int | Layer]) -> bytes:
     return apply(content, [edit for element in wanted for edit in _marked(element, places)])
 
 
-def _layer(root: Element, wanted: str | int | Layer) -> Element:
-    layers = root.find("layers")
-    if isinstance(wanted, Layer):
-        own = wanted.element
-        if own.source.data == root.source.data:
-            return next(layer for layer in _all_layers(root) if layer.offset == own.offset)
-        raise ValueError(f"layer {wanted} was not read from this text")
-    if isinstance(wanted, int):
-        found = [layer for layer in (layers.findall("layer") if layers else ()) if _id(layer) == wanted]
-    else:
-        found = [layer for layer in _all_layers(root) if layer.attributes.get("name") == wanted]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise ValueError(f"there is no layer `{wanted}` in the model")
-    lines = ", ".join(str(layer.line) for layer in found[:8])
-    raise ValueError(f"`{wanted}` is the name of {len(found)} layers, at the lines {lines}")
+class _Layers:
+    """The layers of a text, those of bodies too, which are looked through once however many are asked for."""
+
+    def __init__(self, root: Element) -> None:
+        self._root = root
+        self._named: dict[str | None, list[Element]] = {}
+        self._placed: dict[int, Element] = {}
+        for layer in _all_layers(root):
+            self._named.setdefault(layer.attributes.get("name"), []).append(layer)
+            self._placed[layer.offset] = layer
+
+    def element(self, wanted: str | int | Layer) -> Element:
+        """The one that is meant. Raises ValueError where there is none, or there are several."""
+        if isinstance(wanted, Layer):
+            own = wanted.element
+            if own.source.data == self._root.source.data:
+                return self._placed[own.offset]
+            raise ValueError(f"layer {wanted} was not read from this text")
+        if isinstance(wanted, int):
+            layers = self._root.find("layers")
+            found = [layer for layer in (layers.findall("layer") if layers else ()) if _id(layer) == wanted]
+        else:
+            found = self._named.get(wanted, [])
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise ValueError(f"there is no layer `{wanted}` in the model")
+        lines = ", ".join(str(layer.line) for layer in found[:8])
+        raise ValueError(f"`{wanted}` is the name of {len(found)} layers, at the lines {lines}")
 
 
 def _id(layer: Element) -> int | None:

@@ -5,6 +5,7 @@ What is right is our own run; whether a set of marks is enough, and is heeded, t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -115,8 +116,8 @@ class _Search:
 
         for course in self.courses:
             beside.replay(course, self.side.observe(course.steps), told)
-        counts = [layer.name for layer in self.executor.model.graph.layers]
-        return sorted((name for name in errors if counts.count(name) == 1), key=errors.__getitem__, reverse=True)
+        counts = Counter(layer.name for layer in self.executor.model.graph.layers)
+        return sorted((name for name in errors if counts[name] == 1), key=errors.__getitem__, reverse=True)
 
     def _grown(self, candidates: Sequence[str], folder: Path) -> list[str]:
         """So many of the first candidates that they are enough, or all."""
