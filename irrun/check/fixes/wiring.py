@@ -292,7 +292,9 @@ def _sources(reader: Layer, port: Port, homes: Iterable[Layer], number: int | No
 
 
 def _alike(one: Port, other: Port) -> bool:
-    return one.dims == other.dims and (one.precision in (None, other.precision))
+    """Whether an input may be meant to read a value, by what their ports declare, if that of the input declares any."""
+    says_nothing = one.precision is None and not one.dims
+    return says_nothing or (one.dims == other.dims and one.precision in (None, other.precision))
 
 
 def _behind(layer: Layer) -> set[Layer]:
