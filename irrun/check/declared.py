@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
 from irrun.spec.dims import fresh
@@ -27,6 +27,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers(inference.nodes, inference.weights)
+    refused = {found.layer for found in inference.diagnostics if found.code == "E303"}
     for node in inference.nodes.values():
         layer = node.layer
         if layer in doubtful:  # whose cause is reported
@@ -37,7 +38,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             outputs = ()
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
-            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference)):
+            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference, refused)):
                 code = "W932" if value.consumers or not value.index else "I902"
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
                     origin = others[value] = _origin(node, value, inference, others)
@@ -108,10 +109,9 @@ def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
     return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
 
 
-def _is_refused(value: Value, inference: Inference) -> bool:
-    """Whether a layer that reads a value is refused for types: that of the value, which the port does not have."""
-    readers = {layer.label for layer, _ in value.consumers if layer not in inference.nodes}
-    return any(found.code == "E303" and found.layer in readers for found in inference.diagnostics if readers)
+def _is_refused(value: Value, inference: Inference, refused: Container[LayerName | None]) -> bool:
+    """Whether a layer that reads a value is `refused` for types: that of the value, which the port does not have."""
+    return any(layer.label in refused for layer, _ in value.consumers if layer not in inference.nodes)
 
 
 def _compare_types(

@@ -36,11 +36,8 @@ class _Stray:
     first: Element | None = None
 
 
-@dataclass(eq=False, repr=False, slots=True)
-class _Gap:
-    """The edges that name a layer which is not there, each with the name of this end and the layer at the other one."""
-
-    edges: list[tuple[Element, str, Layer | None]] = field(default_factory=list)
+_Gap = list[tuple[Element, str, Layer | None]]
+"""The edges that name a layer which is not there, each with the name of this end and the layer at the other one."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -170,9 +167,9 @@ def _connect_edge(
     from_layer, from_port, to_layer, to_port = numbers
     producer, reader = (index.layers.get(id) if id is not None else None for id in (from_layer, to_layer))
     if producer is None:
-        index.gaps.setdefault(from_layer, _Gap()).edges.append((edge, "from-layer", reader))
+        index.gaps.setdefault(from_layer, []).append((edge, "from-layer", reader))
     if reader is None:
-        index.gaps.setdefault(to_layer, _Gap()).edges.append((edge, "to-layer", producer))
+        index.gaps.setdefault(to_layer, []).append((edge, "to-layer", producer))
         index.lost += 1
         return
     if reader in index.twice:
@@ -207,19 +204,19 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
     """One error for each layer that edges name and that is not there, at the first of them."""
     where = f"this {graph.element.tag}" if graph.owner else "the model"
     for gap in index.gaps.values() if not graph.unsure else ():
-        edge, name, other = gap.edges[0]
+        edge, name, other = gap[0]
         number, help = edge.attributes[name], None
         if index.layers:
             low, high = min(index.layers), max(index.layers)
             inside = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
-            through = len({end for _, end, _ in gap.edges}) > 1
+            through = len({end for _, end, _ in gap}) > 1
             help = f"its ids go from {low} to {high}"
             if through:
                 help += "; edges lead to it and from it: was the layer deleted, or its id changed?"
             elif inside:
                 help += ", without it: was the layer deleted, or its id changed?"
         message = f"there is no layer {number} in {where}"
-        rest = [Note("this edge names it, too", each.span) for each, _, _ in gap.edges[1 : 1 + _MAX_NOTED]]
+        rest = [Note("this edge names it, too", each.span) for each, _, _ in gap[1 : 1 + _MAX_NOTED]]
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=tuple(rest))
 
 
@@ -314,4 +311,4 @@ def _left_by(stray: _Stray, bare: dict[Port, Layer]) -> tuple[Port | None, bool]
 
 def _carries(value: Value | None, port: Port) -> bool:
     """Whether a value is declared as an input is; of one that nobody knows nothing speaks against it."""
-    return value is None or (value.port.dims == port.dims and port.precision in (None, value.port.precision))
+    return value is None or port.declares_as(value.port)

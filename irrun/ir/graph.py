@@ -38,6 +38,10 @@ class Port:
     _element: Element
     _number: int | None = None
 
+    def declares_as(self, output: Port) -> bool:
+        """Whether an input declares what an output does, as far as it says a precision."""
+        return self.dims == output.dims and self.precision in (None, output.precision)
+
     @property
     def element(self) -> Element:
         if self._number is not None:

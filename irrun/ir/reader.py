@@ -356,8 +356,8 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
         listed = f"layer {others[0]}" if len(others) == 1 else f"layers {', '.join(map(str, others[:_MAX_NOTED]))}"
         more = f" and {len(others) - _MAX_NOTED} more" if len(others) > _MAX_NOTED else ""
         message = f"bytes {start} to {end} are also those of {listed}{more}"
-        help = "one of the two has a wrong `offset` or shape; only equal constants share their bytes, whole"
-        help = help if len(others) == 1 else help.replace("one of the two", "one of them, likely this one,")
+        which = "one of the two" if len(others) == 1 else "one of them, likely this one,"
+        help = f"{which} has a wrong `offset` or shape; only equal constants share their bytes, whole"
         findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=tuple(notes))
 
 

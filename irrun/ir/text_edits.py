@@ -158,6 +158,10 @@ class _Layers:
 
     def __init__(self, root: Element) -> None:
         self._root = root
+        own = root.find("layers")
+        self._numbered: dict[int | None, list[Element]] = {}
+        for layer in own.findall("layer") if own else ():
+            self._numbered.setdefault(_id(layer), []).append(layer)
         self._named: dict[str | None, list[Element]] = {}
         self._placed: dict[int, Element] = {}
         for layer in _all_layers(root):
@@ -171,11 +175,7 @@ class _Layers:
             if own.source.data == self._root.source.data:
                 return self._placed[own.offset]
             raise ValueError(f"layer {wanted} was not read from this text")
-        if isinstance(wanted, int):
-            layers = self._root.find("layers")
-            found = [layer for layer in (layers.findall("layer") if layers else ()) if _id(layer) == wanted]
-        else:
-            found = self._named.get(wanted, [])
+        found = self._numbered.get(wanted, []) if isinstance(wanted, int) else self._named.get(wanted, [])
         if len(found) == 1:
             return found[0]
         if not found:

@@ -25,7 +25,7 @@ def mapped_end(case: Case) -> Iterator[Fix]:
     if len(lost) != 1 or lost[0] not in _ends(case.element):
         return
     left = _left(case, layer, tag, body, lost[0])
-    certain = len(left) == 1 and _suits(layer, body, case.element, lost[0], left[0])
+    certain = len(left) == 1 and _Map(layer, body, case.element).fits(case.element, lost[0], left[0])
     for id in left[:4]:
         yield case.set(lost[0], str(id), safe=certain)
 
@@ -44,18 +44,18 @@ def doubled_entry(case: Case) -> Iterator[Fix]:
         yield case.fix("delete the entry, which is there twice", case.without(case.element))
     elif left:
         name = case.attribute or ""
-        pair = (
-            [entry for entry in parent.findall(case.element.tag) if _same(entry, case.element, name)] if parent else []
-        )
-        right = [
-            (entry, id)
-            for entry in pair
-            for id in left
-            if all(_suits(layer, body, each, name, id if each is entry else None) for each in pair)
-        ]
-        if len(pair) == 2 and len(right) == 1:
-            yield case.set(name, str(right[0][1]), element=right[0][0], safe=not back)
-            return
+        map = _Map(layer, body, case.element)
+        pair = map.entries_of(case.element, name)
+        if len(pair) == 2:
+            right = [
+                (entry, id)
+                for entry in pair
+                for id in left
+                if all(map.fits(each, name, id if each is entry else None) for each in pair)
+            ]
+            if len(right) == 1:
+                yield case.set(name, str(right[0][1]), element=right[0][0], safe=not back)
+                return
         for id in left[:4]:
             yield case.set(name, str(id), safe=False)
     else:
@@ -147,32 +147,48 @@ def _body(case: Case) -> tuple[Layer, str, LayerBody] | None:
     return (layer, tag, layer.bodies[tag]) if tag in layer.bodies else None
 
 
-def _suits(layer: Layer, body: LayerBody, entry: Element, name: str, id: int | None) -> bool:
-    """Whether an entry whose end `name` becomes `id` is between ports that are declared alike, the other one its own.
+class _Map:
+    """The map of a layer with a body in which an entry stands: its entries by their ends, and the ports at these."""
 
-    With None the end stays as it is.
-    """
-    given = entry.attributes | ({name: str(id)} if id is not None else {})
-    outside, inside = (given.get(name, "").strip() for name in _ends(entry))
-    inner = {str(each.id): each for each in body.graph.layers}
-    results = {id: each.input_ports[0] for id, each in inner.items() if each.type == "Result" and each.input_ports}
-    parameters = {id: each.outputs[0].port for id, each in inner.items() if each.type == "Parameter" and each.outputs}
-    if entry.tag == "edge":
-        return _declared_alike(results.get(outside), parameters.get(inside))
-    parent = next(map for map in layer.element.children if entry in map.children)
-    other = next(end for end in _ends(entry) if end != name)
-    owned = entry.tag == "input" or other == "external_port_id"  # a Result may be several outputs
-    if owned and sum(_same(each, entry, other) for each in parent.findall(entry.tag)) > 1:
-        return False
-    if entry.tag == "input":
-        inputs = {str(number): port for number, port in enumerate(layer.input_ports)}
-        return _declared_alike(inputs.get(outside), parameters.get(inside), given.get("axis"))
-    outputs = {str(value.port.id): value.port for value in layer.outputs}
-    return _declared_alike(outputs.get(outside), results.get(inside), given.get("axis"))
+    def __init__(self, layer: Layer, body: LayerBody, entry: Element) -> None:
+        parent = next(map for map in layer.element.children if entry in map.children)
+        self._entries: dict[tuple[str, str, str], list[Element]] = {}
+        for each in parent.children:
+            for end in _ends(each):
+                self._entries.setdefault((each.tag, end, _given(each, end)), []).append(each)
+        self._inputs = {str(number): port for number, port in enumerate(layer.input_ports)}
+        self._outputs = {str(value.port.id): value.port for value in layer.outputs}
+        inner = {str(each.id): each for each in body.graph.layers}
+        self._results = {
+            id: each.input_ports[0] for id, each in inner.items() if each.type == "Result" and each.input_ports
+        }
+        self._parameters = {
+            id: each.outputs[0].port for id, each in inner.items() if each.type == "Parameter" and each.outputs
+        }
+
+    def entries_of(self, entry: Element, name: str) -> list[Element]:
+        """The entries of the same kind that have the same end `name`, this one among them."""
+        return self._entries.get((entry.tag, name, _given(entry, name)), [])
+
+    def fits(self, entry: Element, name: str, id: int | None) -> bool:
+        """Whether an entry whose end `name` becomes `id` is between ports that are declared alike, the other one its
+        own. With None the end stays as it is."""
+        texts = {end: _given(entry, end) for end in _ends(entry)} | ({name: str(id)} if id is not None else {})
+        outside, inside = texts.values()
+        if entry.tag == "edge":
+            return _declared_alike(self._results.get(outside), self._parameters.get(inside))
+        other = next(end for end in texts if end != name)
+        owned = entry.tag == "input" or other == "external_port_id"  # a Result may be several outputs
+        if owned and len(self.entries_of(entry, other)) > 1:
+            return False
+        axis = entry.attributes.get("axis")
+        if entry.tag == "input":
+            return _declared_alike(self._inputs.get(outside), self._parameters.get(inside), axis)
+        return _declared_alike(self._outputs.get(outside), self._results.get(inside), axis)
 
 
-def _same(one: Element, other: Element, name: str) -> bool:
-    return one.attributes.get(name, "").strip() == other.attributes.get(name, "").strip()
+def _given(entry: Element, name: str) -> str:
+    return entry.attributes.get(name, "").strip()
 
 
 def _declared_alike(one: Port | None, other: Port | None, axis: str | None = None) -> bool:

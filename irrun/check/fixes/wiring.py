@@ -293,8 +293,7 @@ def _sources(reader: Layer, port: Port, homes: Iterable[Layer], number: int | No
 
 def _alike(one: Port, other: Port) -> bool:
     """Whether an input may be meant to read a value, by what their ports declare, if that of the input declares any."""
-    says_nothing = one.precision is None and not one.dims
-    return says_nothing or (one.dims == other.dims and one.precision in (None, other.precision))
+    return (one.precision is None and not one.dims) or one.declares_as(other)
 
 
 def _behind(layer: Layer) -> set[Layer]:
