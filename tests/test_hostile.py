@@ -86,6 +86,26 @@ def test_as_many_attributes_on_one_element_as_are_read(element, tmp_path):
     bounded("validate", written(tmp_path, net(layer)), status=1, seconds=8)
 
 
+def test_many_entries_of_a_port_map_for_one_input(tmp_path):
+    """There are as many inputs that are left for them."""
+    count = 400
+    output = '<output><port id="0" precision="FP32"><dim>1</dim></port></output>'
+    given = f'<data shape="1" element_type="f32"/>{output}'
+    parameters = "".join(
+        f'<layer id="{n}" name="p{n}" type="Parameter" version="opset1">{given}</layer>' for n in range(count)
+    )
+    ports = "".join(f'<port id="{n}" precision="FP32"><dim>1</dim></port>' for n in range(count))
+    entries = "".join(
+        f'<input external_port_id="{n if n < count // 2 else 0}" internal_layer_id="{n}"/>\n' for n in range(count)
+    )
+    body = f"<port_map>{entries}</port_map><body><layers>{parameters}</layers><edges/></body>"
+    iterator = (
+        f'<layer id="{count}" name="t" type="TensorIterator" version="opset1"><input>{ports}</input>{body}</layer>'
+    )
+    path = written(tmp_path, net(parameters + iterator))
+    bounded("validate", path, "--format", "json", status=1, seconds=8)
+
+
 def test_three_hundred_thousand_layers(tmp_path):
     layer = '<layer id="{}" name="" type="ReLU" version="opset1"/>'
     text = net("".join(layer.format(n) for n in range(300_000)))

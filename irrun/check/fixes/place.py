@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 from xml.sax.saxutils import quoteattr
 
 from irrun.check.infer import Inference
@@ -15,6 +17,8 @@ from irrun.ir.text_edits import Edit, Extent, extents
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
 from irrun.records import dataclass
+
+_Found = TypeVar("_Found")
 
 _TAG = re.compile(rb"[^\s/>]+")
 
@@ -42,6 +46,15 @@ class Text:
             self._homes[element.offset] = layer, graph
             pending += [(child, layer, graph) for child in element.children]
         self.elements.sort(key=lambda element: element.offset)
+        self._found: dict[tuple[Graph, Callable[[Graph], Any]], Any] = {}
+
+    def of(self, graph: Graph, find: Callable[[Graph], _Found]) -> _Found:
+        """What `find` finds in a graph, once for all diagnostics."""
+        key = graph, find
+        if key not in self._found:
+            self._found[key] = find(graph)
+        found: _Found = self._found[key]
+        return found
 
     @cached_property
     def _extents(self) -> dict[int, Extent]:
@@ -86,6 +99,10 @@ class Case:
     attribute: str | None
     layer: Layer | None
     graph: Graph
+
+    def found(self, find: Callable[[Graph], _Found]) -> _Found:
+        """What `find` finds in the graph, once for all diagnostics."""
+        return self.text.of(self.graph, find)
 
     def fix(self, title: str, *edits: Edit, safe: bool = True) -> Fix:
         return Fix(title, tuple(map(self.text.replacement, edits)), safe)

@@ -115,8 +115,7 @@ def edge_end(case: Case) -> Iterator[Fix]:
     code = case.diagnostic.code
     if code == "E205":
         id = _number(case.element, name)
-        named = [end for edge in _edges(case.graph) for end in _LAYERS if _number(edge, end) == id]
-        if len(named) > 1:
+        if case.found(_counted)[id] > 1:
             yield from _other_id(case, id)
             return
     ends = [layer for layer in case.graph.results if code == "E206" and layer.id == _number(case.element, "from-layer")]
@@ -124,7 +123,7 @@ def edge_end(case: Case) -> Iterator[Fix]:
         yield from _before_result(case, ends[0])
         return
     tried = _PORT_AND_LAYER[name] if code == "E206" else (name,)
-    yield from _ended(case, tried, certain=code != "E205" or not _skips(case.graph))
+    yield from _ended(case, tried, certain=code != "E205" or not case.found(_skips))
 
 
 def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
@@ -141,7 +140,7 @@ def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
 
 def _other_id(case: Case, id: int) -> Iterator[Fix]:
     """The id that several edges name for the only layer that none names and whose ports these edges fit."""
-    named = _named(case.graph)
+    named = case.found(_named)
     free = [layer for layer in case.graph.layers if layer.id not in named and (layer.inputs or layer.outputs)]
     fitting = [layer for layer in free[:MAX_FREE] if _fits(layer, id, case.graph, declared=True)]
     if len(fitting) == 1 and len(free) <= MAX_FREE:
@@ -151,7 +150,7 @@ def _other_id(case: Case, id: int) -> Iterator[Fix]:
 def second_edge(case: Case) -> Iterator[Fix]:
     """E207: an edge that is there twice goes; one that goes into the same port as another one leads to the free one."""
     same = [edge for edge in _edges(case.graph) if edge.attributes == case.element.attributes]
-    if len(same) > 1 and not _open(case.graph):
+    if len(same) > 1 and not case.found(_open):
         yield case.fix("delete the edge, which is there twice", case.without(case.element))
         return
     yield from _ended(case, _PORT_AND_LAYER["to-port"])
@@ -167,7 +166,7 @@ def missing_edge(case: Case) -> Iterator[Fix]:
     if layer is None or port is None or edges is None or len(case.graph.layers) > MAX_LAYERS:
         return
     found, certain = _sources(layer, port, case.graph.layers)
-    certain = certain and len(_open(case.graph)) == 1 and not _strays(case.graph) and not _skips(case.graph)
+    certain = certain and len(case.found(_open)) == 1 and not case.found(_strays) and not case.found(_skips)
     for value in found[:4]:
         text = (
             f'<edge from-layer="{value.layer.id}" from-port="{value.port.id}" '
@@ -178,8 +177,7 @@ def missing_edge(case: Case) -> Iterator[Fix]:
 
 def _ended(case: Case, names: Iterable[str], *, certain: bool = True) -> Iterator[Fix]:
     """The edge with another number at one of the ends `names`; safe where there is only one such change."""
-    ids = Counter(layer.id for layer in case.graph.layers)
-    layers = {layer.id: layer for layer in case.graph.layers if ids[layer.id] == 1}
+    layers = case.found(_by_id)
     found: list[tuple[str, int]] = []
     for name in names:
         if name.startswith("from"):
@@ -225,12 +223,12 @@ def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int]
     made_of = leading_to([value.layer])
     found = [
         (layer, port)
-        for layer, port in _open(case.graph)
+        for layer, port in case.found(_open)
         if layer not in made_of
         and _alike(port, value.port)
         and (layer is reader if name == "to-port" else layer is not reader and port.id == to_port)
     ]
-    certain = len(_strays(case.graph)) == 1
+    certain = len(case.found(_strays)) == 1
     if case.diagnostic.code == "E207" and reader is not None and len(found) == 1:
         # where both edges can be meant for both ports, nobody knows which of them is meant for which
         there = [
@@ -248,6 +246,17 @@ def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int]
 def _value(edge: Element, layers: dict[int, Layer]) -> Value | None:
     producer, number = layers.get(_number(edge, "from-layer")), _number(edge, "from-port")
     return next((value for value in producer.outputs if value.port.id == number), None) if producer else None
+
+
+def _by_id(graph: Graph) -> dict[int, Layer]:
+    """The layers whose ids no others have."""
+    ids = Counter(layer.id for layer in graph.layers)
+    return {layer.id: layer for layer in graph.layers if ids[layer.id] == 1}
+
+
+def _counted(graph: Graph) -> Counter[int]:
+    """How many ends of edges name a layer of an id."""
+    return Counter(_number(edge, end) for edge in _edges(graph) for end in _LAYERS)
 
 
 def _open(graph: Graph) -> list[tuple[Layer, Port]]:
