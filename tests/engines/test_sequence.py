@@ -41,7 +41,16 @@ def _write(function: Any) -> None:
 class Chain:
     """Kernels each of which mixes up what the one before has written, `beside` others in turn as that is."""
 
-    def __init__(self, team: Team, count: int, items: int, beside: Sequence[bool] = (True,)) -> None:
+    def __init__(
+        self,
+        team: Team,
+        count: int,
+        items: int,
+        beside: Sequence[bool] = (True,),
+        *,
+        shared: bool = True,
+        seconds: float = 1e-6,
+    ) -> None:
         self.arrays = [np.arange(items, dtype=np.uint64), *(np.zeros(items, np.uint64) for _ in range(count))]
         self.arguments = [
             FORM.of(taken=0, items=items, source=data_address(one), target=data_address(other), step=7)
@@ -49,7 +58,7 @@ class Chain:
         ]
         address = code_of("mixing up, for tests", _write)
         self.kernels = [
-            Kernel(team, address, own, self.arrays, shared=True, seconds=1e-6, counted=(1, 100), beside=where)
+            Kernel(team, address, own, self.arrays, shared=shared, seconds=seconds, counted=(1, 100), beside=where)
             for own, where in zip(self.arguments, cycle(beside), strict=False)
         ]
 
@@ -100,3 +109,21 @@ def test_several_callers_at_once() -> None:
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(run, chains))
+
+
+def test_a_short_sequence_is_made_by_the_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    team = Team(2)
+    run = team.run
+
+    def noted(address: int, arguments: int, *, shared: bool) -> None:
+        asked.append(shared)
+        run(address, arguments, shared=shared)
+
+    monkeypatch.setattr(team, "run", noted)
+    for shared, seconds in ((False, 1e-6), (True, 1e-6), (False, 1e-4)):
+        chain = Chain(team, 3, 5, (False,), shared=shared, seconds=seconds)
+        expected = chain.expected()
+        chain.kernels[0].joined(chain.kernels)()
+        np.testing.assert_array_equal(chain.arrays[-1], expected)
+    assert asked == [False, True, True]

@@ -16,11 +16,14 @@ from irrun.engines.memory import allocate, data_address
 from irrun.engines.work import Joinable
 from irrun.spec.op import Array
 
+MET_SECONDS = 12e-6
+"""What one thread must need for all of a sequence for others to come to it: to meet them takes 1 us and more."""
+
 
 class Kernel(Joinable):
     """A call of a kernel whose items threads share, as `Form.shared` writes it. Made alone it has no thread but the
-    caller's unless it is `shared`; in a sequence it has as many as the team. One thread needs about `seconds` for it.
-    It is made `beside` what threads of others compute, if so, else by those of the team.
+    caller's unless it is `shared`; in a sequence that takes long all threads of the team. One thread
+    needs about `seconds` for it. It is made `beside` what threads of others compute, if so, else by those of the team.
 
     `held` is the memory of its arguments. Some of these count: before a call the first one is 0, and `counted` has the
     number of another one and what that is.
@@ -38,7 +41,7 @@ class Kernel(Joinable):
         counted: tuple[int, int] = (0, 0),
         beside: bool = True,
     ) -> None:
-        self._team, self._address, self._arguments, self._shared = team, address, arguments, shared
+        self._team, self._address, self._arguments, self.shared = team, address, arguments, shared
         self._pointer, self._held, self._counted = data_address(arguments), held, counted
         self.joins, self.seconds, self.beside = team, seconds, beside
         self._run = team.beside if beside else team.run
@@ -47,7 +50,7 @@ class Kernel(Joinable):
         arguments, (number, begin) = self._arguments, self._counted
         arguments[0] = 0
         arguments[number] = begin
-        self._run(self._address, self._pointer, shared=self._shared)
+        self._run(self._address, self._pointer, shared=self.shared)
 
     def joined(self, calls: Sequence[Kernel]) -> Sequenced:
         return Sequenced(self._team, calls)
@@ -60,11 +63,14 @@ class Kernel(Joinable):
 
 
 class Sequenced:
-    """One call of several kernels of a team, in order."""
+    """One call of several kernels of a team, in order, by the caller alone where he is through with all of them before
+    others would come."""
 
     def __init__(self, team: Team, kernels: Sequence[Kernel]) -> None:
         self._kernels = kernels
         self._run = team.beside if all(kernel.beside for kernel in kernels) else team.run
+        seconds = sum(kernel.seconds for kernel in kernels)
+        self._shared = seconds > MET_SECONDS or any(kernel.shared for kernel in kernels)
         self._listed = np.array([kernel.told for kernel in kernels], np.uint64)
         self._arguments = allocate(LINE + STATE).view(np.uint64)
         self._arguments[...] = 0
@@ -73,7 +79,7 @@ class Sequenced:
 
     def __call__(self) -> None:
         self._arguments[:2] = 0
-        self._run(_address(), self._pointer, shared=True)
+        self._run(_address(), self._pointer, shared=self._shared)
 
 
 @cache

@@ -59,6 +59,9 @@ COMPILERS: dict[str, dict[str, Compiler]] = {
 }
 """By element type; works in which several occur are of the last one here."""
 
+SMALL_CELLS = frozenset({"LSTMCell-4", "GRUCell-3"})
+"""Ops that others have code of their own for, where there are few rows."""
+
 VERY_FEW = 4
 """Rows for which oneDNN goes over weights more slowly than memory gives them, however many these are."""
 
@@ -106,7 +109,7 @@ class OneDNN:
             work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
-            or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work)))
+            or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)))
             or (self._sparing and work.name in PREPARED_LONG and types == {"f32"})
         ):
             return None
@@ -148,6 +151,16 @@ class OneDNN:
 
     def reorder(self, operand: Operand, layout: Descriptor | None) -> Compiled:
         return copies.reorder(self._library, operand, layout)
+
+
+def _leaves_cell(work: Work) -> bool:
+    """Whether a work is a recurrent cell of few rows, which others compute sooner."""
+    if work.name not in SMALL_CELLS:
+        return False
+    from irrun.engines.onednn.networks import network_of
+
+    network = network_of(work)
+    return network is not None and network.is_small_cell
 
 
 def _made_dense(prepare: Callable[[Work], Compiled | None], work: Work) -> Compiled | None:

@@ -59,6 +59,9 @@ MAX_ALONE, MAX_ALONE_IN_A_CELL = 500_000, 300_000
 """Multiplications of a step that one thread does sooner than two, which wait for each other twice in every step of a
 sequence. In a single step they do so once, and each has half of the weights, which may stay in its cache.
 """
+FEW_ROWS, MOST_WEIGHTS, MOST_PRODUCTS = range(1, 9), 1 << 17, 1 << 18
+"""Of a cell that code of our own computes sooner: its rows, and the most weights and multiplications that it has. They
+stay in the second cache of one processor; oneDNN needs 2 us beside them."""
 STEP, SPEED = 1e-6, 30e9
 """Seconds that a thread needs for a step beside its multiplications, and how many of these it does in a second."""
 STATES, NEW_STATES = (SRC_1, SRC_2), (DST_1, DST_2)
@@ -98,6 +101,15 @@ class Network(NamedTuple):
     def is_small(self) -> bool:
         """Whether one thread is through with a step sooner than several."""
         return self.products < (MAX_ALONE_IN_A_CELL if self.single else MAX_ALONE)
+
+    @property
+    def is_small_cell(self) -> bool:
+        """Whether it is a cell that code of our own computes sooner: an LSTM, or a GRU with its reset behind the
+        product."""
+        if not self.single or self.batch not in FEW_ROWS or self.data.type != "f32":
+            return False
+        known = self.cell.kind == "lstm" or self.before_reset
+        return known and self.products <= min(MOST_WEIGHTS * self.batch, MOST_PRODUCTS)
 
     def is_shared(self, threads: Threads) -> bool:
         """Whether each of two directions has a thread of its own, so that none waits for another in each step."""
