@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from irrun.engines.extents import checked
@@ -37,6 +38,8 @@ class Memory:
         key = what, signature(work)
         found: tuple[_Made] | None = self._made.get(key)
         if found is not None:
+            with suppress(KeyError):  # which another thread has just dropped
+                self._made.move_to_end(key)
             return found[0]
         made = make(work)
         self._made[key] = (made,)

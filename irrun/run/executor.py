@@ -24,7 +24,7 @@ from irrun.ir.weights import WeightsError
 from irrun.records import NamedTuple
 from irrun.run.frame import Frame
 from irrun.run.inputs import Binding, Inputs, random_inputs
-from irrun.run.kernels import Kernels
+from irrun.run.kernels import Kernels, in_file
 from irrun.run.memory import Meter, available, owner_of, refusal, tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.building import build, parameters_of
@@ -56,9 +56,11 @@ MAX_EXPANDED = 1 << 30
 
 
 class _Part(NamedTuple):
-    """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`."""
+    """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`.
+    `bodies` are those of its ops that have been run."""
 
     preparation: Preparation
+    bodies: Mapping[Program, Preparation]
     read: tuple[int, ...]
     layers: tuple[Layer, ...]
     types: tuple[str, ...]
@@ -142,7 +144,6 @@ class GraphExecutor:
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
-        self._kernels = Kernels(self.model.path, self.model.weights, self._prepared)
         self._comparison: Comparison | None = None
         if engine == CHECK:
             from irrun.run.comparison import Comparison
@@ -157,7 +158,6 @@ class GraphExecutor:
         self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines
-        self._bodies: dict[int, Preparation] = {}
         self._lock = Lock()
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
         self._parameters, self._binding = graph.parameters, Binding(self.model, self._declared)
@@ -328,7 +328,7 @@ class GraphExecutor:
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""
-        graph = self.model.graph
+        graph, bodies = self.model.graph, dict[Program, Preparation]()
         try:
             program = build(graph, self._inference, self.max_memory, values, compressed=bool(self._engines))
             program = retype(program, self._options["precision"])
@@ -339,17 +339,18 @@ class GraphExecutor:
             fixed = bool(self._engines) and _is_fixed(program)
             if not fixed:
                 program = prepare(program, replace(self._setting, engines=()))
-            preparation = Preparation(program, self._setting, self._kernels, self._comparison, ready=not fixed)
+            preparation = Preparation(program, self._setting, self._kernels(bodies), self._comparison, ready=not fixed)
             preparation.prepare_ahead()
         except WeightsError as error:
             raise self._unfit(str(error)) from None
         except ExecutionError as error:
-            raise self._kernels.placed(*error.diagnostics) from None
+            raise in_file(self.model.path, *error.diagnostics) from None
         if self.model.weights.changed:
             raise self._unfit(f"`{self.model.weights.path}` was written to while it was read")
         read = range(len(graph.parameters)) if values is None else parameters_of(graph, values)
         return _Part(
             preparation,
+            bodies,
             tuple(read),
             tuple(graph.results) if values is None else tuple(value.layer for value in values),
             tuple(program.tensors[number].type for number in program.results),
@@ -372,7 +373,7 @@ class GraphExecutor:
             wanted = array.nbytes if copied or self.model.version == 10 else 0
             if live + wanted > self.max_memory:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
-                raise self._kernels.placed(*error.diagnostics)
+                raise in_file(self.model.path, *error.diagnostics)
             live += wanted
             if (given := handed_out(type, self.model.version)) != type:
                 outputs.append(array.astype(numpy_dtype(given)))
@@ -381,23 +382,27 @@ class GraphExecutor:
                 shared.add(id(owner))
         return outputs
 
-    def _prepared(self, program: Program, patient: bool) -> Preparation:
-        """The body of an op, made ready; `program` lives as long as the executor.
+    def _kernels(self, bodies: dict[Program, Preparation]) -> Kernels:
+        """Those of a part of the model, beside which its `bodies` are kept."""
+        return Kernels(self.model.path, self.model.weights, partial(self._prepared, bodies))
+
+    def _prepared(self, bodies: dict[Program, Preparation], program: Program, patient: bool) -> Preparation:
+        """The body of an op, made ready.
 
         One that is `patient` waits with programs until the same sizes come again, which they do by chance where the
         data tell them and it runs once.
         """
-        preparation = self._bodies.get(id(program))
+        preparation = bodies.get(program)
         if preparation is None:
             with self._lock:
-                setting = replace(self._setting, iterated=True)
-                made = Preparation(program, setting, self._kernels, self._comparison, patient=patient)
-                preparation = self._bodies.setdefault(id(program), made)
+                setting, kernels = replace(self._setting, iterated=True), self._kernels(bodies)
+                made = Preparation(program, setting, kernels, self._comparison, patient=patient)
+                preparation = bodies.setdefault(program, made)
         return preparation
 
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
-        return self._kernels.placed(Diagnostic("E502", message, help=help))
+        return in_file(self.model.path, Diagnostic("E502", message, help=help))
 
 
 def _is_small(model: Model, inference: Inference) -> bool:

@@ -30,8 +30,7 @@ class Kernels(NamedTuple):
         return Computation(self, program, instruction)
 
     def placed(self, *diagnostics: Diagnostic) -> ExecutionError:
-        """An error of the run, in the model's file."""
-        return ExecutionError([replace(found, file=str(self.path)) for found in diagnostics])
+        return in_file(self.path, *diagnostics)
 
     def failed(self, instruction: Instruction, by: str, error: Exception) -> ExecutionError:
         """The error that something went wrong that is nobody's fault who uses irrun."""
@@ -41,6 +40,11 @@ class Kernels(NamedTuple):
             what = f"failed: {type(error).__name__}: {error}{_raised_at(error, instruction.op)}"
         layer = instruction.layer
         return self.placed(Diagnostic("E602", f"{by} {what}", layer.span, layer.label))
+
+
+def in_file(path: Path, *diagnostics: Diagnostic) -> ExecutionError:
+    """An error of the run, in the model's file."""
+    return ExecutionError([replace(found, file=str(path)) for found in diagnostics])
 
 
 def _raised_at(error: Exception, op: Op) -> str:

@@ -47,6 +47,9 @@ and in many where there are no products to be computed."""
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
 
+MAX_PATTERNS = 64
+"""Patterns of shapes that grow, of which it is known whether programs for them are worth it."""
+
 MAX_OPEN_WEIGHTS = 1 << 16
 """Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
 
@@ -124,7 +127,7 @@ class Preparation:
         self._lock = Lock()
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._dropped = 0  # how often programs made way for others
-        self._patterns: dict[Shapes, bool] = {}  # with whether a program of theirs is worth it
+        self._patterns: OrderedDict[Shapes, bool] = OrderedDict()  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
         self._only = _fixed(built)
         self._any = _Prepared(built, {}) if ready else None
@@ -231,7 +234,11 @@ class Preparation:
             tried = pattern in self._patterns
         if pattern is not None and not tried:
             made = self._made(pattern, watched)
-            self._patterns[pattern] = worth = made is not self._general and not _reads_weights_openly(made.program)
+            worth = made is not self._general and not _reads_weights_openly(made.program)
+            with self._lock:
+                self._patterns[pattern] = worth
+                while len(self._patterns) > MAX_PATTERNS:
+                    self._patterns.popitem(last=False)
             if worth:
                 return self._keep((pattern, watched), made)
         return self._keep((shapes, watched), self._made(shapes, watched))

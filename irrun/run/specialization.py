@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -110,6 +111,9 @@ class Specialization:
             self._kept[key] = found
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
+        else:
+            with suppress(KeyError):  # which another thread has just dropped
+                self._kept.move_to_end(key)
         if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
             return self._by_kernels(arrays, run)
         taken = len(found.work.inputs)

@@ -256,9 +256,9 @@ def _ordered(
 
 @cache
 def _onednn(threads: int) -> Library | None:
-    from irrun.engines.onednn.library import STRICT, open_library
+    from irrun.engines.onednn.library import open_library
 
-    return open_library(threads, STRICT)
+    return open_library(threads)
 
 
 def _compiled(

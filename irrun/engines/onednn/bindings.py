@@ -97,7 +97,6 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
     "dnnl_memory_desc_query": ((_HANDLE, c_int, c_void_p), DONE),
     "dnnl_primitive_attr_create": ((_NEW,), DONE),
     "dnnl_primitive_attr_destroy": ((_HANDLE,), DONE),
-    "dnnl_primitive_attr_set_fpmath_mode": ((_HANDLE, c_int), DONE),
     "dnnl_primitive_attr_set_post_ops": ((_HANDLE, _HANDLE), DONE),
     "dnnl_primitive_attr_set_scales_mask": ((_HANDLE, c_int, c_int), DONE),
     "dnnl_primitive_attr_set_scratchpad_mode": ((_HANDLE, c_int), DONE),

@@ -56,8 +56,6 @@ FEW_ELEMENTS, FEW_PRODUCTS = 32_768, 250_000
 """Elements to go over, and multiplications, that one thread is through with before another one is awake."""
 FEW_CODES = 4 * FEW_PRODUCTS
 """The same for multiplications of bytes."""
-STRICT, BF16 = 0, 1
-"""Modes of floating-point arithmetic: f32 as it is, or rounded to bf16 where that is faster."""
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
@@ -227,10 +225,8 @@ class Library:
     `fixed` sizes.
     """
 
-    def __init__(
-        self, dll: ctypes.CDLL, threads: int, fpmath: int = STRICT, once: bool = False, fixed: bool = False
-    ) -> None:
-        self.dll, self.threads, self.fpmath, self.once = dll, threads, fpmath, once
+    def __init__(self, dll: ctypes.CDLL, threads: int, once: bool = False, fixed: bool = False) -> None:
+        self.dll, self.threads, self.once = dll, threads, once
         self.lasting = fixed and not once
         self.threads_used, self.use_threads = load_threads(dll)
         self._parallel = load_parallel(dll)
@@ -400,8 +396,6 @@ class Library:
         dll = self.dll
         attributes = self.made("primitive_attr_create", "primitive_attr_destroy")
         dll.dnnl_primitive_attr_set_scratchpad_mode(attributes, _USER_SCRATCHPAD)
-        if self.fpmath != STRICT:
-            dll.dnnl_primitive_attr_set_fpmath_mode(attributes, self.fpmath)
         for number, mask in quantities:
             kind = "scales" if number < ZERO_POINTS else "zero_points"
             argument = number % SCALES
@@ -431,7 +425,7 @@ def _argument(value: Any) -> Any:
     return Sizes(*value) if isinstance(value, tuple) else value
 
 
-def open_library(threads: int, fpmath: int, *, once: bool = False, fixed: bool = False) -> Library | None:
+def open_library(threads: int, *, once: bool = False, fixed: bool = False) -> Library | None:
     """The library, or None where it is not installed or not of the version and the kind that is spoken to."""
     dll = load_functions()
-    return None if dll is None else Library(dll, threads, fpmath, once, fixed)
+    return None if dll is None else Library(dll, threads, once, fixed)

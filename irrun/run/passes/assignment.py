@@ -242,9 +242,10 @@ class Assignment:
         start = data_address(template) - data_address(owner)
         values = [program.constants[number].tobytes() for number in others if number is not None]
         key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
-        views = self.setting.views.get(key)
-        if views is None:
-            views = self.setting.views[key] = self._views(instruction, inputs, template, start)
+        known = self.setting.views.get(key)
+        if known is None:
+            known = self.setting.views[key] = instruction.attrs, self._views(instruction, inputs, template, start)
+        _, views = known
         if not views:
             return False
         if kind is not None and dense == source and not any(map(self._is_weight, inputs)):

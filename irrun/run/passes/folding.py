@@ -126,12 +126,13 @@ class Folding:
         key: Hashable = (op, id(attrs), *keys)
         if None in keys:
             return op.infer(inputs, attrs) if self.setting.sizes is None else self._open_answer(op, attrs, inputs, keys)
-        found = answers.get(key)
-        if found is None:
-            found = op.infer([_without_weights(tensor) for tensor in inputs], attrs)
-            if not found.complete:
-                return op.infer(inputs, attrs)
-            answers[key] = found
+        known = answers.get(key)
+        if known is not None:
+            return known[1]
+        found = op.infer([_without_weights(tensor) for tensor in inputs], attrs)
+        if not found.complete:
+            return op.infer(inputs, attrs)
+        answers[key] = attrs, found
         return found
 
     def _open_answer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation, Presumed
 from irrun.spec.op import Array, Inferred, Tensor
 
+Attributes = Mapping[str, Any]
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
 """Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
@@ -77,8 +78,9 @@ class Setting:
     product is made one of another type. A program that is to be settled has what is `presumed` of what is open in
     it; one that was settled may have `forms` of its instructions, by their identity.
     What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, `taken` what engines have made of instructions for sizes that a run has told,
-    `alignment` has copies of constants, `dense` values of compressed weights, `codes` whole numbers as such.
+    results lay that only look at memory, both beside the attributes that keys know by their identity, which are kept
+    for that; `taken` what engines have made of instructions for sizes that a run has told, `alignment` has copies of
+    constants, `dense` values of compressed weights, `codes` whole numbers as such.
     """
 
     weights: Weights
@@ -98,8 +100,8 @@ class Setting:
     presumed: Presumed | None = None
     forms: Mapping[int, Form] = field(default_factory=dict)
     refused: set[tuple[Layer, str]] = field(default_factory=set)
-    answers: dict[Hashable, Inferred] = field(default_factory=lambda: Kept(MAX_ANSWERS))
-    views: dict[Hashable, Views] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    answers: dict[Hashable, tuple[Attributes, Inferred]] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    views: dict[Hashable, tuple[Attributes, Views]] = field(default_factory=lambda: Kept(MAX_ANSWERS))
     taken: dict[Hashable, Taken] = field(default_factory=lambda: Kept(MAX_TAKEN))
     alignment: Alignment = field(default_factory=Alignment)
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)

@@ -1,0 +1,78 @@
+"""What executors keep for later: no more than they say, and nothing under the identity of what is gone."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun.run import preparation as preparing
+from irrun.run.passes.setting import Setting
+
+
+def padded() -> Any:
+    """Attributes of the model, and others that passes make: a Pad goes into the Convolution behind it."""
+    with irrun.build("m", opset=13) as g:
+        x = g.Parameter("f32[1,3,?,?]", name="x")
+        ends = np.array([0, 0, 1, 1])
+        p = g.Pad(x, ends, ends, np.float32(0), pad_mode="constant")
+        c = g.Convolution(
+            p, np.ones((4, 3, 3, 3), np.float32), strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1)
+        )
+        g.Result(g.ReLU(c), name="y")
+    return g.model
+
+
+def test_what_rules_have_said_is_kept_with_the_attributes_that_were_asked():
+    executor = irrun.GraphExecutor(padded())
+    for size in range(8, 40):
+        executor.run(x=np.zeros((1, 3, size, size + size % 2), np.float32))
+    setting: Setting = executor._whole.preparation._setting
+    assert setting.answers
+    gc.collect()
+    for kept in (setting.answers, setting.views):
+        for key, (attrs, _) in kept.items():
+            assert key[1] == id(attrs)  # type: ignore[index] # of a dict that lives, so that no other one has its identity
+
+
+def growing() -> Any:
+    """Two inputs, of which one grows from run to run."""
+    with irrun.build("m", opset=13) as g:
+        x, y = g.Parameter("f32[1,?]", name="x"), g.Parameter("f32[?,1]", name="y")
+        g.Result(g.Add(x, y), name="sum")
+    return g.model
+
+
+def test_patterns_of_sizes_that_grow_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparing, "MAX_PATTERNS", 3)
+    executor = irrun.GraphExecutor(growing(), engine="numpy")
+    for rows in range(2, 12):
+        for columns in (rows, rows + 1, rows + 2):
+            found = executor.run(x=np.zeros((1, columns), np.float32), y=np.ones((rows, 1), np.float32))
+            assert found["sum"].shape == (rows, columns)
+    assert 0 < len(executor._whole.preparation._patterns) <= 3
+
+
+def test_bodies_go_with_the_part_of_the_model_that_they_are_of():
+    executor = irrun.GraphExecutor("samples/stateful-loop/model.xml")
+    inputs = executor.random_inputs(1)
+    graph = executor.model.graph
+    loop = next(layer for layer in graph.layers if layer.bodies)
+    names = [layer.name for layer in graph.layers if layer.type not in ("Result", "Assign", "Const") and layer.outputs]
+    looped = f"{loop.name}:0"
+    others = [name for name in names if name != loop.name]
+    assert executor.run(inputs, outputs=[looped])
+    before = _preparations()
+    for name in others:
+        executor.run(inputs, outputs=[looped, name])
+    assert _preparations() > before
+    executor._parts.clear()
+    assert _preparations() < before
+
+
+def _preparations() -> int:
+    gc.collect()
+    return sum(isinstance(found, preparing.Preparation) for found in gc.get_objects())
