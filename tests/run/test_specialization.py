@@ -84,7 +84,7 @@ def test_rows_that_are_chosen_in_the_run(engine, tmp_path):
         engine,
         engine,
         engine,
-    ]  # no rows are for the kernel; 1 row came twice, last not long ago
+    ]  # no rows are for the kernel; 1 row came twice, lately
 
 
 def test_a_few_sets_of_shapes_are_kept(tmp_path, monkeypatch):
