@@ -90,3 +90,32 @@ def test_any_byte_but_0_of_a_boolean_is_true(engine, tmp_path):
     np.testing.assert_array_equal(chosen, [0, 1, 1, 1, 1, 1])
     np.testing.assert_array_equal(false.view(np.uint8), [1, 0, 0, 0, 0, 0])
     assert given.view(np.uint8).tolist() == [0, 1, 2, 255, 4, 128]
+
+
+class Foreign:
+    """An array of another library that has no way to numpy but DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize(
+    "kind", [Foreign, np.ma.masked_array, lambda array: array.view(type("Own", (np.ndarray,), {}))]
+)
+def test_arrays_of_other_classes_are_taken_as_arrays(kind, tmp_path):
+    given = np.array([1, 2], np.float32)
+    result = passed(kind(given), "f32", (2,), tmp_path)
+    assert type(result) is np.ndarray
+    np.testing.assert_array_equal(result, given)
+
+
+def test_masked_elements_have_no_number(tmp_path):
+    message = r"1 elements of input `x` are masked: give numbers for them, array.filled\(0\)"
+    with pytest.raises(irrun.InputError, match=message):
+        passed(np.ma.masked_array(np.ones(2, np.float32), [0, 1]), "f32", (2,), tmp_path)

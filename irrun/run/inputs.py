@@ -61,7 +61,8 @@ class Binding:
         given: dict[int, Any] = {}
         problems: list[str] = []
         if not isinstance(inputs, Mapping):
-            alone = hasattr(inputs, "__array__") or isinstance(inputs, int | float | complex | str)
+            alone = any(hasattr(inputs, way) for way in ("__array__", "__dlpack__"))
+            alone = alone or isinstance(inputs, int | float | complex | str)
             arrays = [inputs] if alone else inputs
             if not hasattr(arrays, "__len__"):
                 raise InputError(
@@ -104,11 +105,21 @@ class Binding:
     def _fitting(self, number: int, given: Any) -> Array:
         """`given` as an array of the declared type and shape."""
         dtype = self._dtypes[number]
+        if isinstance(given, np.ndarray) and type(given) is not np.ndarray:
+            given = _bare(_name(self._parameters[number]), given)
         if dtype is not None and isinstance(given, np.ndarray) and given.dtype == dtype:  # to numpy None is float64
             shape, tensor = self._shapes[number], self._tensors[number]
             if given.shape == shape or (shape is None and not contradicts(given.shape, tensor)):
                 return _truths(given) if tensor.type == "boolean" else given
         return _fitting(_name(self._parameters[number]), self._tensors[number], given, self._model.version)
+
+
+def _bare(name: str, given: Array) -> Array:
+    """An array of a class of its own, such as a matrix, whose operators are not those of arrays, as an array."""
+    masked = int(np.ma.getmaskarray(given).sum()) if isinstance(given, np.ma.MaskedArray) else 0
+    if masked:
+        raise InputError(f"{masked} elements of input `{name}` are masked: give numbers for them, array.filled(0)")
+    return np.asarray(given)
 
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any] | None:
@@ -188,8 +199,9 @@ def _moves(order: Sequence[int]) -> int:
 def _array(name: str, given: Any, type: str) -> Array:
     """Numbers that are not in an array yet, as one of the declared type where that loses nothing."""
     try:
-        array = np.asarray(given)
-    except ValueError as error:
+        foreign = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
+        array = np.from_dlpack(given) if foreign else np.asarray(given)
+    except (ValueError, BufferError) as error:
         raise InputError(f"input `{name}` is no array: {error}") from None
     if type in ("dynamic", "string") or array.dtype.kind not in "biuf":
         return array

@@ -145,7 +145,7 @@ class Session:
         self._kept: dict[str, Array] = {}
         self._executor.memories.leave(self._buffers)
         types = self._executor.variable_types
-        self.variables: MutableMapping[str, Array] = Declared(self._kept, types) if types else self._kept
+        self.variables: MutableMapping[str, Array] = Declared(self._kept, self._buffers, types)
 
     def run(
         self,
@@ -162,6 +162,7 @@ class Session:
         arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:
             return self._executed(part, arrays, Run(Variables({}), profile=profile, observer=observer))
+        self._check_free()
         with self._lock:
             self.turn += 1
             variables = Variables(self._kept, self._buffers, self._executor.memories)
@@ -210,6 +211,12 @@ class Session:
 
     def reset_state(self) -> None:
         """Forget the values of all variables: the next run starts as the first one did."""
+        self._check_free()
         with self._lock:
             self.turn += 1
             self._forget()
+
+    def _check_free(self) -> None:
+        """Raises RuntimeError in a run that this thread is in, as an observer may be."""
+        if self._lock._is_owned():  # type: ignore[attr-defined] # as threading.Condition asks
+            raise RuntimeError("the session is in a run, which has to end first; executor.session() makes another one")

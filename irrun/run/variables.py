@@ -226,20 +226,31 @@ class Variables(MutableMapping[str, Array]):
 
 
 class Declared(MutableMapping[str, Array]):
-    """Variables in the types that the model declares, over those of a session that computes in others.
+    """The variables of a session as who asks for runs sees them, in the types that the model declares.
 
-    `types` are, by name, the declared one and that which is computed in. What is looked at and set is converted, so it
-    shares no memory with what is `kept`.
+    `types` are, by name, the declared one and that which is computed in, where these differ. What is looked at cannot
+    be written to, and what is set is a copy, so that what is `kept` is nobody else's; but for the beginning of what
+    lies in `buffers`, which may be set back.
     """
 
-    def __init__(self, kept: MutableMapping[str, Array], types: Mapping[str, tuple[str, str]]) -> None:
-        self._kept, self._types = kept, types
+    def __init__(
+        self, kept: MutableMapping[str, Array], buffers: Mapping[str, Buffer], types: Mapping[str, tuple[str, str]]
+    ) -> None:
+        self._kept, self._buffers, self._types = kept, buffers, types
 
     def __getitem__(self, name: str) -> Array:
-        return self._as(name, self._kept[name], 1, 0)
+        found = self._as(name, self._kept[name], 1, 0).view()
+        found.flags.writeable = False
+        return found
 
-    def __setitem__(self, name: str, value: Array) -> None:
-        self._kept[name] = self._as(name, value, 0, 1)
+    def __setitem__(self, name: str, value: Any) -> None:
+        array = np.asarray(value)
+        if array.dtype.kind == "O":
+            raise TypeError(f"variable `{name}` is set to {type(value).__name__}, expected an array")
+        own = self._as(name, array, 0, 1)
+        buffer = self._buffers.get(name)
+        back = buffer is not None and own.base is buffer.memory
+        self._kept[name] = own if back else own.copy()
 
     def __delitem__(self, name: str) -> None:
         del self._kept[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import time
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from irrun.engines.vectorized import threads as module
-from irrun.engines.vectorized.threads import Threads, blocks, cuts, enter_blas, leave_blas
+from irrun.engines.vectorized.threads import Threads, blocks, cuts, hold_blas
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -109,6 +110,55 @@ def test_workers_ignore_floating_point_errors():
     pool.run(piece, 2)
 
 
+class Interruption(BaseException):
+    """What the handler of a signal raises."""
+
+
+def interrupted(call, number):
+    """Make a call with one interruption where Python looks for signals, at the place of a number; whether there is one."""
+    left = number
+
+    def look(frame, event, _):
+        nonlocal left
+        if event in ("call", "c_return") and frame.f_code.co_filename == module.__file__:
+            left -= 1
+            if left == 0:
+                sys.setprofile(None)
+                raise Interruption
+
+    sys.setprofile(look)
+    try:
+        call()
+    except Interruption:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+def test_interruptions_leave_nothing_behind():
+    found = module._openblas()
+    before = found and found[1]()
+    pool, number, running = Threads(3), 1, set()
+
+    def piece(own, thread):
+        running.add(thread)
+        time.sleep(0.0005)
+        running.discard(thread)
+
+    while interrupted(lambda: pool.run(piece, 5), number):
+        running.discard(0)  # the caller's own piece ends where it is interrupted
+        assert not running
+        number += 1
+        seen = []
+        pool.run(lambda own, _, seen=seen: seen.append(own), 5)
+        assert sorted(seen) == [0, 1, 2, 3, 4]
+        assert found is None or found[1]() == before
+        assert not module._blas.users
+    assert number > 20
+    assert len(pool._numbers) == 2
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():
@@ -130,12 +180,10 @@ def test_blas_is_held_to_one_thread_and_gets_its_threads_back():
     before = get()
     put(2)
     try:
-        enter_blas()
-        enter_blas()
-        assert get() == 1
-        leave_blas()
-        assert get() == 1
-        leave_blas()
+        assert hold_blas(lambda: (hold_blas(get), get())) == (1, 1)
+        assert get() == 2
+        with pytest.raises(ZeroDivisionError):
+            hold_blas(lambda: 1 // 0)
         assert get() == 2
         Threads(2).run(lambda piece, thread: None, 2)
         assert get() == 2
@@ -145,8 +193,7 @@ def test_blas_is_held_to_one_thread_and_gets_its_threads_back():
 
 def test_without_openblas_nothing_is_governed(monkeypatch):
     monkeypatch.setattr(module, "_openblas", lambda: None)
-    enter_blas()
-    leave_blas()
+    assert hold_blas(pow, 2, 3) == 8
 
 
 def test_short_works_are_not_shared():

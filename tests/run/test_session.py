@@ -85,6 +85,35 @@ def test_the_variables_of_a_session_can_be_looked_at(tmp_path):
 
 
 @ENGINES
+def test_variables_are_nobody_elses(engine, tmp_path):
+    session = accumulating(tmp_path, engine).session()
+    given = F32([10, 10])
+    session.variables["v"] = given
+    given[:] = 0
+    seen = session.variables["v"]
+    with pytest.raises(ValueError, match="read-only"):
+        seen[:] = 0
+    results = session.run([X, GOOD])
+    first(results)
+    assert seen.tolist() == [10, 10]
+    next(iter(results.values()))[:] = 0
+    assert session.variables["v"].tolist() == [11, 12]
+    with pytest.raises(TypeError, match="variable `v` is set to dict, expected an array"):
+        session.variables["v"] = {}
+
+
+@ENGINES
+def test_an_observer_cannot_run_its_own_session(engine, tmp_path):
+    session = accumulating(tmp_path, engine).session()
+    for within in (lambda: session.run([X, GOOD]), session.reset_state):
+        with pytest.raises(irrun.ExecutionError, match="the session is in a run, which has to end first"):
+            session.run([X, GOOD], observer=lambda event, within=within: within())
+    other = session.fork()
+    session.run([X, GOOD], observer=lambda event: other.run([X, GOOD]) and None)
+    assert session.variables["v"].tolist() == [1, 2]
+
+
+@ENGINES
 def test_sessions_run_at_the_same_time(engine, tmp_path):
     executor = accumulating(tmp_path, engine)
     found = {}
@@ -138,11 +167,10 @@ def test_a_failed_run_leaves_variables_as_they_were(engine, tmp_path):
         session.run([X, BAD])
     assert session.variables == {}
     assert first(session.run([X, GOOD])) == [1, 2]
-    kept = session.variables["v"]
     for _ in range(2):
         with pytest.raises(irrun.ExecutionError):
             session.run([X, BAD])
-    assert session.variables["v"] is kept
+    assert session.variables["v"].tolist() == [1, 2]
     assert first(session.run([X, GOOD])) == [2, 4]
 
 

@@ -13,7 +13,7 @@ from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.turning import unsuppressed_rotated
 from irrun.engines.plain import op_of, results_of, write_results
-from irrun.engines.vectorized.threads import enter_blas, leave_blas
+from irrun.engines.vectorized.threads import hold_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation
 
@@ -66,16 +66,8 @@ def _kernel(work: Work, team: Team) -> Callable[..., Any] | None:
     types = {port.type: operand.type for port, operand in zip(op.outputs, work.outputs, strict=False)}
     context = {"types": types} if "types" in op.context else {}
     parts = {name: partial(QUICKER[name], team, own) for name, own in op.parts.items()}
-    whole = partial(op.kernel, **work.attrs, **context, **parts)
-
-    def kernel(*arrays: Any) -> Any:
-        enter_blas()  # whose own threads and those of the team would wait for one another
-        try:
-            return whole(*arrays)
-        finally:
-            leave_blas()
-
-    return kernel
+    # threads of BLAS and those of the team would wait for one another
+    return partial(hold_blas, partial(op.kernel, **work.attrs, **context, **parts))
 
 
 def _allowed(op: Op, work: Work, arrays: Sequence[Any], types: Sequence[str | None]) -> bool:

@@ -58,14 +58,12 @@ class Team:
 
     def run(self, address: int, arguments: int, *, shared: bool) -> None:
         """Run a kernel once on arguments that nobody else uses meanwhile."""
-        if not shared or self.count == 1 or not self._busy.acquire(blocking=False):
+        if not shared or self.count == 1 or self._busy.locked():
             _kernel(address)(arguments)
             return
-        try:
+        with self._busy:  # which is left whatever a handler of a signal raises, unlike what is acquired by a call
             self._wake()
             _functions()[0](self._at, address, arguments)
-        finally:
-            self._busy.release()
 
     def beside(self, address: int, arguments: int, *, shared: bool) -> None:
         """As `run`, on the threads of others where there are any, which compute before and behind: helpers that look

@@ -11,11 +11,13 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +39,9 @@ SHARED_NANOSECONDS = 400_000
 PRODUCT_SPEED = 90e9
 """Floating point operations per second of one thread in a product of matrices, about."""
 
+WAIT = 0.1
+"""Seconds after which who waits for other threads looks again, in case that an interruption took the signal."""
+
 _SETTERS = (
     "scipy_openblas_set_num_threads64_",
     "scipy_openblas_set_num_threads",
@@ -48,14 +53,21 @@ _SETTERS = (
 class Threads:
     """`count` threads, the caller's among them; they are started when first needed and end with this object.
 
-    Any number of threads may call `run` at once: one has the pool, the others compute alone meanwhile.
+    Any number of threads may call `run` at once: the others help whom they come to first, and each caller computes what
+    nobody has begun. An exception that a handler of a signal raises, wherever it comes, leaves nothing behind: when
+    `run` ends no thread computes for it any more.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._busy = threading.Lock()
-        self._workers: list[_Worker] = []
+        self._forget()
         _pools.add(self)
+
+    def _forget(self) -> None:
+        """Begin without other threads, as a forked child has to."""
+        self._numbers: set[int] = set()  # of those that were started
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        weakref.finalize(self, self._tasks.put, None).atexit = False
 
     def run(self, function: Piece, pieces: int) -> None:
         """Call `function(piece, thread)` for each piece in range(pieces), with thread in range(count).
@@ -63,18 +75,14 @@ class Threads:
         At a time no two pieces have the same thread, so that each can have its own scratch. An exception of a piece
         is raised here, after all that was begun has ended.
         """
-        enter_blas()
-        try:
-            if pieces <= 1 or self.count == 1 or not self._busy.acquire(blocking=False):
-                for piece in range(pieces):
-                    function(piece, 0)
-                return
-            try:
-                self._share(function, pieces)
-            finally:
-                self._busy.release()
-        finally:
-            leave_blas()
+        hold_blas(self._run, function, pieces)
+
+    def _run(self, function: Piece, pieces: int) -> None:
+        if pieces > 1 and self.count > 1:
+            self._share(function, pieces)
+            return
+        for piece in range(pieces):
+            function(piece, 0)
 
     def pieces(self, seconds: float) -> int:
         """How many pieces to cut a work into for which one thread needs `seconds`: more than threads if it is long."""
@@ -118,35 +126,71 @@ class Threads:
         return self.alone(chain(calls[0])) if blas else chain(calls[0])
 
     def _share(self, function: Piece, pieces: int) -> None:
-        while len(self._workers) < self.count - 1:
-            self._workers.append(_Worker(self, len(self._workers) + 1))
-        workers = self._workers[: pieces - 1]
-        todo = iter(range(pieces))
-        ended = False
-        for worker in workers:
-            worker.function, worker.todo, worker.error = function, todo, None
-            worker.start.release()
+        task = _Task(function, pieces)
         try:
-            for piece in todo:
+            for number in range(1, min(pieces, self.count)):
+                if number not in self._numbers:
+                    self._numbers.add(number)
+                    serving = partial(_serve, self._tasks, number)
+                    threading.Thread(target=serving, name=f"irrun-{number}", daemon=True).start()
+                self._tasks.put(task)
+            for piece in task.todo:
                 function(piece, 0)
         finally:
-            for _ in todo:  # after an exception nothing more is begun
-                pass
             try:
-                for worker in workers:
-                    worker.done.acquire()
-                ended = True
-            finally:
-                if not ended:  # interrupted while waiting: what still runs must not be taken for the next work's
-                    self._workers = []
-        for worker in workers:
-            if worker.error is not None:
-                raise worker.error
+                task.end()
+            except BaseException:  # it was interrupted, but the memory that others write to is for the next run
+                task.end()
+                raise
+        if task.errors:
+            raise task.errors[0]
 
-    def _forget(self) -> None:
-        """In a forked child, which has none of the threads."""
-        self._busy = threading.Lock()
-        self._workers = []
+
+class _Task:
+    """A work of which `todo` are the pieces that nobody has begun, and the threads of the pool that have `entered` and
+    `left` it."""
+
+    def __init__(self, function: Piece, pieces: int) -> None:
+        self.function, self.todo = function, iter(range(pieces))
+        self.entered: list[int] = []
+        self.left: list[int] = []
+        self.errors: list[BaseException] = []
+        self._signals: SimpleQueue[None] = SimpleQueue()
+
+    def help(self, number: int) -> None:
+        """Compute pieces as thread `number` of the pool, until there are none."""
+        self.entered.append(number)
+        try:
+            for piece in self.todo:
+                self.function(piece, number)
+        except BaseException as error:
+            self.errors.append(error)
+            self._drop()
+        self.left.append(number)
+        self._signals.put(None)
+
+    def end(self) -> None:
+        """Wait until nobody computes pieces; none is begun any more."""
+        self._drop()
+        while len(self.left) < len(self.entered):  # who enters from now on finds nothing to do
+            with suppress(Empty):
+                self._signals.get(timeout=WAIT)
+
+    def _drop(self) -> None:
+        for _ in self.todo:
+            pass
+
+
+def _serve(tasks: SimpleQueue[_Task | None], number: int) -> None:
+    with np.errstate(all="ignore"):  # settings of each thread
+        np.setbufsize(BUFFER)
+        while True:
+            task = tasks.get()
+            if task is None:
+                tasks.put(None)  # for the next one
+                return
+            task.help(number)
+            del task
 
 
 def cuts(length: int, pieces: int, multiple: int = 1) -> list[slice]:
@@ -178,51 +222,13 @@ def even_blocks(shape: Sequence[int], most: int, threads: int) -> list[tuple[sli
     return blocks(shape, min(-(-share // row) * row, most))
 
 
-class _Worker:
-    """A thread and its two signals, each a lock that is taken to wait and released to signal."""
-
-    def __init__(self, owner: Threads, number: int) -> None:
-        self.start, self.done = threading.Lock(), threading.Lock()
-        self.start.acquire()
-        self.done.acquire()
-        self.function: Piece | None = None
-        self.todo: Iterator[int] = iter(())
-        self.error: BaseException | None = None
-        threading.Thread(target=_serve, args=(self, number), name=f"irrun-{number}", daemon=True).start()
-        weakref.finalize(owner, _stop, self).atexit = False
-
-
-def _serve(worker: _Worker, number: int) -> None:
-    while True:
-        worker.start.acquire()
-        function, todo = worker.function, worker.todo
-        if function is None:
-            return
-        try:
-            with np.errstate(all="ignore"):  # settings of each thread
-                np.setbufsize(BUFFER)
-                for piece in todo:
-                    function(piece, number)
-        except BaseException as error:
-            worker.error = error
-            for _ in todo:
-                pass
-        worker.function = function = None
-        worker.done.release()
-
-
-def _stop(worker: _Worker) -> None:
-    worker.function = None
-    worker.start.release()
-
-
 _pools: weakref.WeakSet[Threads] = weakref.WeakSet()
 
 
 def _forget_pools() -> None:
     for pool in list(_pools):
         pool._forget()
-    _blas.users, _blas.lock = 0, threading.Lock()
+    _blas.users, _blas.lock = set(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -230,12 +236,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Blas:
-    """How many of us want BLAS at one thread, and how many threads it had before the first of them."""
+    """Who of us wants BLAS at one thread, and how many threads it had `before` the first of them, None while it is as
+    it was."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.users = 0
-        self.before = 1
+        self.users: set[object] = set()
+        self.before: int | None = None
 
 
 _blas = _Blas()
@@ -257,18 +264,35 @@ def _openblas() -> tuple[Callable[[int], object], Callable[[], int]] | None:
     return None
 
 
-def enter_blas() -> None:
-    """Hold BLAS to one thread until `leave_blas`; calls nest. Without OpenBLAS nothing happens."""
+def hold_blas(call: Callable[..., _Kind], *given: Any) -> _Kind:
+    """What a call gives, made with BLAS held to one thread, as calls within it may be, where numpy has OpenBLAS.
+
+    After the last of all that hold it BLAS has as many threads as before, wherever these were interrupted.
+    """
+    user = object()
+    try:
+        _enter(user)
+        return call(*given)
+    finally:
+        try:
+            _leave(user)
+        except BaseException:  # it was interrupted
+            _leave(user)
+            raise
+
+
+def _enter(user: object) -> None:
     with _blas.lock:
-        _blas.users += 1
-        if _blas.users == 1 and (found := _openblas()):
-            _blas.before = found[1]()
+        _blas.users.add(user)
+        if len(_blas.users) == 1 and (found := _openblas()):
+            if _blas.before is None:
+                _blas.before = found[1]()
             found[0](1)
 
 
-def leave_blas() -> None:
-    """End what `enter_blas` has begun: after the last one BLAS has as many threads as before."""
+def _leave(user: object) -> None:
     with _blas.lock:
-        _blas.users -= 1
-        if _blas.users == 0 and (found := _openblas()):
+        _blas.users.discard(user)
+        if not _blas.users and _blas.before is not None and (found := _openblas()):
             found[0](_blas.before)
+            _blas.before = None
